@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks import chart, fresh, machine
 from benchmarks.findings import BAR_HEAD, Bar, Findings, as_markdown, as_text
 
-_BENCHMARKS = ("decode", "pull", "latency", "memory", "loop_stalls", "import_time", "scaling", "shards", "instructions")
+_BENCHMARKS = ("decode", "pull", "latency", "memory", "loop_stalls", "import_time", "scaling", "instructions")
 
 
 def main() -> None:

@@ -7,12 +7,8 @@ The guides are the docstrings of the public modules. After `import seorep_async`
 - `help(seorep_async.errors)`: what is tried again, how limits are found, and every error.
 - `help(seorep_async.export)`: pulls into files and databases, data frames, and how an interrupted pull resumes.
 - `help(seorep_async.history)`: questions asked of the databases and datasets that pulls leave behind.
-- `help(seorep_async.tables)`: rows as dictionaries, JSON lines and data frames, in notebooks and pictures.
 - `help(seorep_async.observability)`: attempts, metrics, traces and logs in a service of your own, and an endpoint.
 - `help(seorep_async.sandbox)`: the service on your own machine, with its data, faults and limits.
-- `help(seorep_async.pytest_plugin)`: fixtures to test your own code with.
-- `help(seorep_async.shards)`: a pull cut into pieces, for many machines.
-- `help(seorep_async.integrations)`: Dask, Ray, Prefect and Airflow; Spark and dlt; agents.
 
 A program:
 
@@ -49,8 +45,7 @@ TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would sho
 if TYPE_CHECKING:
     from seorep_async.public import *  # noqa: F403
 else:
-    _GUIDES = {"errors", "export", "history", "integrations", "observability", "pytest_plugin", "resources"}
-    _GUIDES |= {"sandbox", "settings", "shards", "tables"}
+    _GUIDES = {"errors", "export", "history", "observability", "resources", "sandbox", "settings"}
 
     def __getattr__(name: str) -> object:
         """Load all public names when the first is used: aiohttp takes 0.3 s, and `seorep --help` need not wait."""

@@ -182,7 +182,7 @@ class SeoRepClient:
             ConfigurationError: an argument is wrong.
             SeoRepError: the service refused or failed.
         """
-        params, body = mask_secrets(params), mask_secrets(body)
+        params, body = mask_secrets(params, argument="params"), mask_secrets(body, argument="body")
         return await self._raw_requests.request(method, path, params, body)
 
     def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:

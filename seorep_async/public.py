@@ -40,8 +40,8 @@ from seorep_async.models import (
     User,
 )
 from seorep_async.paging import Listing
-from seorep_async.pull import Pull, PullOutcome
-from seorep_async.reports import RankingReport
+from seorep_async.pull import Pull
+from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
 from seorep_async.session import Attempt, Limits, RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.tables.tabular import ModelList, Tabular
@@ -78,6 +78,7 @@ __all__ = [
     "ProtocolError",
     "Pull",
     "PullOutcome",
+    "PullOutcomes",
     "PullPausedError",
     "RankingReport",
     "RankingTotals",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-import attrs
 import msgspec
 
 from seorep_async.errors import (
@@ -25,8 +24,9 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
+from seorep_async.models import Feed
 from seorep_async.paging import Listing, PageCount, Schedule
-from seorep_async.reports import RankingReport, reports_of
+from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
 from seorep_async.session import Session, Taker, cancel_all
 
 R = TypeVar("R")
@@ -44,35 +44,6 @@ _TRANSIENT = (
 )
 
 
-@attrs.frozen
-class PullOutcome(Generic[R]):
-    """The outcome of one campaign (or keyword) of a pull: either `report` or `error` is set.
-
-    Attributes:
-        id: id of the campaign or keyword.
-        report: the whole report, or None if it failed.
-        error: why it failed, or None if it did not.
-    """
-
-    id: int
-    report: RankingReport[R] | None = None
-    error: SeoRepError | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is a report."""
-        return self.error is None
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each row of the report; see `RankingReport.to_dicts`.
-
-        Raises:
-            SeoRepError: the outcome's own error, if it failed: no rows are left out silently.
-        """
-        (report,) = reports_of([self])
-        return report.to_dicts()
-
-
 class _Item(msgspec.Struct, Generic[R], eq=False):
     """One id: running (with a `task`), deferred (with an `error`) until its second try, or done."""
 
@@ -83,8 +54,9 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 
 
 class Pull(Generic[R]):
-    """A pull of one feed for many ids: an async context manager that gives an async iterator of `PullOutcome`.
+    """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
 
+    `async with` gives an async iterator of `PullOutcome`, and holds few of them at once.
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
     At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
     consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a
@@ -96,6 +68,7 @@ class Pull(Generic[R]):
     def __init__(
         self,
         session: Session,
+        feed: Feed,
         ids: Collection[int],
         listing: Callable[[int], Listing[R, RankingReport[R]]],
         subject: Callable[[int], str],
@@ -104,6 +77,7 @@ class Pull(Generic[R]):
         ordered: bool,
     ) -> None:
         self._session = session
+        self._feed = feed
         self._ids = ids
         self._listing = listing
         self._subject = subject
@@ -318,13 +292,24 @@ class Pull(Generic[R]):
             self._items[item.number] = item
             self._finish(item, PullOutcome(item.id, error=item.error))
 
-    if not TYPE_CHECKING:  # type checkers find it themselves
+    def __await__(self) -> Generator[Any, None, PullOutcomes[R]]:
+        """Return every outcome, in the order of the ids; of many rows, all are in memory: `async with` holds few.
 
-        def __await__(self) -> NoReturn:
-            raise _not_running()
+        Raises:
+            AuthenticationError: the service refused the key itself.
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the rest is cancelled.
+        """
+        return self._collected().__await__()
+
+    async def _collected(self) -> PullOutcomes[R]:
+        async with self:
+            outcomes = {outcome.id: outcome async for outcome in self}
+        if self.key_refusal is not None:
+            raise self.key_refusal
+        return PullOutcomes((outcomes[one] for one in self._ids), self._feed)
 
 
 def _not_running() -> ConfigurationError:
     return ConfigurationError(
-        "this pull has ended or was not started: use it as `async with client.rankings.pull(...) as outcomes:`"
+        "this pull has ended or was not started: await it, or use `async with client.rankings.pull(...) as outcomes:`"
     )

@@ -1,22 +1,24 @@
-"""Ranking reports: the rows and totals of one feed, and how reports become tables and data frames."""
+"""Ranking reports and outcomes of pulls: rows and totals, and how they become tables and data frames."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
-from seorep_async.tables.arrow import arrow_schema, pandas_frame, polars_frame, record_batch
-from seorep_async.tables.columns import Table
+from seorep_async.models.plain_dict import plain_dict
+from seorep_async.tables.arrow import arrow_schema
+from seorep_async.tables.columns import Columns, Table
 from seorep_async.tables.declared import TOTALS, table_of, totals_values
 from seorep_async.tables.html import SHOWN_ROWS, html_table
-from seorep_async.tables.optional import require
-from seorep_async.tables.tabular import Tabular
+from seorep_async.tables.tabular import TableList, Tabular
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -25,12 +27,13 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    Reports: TypeAlias = "RankingReport[Any] | Iterable[RankingReport[Any] | Outcome]"
+    Reports: TypeAlias = "RankingReport[Any] | Iterable[RankingReport[Any] | PullOutcome[Any]]"
 
 R = TypeVar("R")
 
 _SHOWN_ROWS = 3
 _LEAD = ("account", "snapshot_date", "campaign_id")
+_OWN = _LEAD.index("campaign_id")
 
 
 def _shown_rows(rows: Sequence[object]) -> str:
@@ -72,6 +75,8 @@ class RankingReport(Tabular, Generic[R]):
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
     compared: bool = True
 
+    to_dict = plain_dict
+
     @property
     def campaign_id(self) -> int | None:
         """The campaign requested, or None for a keyword's report."""
@@ -82,35 +87,125 @@ class RankingReport(Tabular, Generic[R]):
         """The keyword requested, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
 
-    def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
-        return table_of(self.feed), column_values(self)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; see `seorep_async.export.to_arrow`.
-
-        Raises:
-            ImportError: pyarrow is missing; the message says how to install it.
-        """
-        return to_arrow(self)
+    def _parts(self) -> tuple[Table, Iterable[Columns]]:
+        return _table(self.feed), [column_values(self)]
 
     def _repr_html_(self) -> str:
         return to_html(self)
 
 
-class Outcome(Protocol):
-    """One id's outcome in a pull: a report, or the error in its place."""
+@attrs.frozen
+class PullOutcome(Generic[R]):
+    """The outcome of one campaign (or keyword) of a pull: either `report` or `error` is set.
+
+    Attributes:
+        id: id of the campaign or keyword.
+        report: the whole report, or None if it failed.
+        error: why it failed, or None if it did not.
+    """
+
+    id: int
+    report: RankingReport[R] | None = None
+    error: SeoRepError | None = None
 
     @property
-    def id(self) -> int:
-        """The id of the campaign or keyword."""
+    def ok(self) -> bool:
+        """Whether there is a report."""
+        return self.error is None
 
-    @property
-    def report(self) -> RankingReport[Any] | None:
-        """The report, or None if it failed."""
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each row of the report; see `RankingReport.to_dicts`.
 
-    @property
-    def error(self) -> SeoRepError | None:
-        """The error, or None if there is a report."""
+        Raises:
+            SeoRepError: the outcome's own error, if it failed: no rows are left out silently.
+        """
+        (report,) = _reports_of([self])
+        return report.to_dicts()
+
+
+class PullOutcomes(TableList[PullOutcome[R]]):
+    """The outcomes of an awaited pull: a list in the order of its ids, and a table of all rows.
+
+    Slices, copies and sums stay such lists. Every table of them raises the error of the first outcome that failed,
+    unless `skip_failures=True` leaves failures out; without any report it has the feed's columns and no rows.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, outcomes: Iterable[PullOutcome[R]], feed: Feed) -> None:
+        super().__init__(outcomes, feed)
+
+    def _parts(self) -> tuple[Table, Iterable[Columns]]:
+        return self._rows()._parts()
+
+    def _rows(self, skip_failures: bool = False) -> _Rows:
+        return _Rows((one for one in self if one.ok) if skip_failures else self, self._kind)
+
+    def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
+        """Return a dictionary for each row of all reports; see `RankingReport.to_dicts`.
+
+        Args:
+            skip_failures: leave failed outcomes out.
+
+        Raises:
+            SeoRepError: the first failed outcome's own error.
+        """
+        return self._rows(skip_failures).to_dicts()
+
+    def to_jsonl(self, *, skip_failures: bool = False) -> bytes:
+        """Return all rows as JSON lines; see `to_dicts` for arguments and errors."""
+        return self._rows(skip_failures).to_jsonl()
+
+    def to_arrow(self, *, skip_failures: bool = False) -> pa.Table:
+        """Return all rows as an Arrow table; see `to_dicts` for arguments and errors."""
+        return self._rows(skip_failures).to_arrow()
+
+    def to_pandas(self, *, skip_failures: bool = False) -> pd.DataFrame:
+        """Return all rows as a pandas frame; see `to_dicts` for arguments and errors."""
+        return self._rows(skip_failures).to_pandas()
+
+    def to_polars(self, *, skip_failures: bool = False) -> pl.DataFrame:
+        """Return all rows as a polars frame; see `to_dicts` for arguments and errors."""
+        return self._rows(skip_failures).to_polars()
+
+    def __repr__(self) -> str:
+        return f"<{_counted(self, self._kind)}>"
+
+    def _repr_html_(self) -> str:
+        table, reports = _table(self._kind), [one.report for one in self if one.report]
+        begun = (column_values(attrs.evolve(one, rows=one.rows[:SHOWN_ROWS])) for one in reports)
+        rows = chain.from_iterable(zip(*columns[_OWN:], strict=True) for columns in begun)
+        total = sum(len(report.rows) for report in reports)
+        return html_table(_counted(self, self._kind), table.columns[_OWN:], rows, total)
+
+
+@attrs.frozen
+class _Rows(Tabular):
+    """The rows of reports, or of outcomes of a pull, as one table."""
+
+    reports: Reports
+    feed: Feed | None
+
+    def _parts(self) -> tuple[Table, Iterable[Columns]]:
+        reports = list(_reports_of(self.reports))
+        feed = self.feed or (reports[0].feed if reports else None)
+        if feed is None:
+            problem = "there is no report; say which feed's columns an empty table should have: feed=…"
+            raise ConfigurationError(problem, argument="feed")
+        for report in reports:
+            if report.feed is not feed:
+                raise ConfigurationError(f"reports of one feed make one table; these are {feed} and {report.feed}")
+        return _table(feed), map(column_values, reports)
+
+
+@cache
+def _table(feed: Feed) -> Table:
+    """Return the table of reports in memory: a keyword's report does not know its campaign."""
+    table = table_of(feed)
+    if feed is not Feed.KEYWORD_BY_DATE:
+        return table
+    columns = tuple(attrs.evolve(one, nullable=one.nullable or one.name == "campaign_id") for one in table.columns)
+    return attrs.evolve(table, columns=columns)
 
 
 def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]]:
@@ -141,29 +236,18 @@ def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
         ConfigurationError: the reports are of different feeds, or there is none and `feed` was not given.
         OverflowError: an integer needs more than 64 bits.
     """
-    pa = require("pyarrow")
-    batches = []
-    for report in reports_of(reports):
-        feed = feed or report.feed
-        if report.feed is not feed:
-            raise ConfigurationError(f"reports of one feed make one table; these are {feed} and {report.feed}")
-        batches.append(record_batch(table_of(feed), column_values(report)))
-    if feed is None:
-        problem = "there is no report; say which feed's columns an empty table should have: feed=…"
-        raise ConfigurationError(problem, argument="feed")
-    allowed = _in_memory(schema(feed), batches)
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, schema=allowed) for b in batches], allowed)
+    return _Rows(reports, feed).to_arrow()
 
 
 def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
-    """Return the rows of reports as a pandas data frame, each column of its own Arrow type, integers with gaps too.
+    """Return the rows of reports as a pandas data frame; see `RankingReport.to_pandas`.
 
     Args: as for `to_arrow`.
 
     Raises:
         ImportError: pandas or pyarrow is missing; the message says how to install it.
     """
-    return pandas_frame(to_arrow(reports, feed=feed))
+    return _Rows(reports, feed).to_pandas()
 
 
 def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
@@ -174,21 +258,7 @@ def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
     Raises:
         ImportError: polars or pyarrow is missing; the message says how to install it.
     """
-    return polars_frame(to_arrow(reports, feed=feed))
-
-
-def arrow_stream(reports: Reports, requested_schema: object = None) -> object:
-    """Return the rows of reports as an Arrow C stream, as `__arrow_c_stream__` does for libraries that read Arrow.
-
-    Args:
-        reports: as for `to_arrow`.
-        requested_schema: an Arrow C schema to cast to, or None.
-
-    Raises:
-        ImportError: pyarrow is missing; the message says how to install it.
-    """
-    stream: object = to_arrow(reports).__arrow_c_stream__(requested_schema)
-    return stream
+    return _Rows(reports, feed).to_polars()
 
 
 def schema(feed: Feed) -> pa.Schema:
@@ -197,19 +267,7 @@ def schema(feed: Feed) -> pa.Schema:
     Raises:
         ImportError: pyarrow is missing; the message says how to install it.
     """
-    declared = arrow_schema(table_of(feed))
-    if feed is not Feed.KEYWORD_BY_DATE:
-        return declared
-    index = declared.get_field_index("campaign_id")  # unknown to a keyword's report
-    return declared.set(index, declared.field(index).with_nullable(True))
-
-
-def _in_memory(declared: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
-    """Return a schema that allows null for keys unknown in memory: the campaign or the account."""
-    for index, field in enumerate(declared):
-        if not field.nullable and any(batch.column(index).null_count for batch in batches):
-            declared = declared.set(index, field.with_nullable(True))
-    return declared
+    return arrow_schema(_table(feed))
 
 
 def to_html(report: RankingReport[Any]) -> str:
@@ -225,7 +283,7 @@ def to_html(report: RankingReport[Any]) -> str:
     return html_table(caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), totals)
 
 
-def reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
+def _reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
     """Yield reports, also of outcomes, or raise the error of the first failed outcome."""
     for one in [reports] if isinstance(reports, RankingReport) else reports:
         if isinstance(one, RankingReport):
@@ -234,3 +292,12 @@ def reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
             raise one.error or ConfigurationError(f"the outcome of {one.id} has neither report nor error")
         else:
             yield one.report
+
+
+def _counted(outcomes: Sequence[PullOutcome[Any]], feed: Feed) -> str:
+    """Return the numbers of reports and failures, and the ids that failed first."""
+    failed = [f"{one.id}: {type(one.error).__name__}" for one in outcomes if one.error]
+    counts = ((len(outcomes) - len(failed), "report"), (len(failed), "failure"))
+    words = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
+    named = ", ".join(failed[:_SHOWN_ROWS]) + ", …" * (len(failed) > _SHOWN_ROWS)
+    return f"Pull of feed {feed.value}: {words}" + (f" ({named})" if failed else "")

@@ -16,7 +16,6 @@
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
 - `stuck`: an event that answers can wait for without end, until the test is over.
 - `fail(2, 3)` lets these campaigns of every sandbox fail from now on, and no others.
-- `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
 - `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
   `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
   and `assert_error_does_not_show_key(error)`, which looks through causes, frames, locals and pickles too, in
@@ -42,7 +41,6 @@ from seorep_async import Attempt, SeoRepClient, Settings
 from seorep_async.sandbox.request import Refusal
 from seorep_async.sandbox.service import Service
 from seorep_async.session import Session
-from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
@@ -164,17 +162,6 @@ async def connect_session(scripted_server: StartServer, fake_time: FakeTime) -> 
             return await opened.enter_async_context(open_session(server.base_url, fake_time, **settings)), server
 
         yield connected
-
-
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[S3]:
-    with running_s3() as server:
-        yield server
-
-
-@pytest.fixture
-def bucket(s3_server: S3) -> Bucket:
-    return s3_server.bucket()
 
 
 @pytest.fixture

@@ -343,3 +343,17 @@ async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> Non
         assert report.to_dicts()[0]["account"] == report.account == client.account == "acme"
         assert (await pull_to(client, None, *days, out=tmp_path / "a.csv")).account == "acme"
         assert (await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")).account == "other"
+
+
+async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
+    client, _ = await connect()
+    for block in (client.timeout(1.0), client.record_answers()):
+        with pytest.raises(ConfigurationError, match="this is no decorator"):
+            block(ask)  # type: ignore[operator]  # a user without a type checker
+
+
+async def test_closing_in_another_loop_is_refused_and_harmless(connect: Connect) -> None:
+    client, _ = await connect(FINE)
+    with pytest.raises(ConfigurationError, match="opened in another event loop; close it there"):
+        await asyncio.to_thread(asyncio.run, client.close())
+    assert (await ask(client)).items == ()

@@ -1,65 +1,137 @@
-"""Guides as a newcomer opens them: with nothing installed but the package."""
+"""The guides run as they stand: a page is one program, its blocks run from top to bottom in one working folder.
 
+A fence of a page says what happens to its block:
+
+- ```` ```python ````: it runs in the page's one namespace; `await` may stand outside functions. Where a block
+  awaits nothing, no event loop runs, so `asyncio.run` and `if __name__ == "__main__":` work as in a script.
+- ```` ```python test ````: it is a file of tests, which pytest runs with this package's fixtures.
+- ```` ```sh ````: bash runs it; any line that fails ends it and fails the page. `seorep` is this package's.
+- ```` ```python engines ````, ```` ```sh engines ````: it needs what `.[engines]` installs; it runs with
+  `pytest -m engines tests/test_guides.py` only, and then so do all other blocks of its page.
+- ```` ```console ````, `json`, `toml`, `text` and any other language: it is shown, not run. So are transcripts, and
+  commands that serve until Ctrl-C.
+
+`SEOREP_BASE_URL` and `SEOREP_API_KEY` name a sandbox of 12 campaigns with 30 keywords, which is the page's own, as is
+the home folder. Warnings are errors in blocks of Python, but for pages of engines; a client left open is one.
+"""
+
+import ast
+import asyncio
+import inspect
 import os
 import re
 import subprocess
 import sys
-import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-import seorep_async
+from seorep_async import guides
+from seorep_async.sandbox import Sandbox
+from tests.threads import in_a_thread
 
-REPO = Path(__file__).parent.parent
-LISTED = re.findall(r"^- `help\((.*)\)`: ", seorep_async.__doc__ or "", re.MULTILINE)
-OPTIONAL = [
-    *("click", "dask", "dlt", "duckdb", "mcp", "mcp_types", "obstore", "pandas", "platformdirs", "polars", "pyarrow"),
-    *("pyspark", "rich"),
-]
-OPTIONAL += ["aioresponses", "pytest", "pytest_asyncio"]
+FOLDER = Path(guides.__file__).parent
+FENCED = re.compile(r"^( *)```(\w+)([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+WORDS = {"python": {"engines", "test"}, "sh": {"engines"}}
 
 
-def bare(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code where no library of an extra can be imported."""
-    missing = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))"
-    command = [sys.executable, "-W", "error", "-c", f"{missing}\n{code}"]
-    alone = os.environ | {"PAGER": "cat", "PYTHONPATH": str(REPO)}
-    return subprocess.run(command, env=alone, capture_output=True, text=True, check=False, timeout=60)
+class Block(NamedTuple):
+    language: str
+    words: frozenset[str]
+    code: str
+    """What stands in the fence, after as many empty lines as the page has before it, so that errors name its lines."""
 
 
-def test_the_guides_are_listed() -> None:
-    assert len(LISTED) == 11
-    assert {name.partition(".")[2] for name in LISTED} <= set(dir(seorep_async))
+def blocks(page: str) -> Iterator[Block]:
+    text = guides.pages()[page]
+    for found in FENCED.finditer(text):
+        indent, language, words, code = found.groups()
+        if language in WORDS:
+            before = "\n" * text.count("\n", 0, found.start(4))
+            yield Block(language, frozenset(words.split()), before + re.sub(f"^{indent}", "", code, flags=re.MULTILINE))
 
 
-def test_every_library_of_an_extra_is_optional() -> None:
-    project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = ("cli", "arrow", "duckdb", "pandas", "polars", "cloud", "mcp")
-    needed = [line for extra in extras for line in project["optional-dependencies"][extra]]
-    assert {line.partition(">")[0] for line in needed} <= set(OPTIONAL)
+PAGES = {page: list(blocks(page)) for page in guides.pages()}
+OF_ENGINES = [page for page, found in PAGES.items() if any("engines" in block.words for block in found)]
 
 
-@pytest.mark.parametrize("form", ["help({})", "help({!r})"])
-def test_guides_open_without_extras_and_pytest(form: str) -> None:
-    shown = bare("import seorep_async\n" + "\n".join(map(form.format, ["seorep_async", *LISTED])))
-    assert (shown.returncode, shown.stderr) == (0, "")
-    opened = shown.stdout.replace("Help on module", "Help on package")
-    assert [name for name in LISTED if f"Help on package {name} in seorep_async:" not in opened] == []
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty working folder, another as home, and an environment that names a sandbox and finds `seorep`."""
+    working, home = tmp_path / "work", tmp_path / "home"
+    working.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(working)
+    with in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed")) as sandbox:
+        environment = {
+            "SEOREP_BASE_URL": sandbox.base_url,
+            "SEOREP_API_KEY": sandbox.api_key,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(home),
+            "DLT_DATA_DIR": str(home),
+            "RUNTIME__DLTHUB_TELEMETRY": "false",
+        }
+        for name in [name for name in os.environ if name.startswith(("SEOREP_", "XDG_", "PYTEST_ADDOPTS"))]:
+            monkeypatch.delenv(name)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield working
 
 
-def test_a_guide_is_loaded_when_it_is_asked_for() -> None:
-    loaded = "[name for name in sys.modules if name.startswith('seorep_async.') or name == 'aiohttp']"
-    shown = bare(f"import seorep_async; print({loaded}); seorep_async.sandbox.Sandbox; seorep_async.export.pull_to")
-    assert (shown.stdout, shown.stderr) == ("[]\n", "")
+def execute(command: list[str]) -> None:
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
 
 
-def test_a_module_that_there_is_not_is_an_attribute_error() -> None:
-    for name in ("exports", "_private", "cli.main"):
-        assert not hasattr(seorep_async, name)
+def run_page(page: str, *, engines: bool) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    with asyncio.Runner() as loop:
+        for number, block in enumerate(PAGES[page]):
+            if "engines" in block.words and not engines:
+                continue
+            if block.language == "sh":
+                execute(["bash", "-euo", "pipefail", "-c", block.code])
+            elif "test" in block.words:
+                Path(f"test_{number}.py").write_text(block.code, encoding="utf-8")
+                own = ["-c", os.devnull, "--rootdir=.", "-o", "asyncio_default_fixture_loop_scope=function"]
+                execute([sys.executable, "-W", "error", "-m", "pytest", "-q", *own, f"test_{number}.py"])
+            else:
+                lines = compile(block.code, FOLDER / f"{page}.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                result = eval(lines, names)  # noqa: S307
+                if lines.co_flags & inspect.CO_COROUTINE:
+                    loop.run(result)
 
 
-def test_the_package_is_the_command() -> None:
-    command = [sys.executable, "-m", "seorep_async", "--version"]
-    shown = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60)
-    assert (shown.returncode, shown.stdout) == (0, "seorep 0.1.0\n")
+@pytest.mark.heavy
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("place")
+def test_a_guide_runs_as_it_stands(page: str) -> None:
+    run_page(page, engines=False)
+
+
+@pytest.mark.engines
+@pytest.mark.filterwarnings("ignore")  # those of the engines are their own
+@pytest.mark.parametrize("page", OF_ENGINES)
+@pytest.mark.usefixtures("place")
+def test_a_guide_of_engines_runs_as_it_stands(page: str) -> None:
+    run_page(page, engines=True)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_guide_has_a_title_and_known_fences(page: str) -> None:
+    text = guides.pages()[page]
+    assert re.match(r"# \S", text)
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(FENCED.findall(text)), "each fence has a language"
+    assert {(block.language, word) for block in PAGES[page] for word in block.words - WORDS[block.language]} == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_guide_links_to_what_is_there(page: str) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", guides.pages()[page]):
+        file = FOLDER / (target or f"{page}.md")
+        assert file.exists() or target.endswith(".md"), target
+        if anchor and file.exists():
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]

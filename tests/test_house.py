@@ -18,7 +18,7 @@ REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
 FLOORS = [
-    {"errors"},
+    {"errors", "guides"},
     {"models", "settings"},
     {"tables"},
     {"reports"},
@@ -29,13 +29,13 @@ FLOORS = [
     {"client", "observability"},
     {"public"},
     {"seorep_async"},
-    {"export"},
-    {"shards", "history"},
+    {"export", "old_export"},  # the old one goes once the command and the integrations use the new one
+    {"history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
-APART = [("session", "normalisation"), ("models", "settings"), ("shards", "history")]
+APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
@@ -43,7 +43,6 @@ IMPORTS_WHEN_NEEDED = {
     "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
     "seorep_async.cli.commands": {"cli"},  # help must not wait for aiohttp
     "seorep_async.cli.application": {"cli"},  # likewise
-    "seorep_async.cli.shards": {"cli", "export", "shards"},  # likewise
     "seorep_async.cli.history": {"cli", "history"},  # likewise
     "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
     # pytest loads it always, few tests ask for it
@@ -138,14 +137,20 @@ def test_no_import_hides_in_a_string() -> None:
     assert {name for name, file in SOURCES.items() if words.search(file.read_text(encoding="utf-8"))} == IMPORTS_BY_NAME
 
 
-def test_no_file_has_more_than_350_lines_and_no_function_50() -> None:
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the number of lines without the signature and the docstring."""
+    lines = function.body[1:] if ast.get_docstring(function) else function.body
+    return (function.end_lineno or 0) - lines[0].lineno + 1 if lines else 0
+
+
+def test_files_have_at_most_400_lines_and_functions_50() -> None:
     sources = {module: file.read_text(encoding="utf-8") for module, file in SOURCES.items()}
-    long = {module for module, source in sources.items() if source.count("\n") > 350}
+    long = {module for module, source in sources.items() if source.count("\n") > 400}
     long |= {
         f"{module}.{node.name}"
         for module, source in sources.items()
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and length(node) > 50
     }
     assert long == set()
 

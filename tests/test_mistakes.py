@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import datetime as dt
 import itertools
-import json
 import os
 import re
 import tempfile
@@ -17,28 +16,20 @@ from typing import Any
 from unittest.mock import patch
 
 import attrs
-import pytest
+from tests.export.reports import END, FORMATS, START, account, contents
 
 import seorep_async.public as api
 from seorep_async.cli.choosing import ids_in
 from seorep_async.export import CsvOptions, pull_to
 from seorep_async.sandbox import Faults, RateLimit, Sandbox
-from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
 from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
-from tests.export.reports import END, FORMATS, START, account, contents
 from tests.golden import answered
-from tests.shards.made_shard import SHARD
 
 PAGE = Path(__file__).with_name("mistakes.txt")
-OURS = (CsvOptions, Faults, Path, RateLimit, Sandbox, Shard, ShardReceipt, gather, ids_in, pull_to, run_shard)
+OURS = (CsvOptions, Faults, Path, RateLimit, Sandbox, ids_in, pull_to)
 KNOWN = {name: getattr(api, name) for name in api.__all__} | {one.__name__: one for one in OURS}
 KNOWN |= {"START": START, "END": END, "DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
-
-
-def changed(**values: Any) -> Shard:
-    """Read a shard of which somebody changed these fields."""
-    return Shard.from_json(json.dumps(json.loads(SHARD.to_json()) | values))
 
 
 def prepare(folder: Path) -> None:
@@ -66,12 +57,8 @@ async def answers_to(page: str) -> str:
         arguments: dict[str, Any] = {"ids": None, "start_date": START, "end_date": END} | options
         return await pull_to(c, out=out, **arguments)
 
-    async def shards(**options: Any) -> object:
-        arguments: dict[str, Any] = {"out": "shared/", "shards": 3} | options
-        return await plan(c, None, START, END, **arguments)
-
     async with account(campaigns=1, keywords=1) as (sandbox, c):
-        known = KNOWN | {"c": c, "pull": pull, "shards": shards, "changed": changed}
+        known = KNOWN | {"c": c, "pull": pull}
         found = await answered(page, known)
         assert sandbox.stats.requests == 1  # for the campaign that there is not
     return found
@@ -99,13 +86,6 @@ def test_a_mistake_is_answered_as_it_was_read() -> None:
 def test_an_answer_speaks_python_and_repeats_no_secret() -> None:
     answers = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if not line.startswith((">>>", "#"))]
     assert [one for one in answers if re.search(r"^(?!UsageError).*(?<!\w)--\w|^taken|s3cret", one)] == []
-
-
-@pytest.mark.parametrize("changes", [{"storage_options": {"secret_access_key": "s3cret"}}, {"newer": 1}], ids=str)
-def test_a_refused_shard_stays_in_no_cause(changes: dict[str, Any]) -> None:
-    with pytest.raises(api.ConfigurationError) as caught:
-        changed(**changes)
-    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 if __name__ == "__main__":

@@ -3,13 +3,11 @@
 import ast
 import asyncio
 import codeop
-import contextlib
 import inspect
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -30,11 +28,6 @@ from tests.threads import in_a_thread
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text(encoding="utf-8")
-PICTURES = REPO / ".recordings"
-WITH_CHARTS, CHARTS = "seorep_async.tables", ["by_position", "by_move"]
-"""A guide with charts, and their names in it; `python -m tests.test_readme` draws them (with vl-convert-python)."""
-RUN_ELSEWHERE = ("seorep_async.integrations", "seorep_async.integrations.spark")
-"""Guides that need a cluster or a session, which the tests of engines have."""
 PAGES = {"README": REPO / "README.md"} | {
     ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): file
     for file in sorted(REPO.glob("seorep_async/**/*.py"))
@@ -59,7 +52,6 @@ SNIPPETS: dict[str, list[str]] = {}
 for page, block in EXAMPLES:
     SNIPPETS.setdefault(page, []).append(block)
 PRELUDE = SNIPPETS.pop("seorep_async")
-SNIPPETS = {page: codes for page, codes in SNIPPETS.items() if page not in RUN_ELSEWHERE}
 OF_ENGINES = [page for page in SNIPPETS if ".integrations" in page]
 COMMANDS = [
     line.partition("#")[0].partition("|")[0].split()[1:]
@@ -97,11 +89,6 @@ def compiled(page: str, code: str) -> CodeType:
 
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 250
-
-
-def test_every_guide_has_an_example() -> None:
-    guides = {"tables", "resources", "settings", "errors", "export", "observability", "sandbox", "pytest_plugin"}
-    assert {f"seorep_async.{guide}" for guide in guides} <= SNIPPETS.keys() | {page for page, _ in TESTS}
 
 
 @pytest.mark.parametrize(("page", "code"), EXAMPLES, ids=[page for page, _ in EXAMPLES])
@@ -145,7 +132,7 @@ async def type_in(page: str) -> dict[str, Any]:
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("account")
-@pytest.mark.parametrize("page", [page for page in SNIPPETS if page not in (WITH_CHARTS, *OF_ENGINES)])
+@pytest.mark.parametrize("page", [page for page in SNIPPETS if page not in OF_ENGINES])
 def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(type_in(page))
     assert capsys.readouterr().out
@@ -158,18 +145,6 @@ def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture
 def test_snippets_of_engines_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(type_in(page))
     assert capsys.readouterr().out
-
-
-@pytest.mark.heavy
-@pytest.mark.usefixtures("account")
-def test_the_pictures_are_those_that_the_guide_draws() -> None:
-    names = asyncio.run(type_in(WITH_CHARTS))
-    for chart in CHARTS:
-        drawn = (PICTURES / f"{chart}.svg").read_text(encoding="utf-8")
-        rows = [row for dataset in names[chart].to_dict()["datasets"].values() for row in dataset]
-        labels = {row[name] for row in rows for name in ("position", "keyword_phrase") if name in row}
-        assert labels
-        assert [label for label in labels if label not in drawn] == []
 
 
 def test_examples_of_tests_pass(tmp_path: Path) -> None:
@@ -211,15 +186,6 @@ def test_every_file_that_the_readme_names_exists() -> None:
 
 
 def test_nothing_names_a_file_that_users_do_not_have() -> None:
-    foreign = re.compile(r"[\w-]+\.md\b|§|\btests/|\bbenchmarks/")
+    foreign = re.compile(r"(?<!guides/)\b[\w-]+\.md\b|§|\btests/|\bbenchmarks/")
     sources = {name: file.read_text(encoding="utf-8") for name, file in PAGES.items() if name != "README"}
     assert {name: found for name, source in sources.items() if (found := foreign.findall(source))} == {}
-
-
-if __name__ == "__main__":
-    with serving() as beside, tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        os.environ |= {"SEOREP_BASE_URL": beside.base_url, "SEOREP_API_KEY": beside.api_key}
-        charts = asyncio.run(type_in(WITH_CHARTS))
-        for name in CHARTS:
-            # room for labels that take more in another font
-            charts[name].properties(padding=30).save(PICTURES / f"{name}.svg")

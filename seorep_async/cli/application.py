@@ -13,11 +13,9 @@ from seorep_async.cli.options import HelpContext
 
 _COMMANDS = {
     "pull": ("commands", "Pull the rankings of many campaigns into a file or a database."),
-    "shards": ("shards", "Pull in shards that an orchestrator runs on many machines."),
     "columns": ("columns", "Explain the columns of the tables that a pull writes."),
-    "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two nights."),
-    "report": ("history", "Make a page to look at from the nights of a database or a dataset."),
-    "forget": ("history", "Delete everything that pulls of an account wrote into a database or a dataset."),
+    "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two days."),
+    "report": ("history", "Make a page to look at of the days of a database."),
     "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
     "doctor": ("commands", "Check the settings, the connection and the service's responses."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),

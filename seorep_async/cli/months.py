@@ -17,13 +17,13 @@ from seorep_async.cli.summary import code_of, failures_in_words, in_lines, print
 from seorep_async.cli.terminal import as_json, duration, named, print_hanging
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import PullPausedError, one_line
-from seorep_async.export import PullSummary
-from seorep_async.export.preview import preview, staged_pull
-from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.pull_to import check_target, run_export
-from seorep_async.export.spec import PullSpec
-from seorep_async.export.targets import Target
-from seorep_async.history.source import pulled_feeds
+from seorep_async.history import complete_windows
+from seorep_async.old_export import PullSummary
+from seorep_async.old_export.preview import preview, staged_pull
+from seorep_async.old_export.progress import ProgressTracker
+from seorep_async.old_export.pull_to import check_target, run_export
+from seorep_async.old_export.spec import PullSpec
+from seorep_async.old_export.targets import Target
 
 _NAMED = 3
 
@@ -56,7 +56,7 @@ class Months:
             # what another account under this name fetched is not complete
             check_target(target, first, lambda: None, restart=restart)
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
-            pulled = pulled_feeds(target.label, storage_options=storage_options, **labels)
+            pulled = complete_windows(target.label, **labels)
             never = False, dt.datetime.min
             missing = []
             for one in self.specs:

@@ -25,8 +25,8 @@ from seorep_async.cli.exit_codes import counted, in_shell_words
 from seorep_async.cli.terminal import duration, print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
-from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
+from seorep_async.old_export import PullProgress, Stage
 
 _WAITING_FOR = {
     "pace": "at the service's limit",

@@ -22,15 +22,15 @@ from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_u
 from seorep_async.cli.terminal import as_json, print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError, one_line
-from seorep_async.export import CsvOptions, PullSummary
-from seorep_async.export.formats import Format
-from seorep_async.export.preview import preview
-from seorep_async.export.progress import ProgressTracker, StagedPull
-from seorep_async.export.pull_to import run_export, stream_rows
-from seorep_async.export.spec import CampaignChoice, PullSpec
-from seorep_async.export.storage import is_address
-from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
+from seorep_async.old_export import CsvOptions, PullSummary
+from seorep_async.old_export.formats import Format
+from seorep_async.old_export.preview import preview
+from seorep_async.old_export.progress import ProgressTracker, StagedPull
+from seorep_async.old_export.pull_to import run_export, stream_rows
+from seorep_async.old_export.spec import CampaignChoice, PullSpec
+from seorep_async.old_export.storage import is_address
+from seorep_async.old_export.targets import Target, target_of
 from seorep_async.resources.rankings import FeedOptions
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.signals import run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.terminal import stderr_console, write_stdout
-from seorep_async.export.storage import is_address
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.optional import require
@@ -76,10 +75,9 @@ _CHUNK = 1 << 16
 async def serve_agents(connection: Connection, history: str, account: str | None) -> ExitCode:
     """Serve agents until stdin ends."""
     stdio = require("mcp.server.stdio")
-    options = connection.storage_options if is_address(history) else None
     account = connection.account if account is None else account
     async with connection.opened() as client:
-        server = mcp_server(client, history, account=account, service=connection.service, storage_options=options)
+        server = mcp_server(client, history, account=account)
         if sys.stdin is not None and sys.stdin.isatty():
             stderr_console().print("An agent's client starts this command, and talks to it. Ctrl-C ends it.")
         try:

@@ -15,11 +15,11 @@ from rich.text import Text
 from seorep_async.cli.exit_codes import ExitCode, counted, exit_code_of, explain, failure_message, joined, message_of
 from seorep_async.cli.terminal import as_json, duration, named, print_hanging, size, write_stdout
 from seorep_async.errors import ExportError, one_line
-from seorep_async.export import PullFailure, PullSummary
-from seorep_async.export.preview import PullPreview
-from seorep_async.export.progress import StagedPull
-from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
+from seorep_async.old_export import PullFailure, PullSummary
+from seorep_async.old_export.preview import PullPreview
+from seorep_async.old_export.progress import StagedPull
+from seorep_async.old_export.spec import PullSpec
 
 _LISTED = 20
 

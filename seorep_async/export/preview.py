@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
+import datetime as dt
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, StatusError
-from seorep_async.export.fetch import split_valid_ids
-from seorep_async.export.formats import DamagedError
-from seorep_async.export.lock import in_thread
-from seorep_async.export.progress import StagedPull
-from seorep_async.export.spec import EVERY_CAMPAIGN, PullSpec
-from seorep_async.export.staging_area import staged_in
-from seorep_async.export.targets import Target
+from seorep_async.errors import AuthenticationError, DecodeError, PaginationError, StatusError
+from seorep_async.export.database import Database
+from seorep_async.export.fetch import listed
+from seorep_async.export.files import Files
+from seorep_async.export.folder import opened
+from seorep_async.export.pull_to import background, target_of
+from seorep_async.export.request import Request
+from seorep_async.export.staging import Staging
 from seorep_async.models import Feed, Page
+from seorep_async.resources.arguments import MAX_ID
+from seorep_async.resources.rankings import FeedOptions, FeedValue
 
 _TRIED = 3
+
+
+@attrs.frozen
+class StagedPull:
+    """What a run has staged: its start in UTC, its dates, its reports, and whether it ended with failures."""
+
+    started_at: dt.datetime
+    start_date: dt.date
+    end_date: dt.date
+    reports: int
+    ended: bool
 
 
 @attrs.frozen
@@ -37,7 +49,7 @@ class PullPreview:
         resumes: whether it would resume the staged pull, or else start over.
     """
 
-    files: tuple[Path | str, ...]
+    files: tuple[Path, ...]
     campaigns: int
     requests: int
     sampled: int | None
@@ -48,113 +60,117 @@ class PullPreview:
 
 @attrs.frozen
 class _Missing:
-    """What a pull still has to fetch; `first` are the ids of the first campaigns with a missing report."""
+    """What a pull still has to fetch: reports by feed; `first` are the ids of campaigns that lack one."""
 
     campaigns: int
     first: Sequence[int]
     reports: Mapping[Feed, int]
-    without_keywords: int = 0
-    keywords: int = 0
     listing: int = 0
 
 
 async def preview(
-    client: SeoRepClient, spec: PullSpec, target: Target | None, *, restart: bool = False, retry_failed: bool = False
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
+    groups: Iterable[str] = (),
+    filter: str | None = None,
+    exclude: Iterable[int] = (),
+    restart: bool = False,
+    retry_failed: bool = False,
+    force: bool = False,
+    excel: bool = False,
+    account: str | None = None,
+    snapshot_date: dt.date | str | None = None,
+    **options: Unpack[FeedOptions],
 ) -> PullPreview:
-    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign."""
-    staged, missing, files = None, None, () if target is None else tuple(target.row_files())
-    if target is not None:
-        await in_thread(partial(target.check, spec))
-        if retry_failed and await in_thread(partial(target.has_nothing_to_retry, spec)):
-            return PullPreview(files, 0, 0, None, (), None, resumes=False)
-        staged, missing = await asyncio.to_thread(_look, target, spec, restart, retry_failed)
-    needed = missing or await _full_pull(client, spec)
-    estimate = await _estimate(client, spec, needed)
+    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
+
+    The arguments and errors are those of `pull_to`; without `out`, of `stream`.
+    """
+    labels: Any = {"account": account, "snapshot_date": snapshot_date, "excel": excel}
+    chosen: Any = {"groups": groups, "filter": filter, "exclude": exclude}
+    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen, **labels)
+    staged, missing = None, None
+    files: tuple[Path, ...] = ()
+    if out is not None:
+        async with background() as run:
+            target = await run(target_of, out, request, options, force)
+            await run(target.check, request, run.stop)
+            files = tuple(target.row_files(request))
+            if target.staging_folder(request).exists() and not restart:
+                staged, missing = await run(_look, target, request, snapshot_date is not None, retry_failed)
+            elif retry_failed and await run(target.failed, request, run.stop) == []:
+                return PullPreview(files, 0, 0, None, (), None, resumes=False)
+    needed = missing or await _full_pull(client, request)
+    estimate = await _estimate(client, request, needed, options.get("limit"))
     return PullPreview(files, needed.campaigns, *estimate, staged, resumes=missing is not None)
 
 
-def staged_pull(target: Target) -> StagedPull | None:
-    """Return what an interrupted run into a target has staged; None also if a pull is at work on it."""
-    try:
-        with target.area().inspect() as checkpoint:
-            staged = None if checkpoint is None else staged_in(checkpoint)
-    except ExportError:  # the pull itself will raise it
-        return None
-    return None if staged is None or staged.ended else staged
-
-
 def _look(
-    target: Target, spec: PullSpec, restart: bool, retry_failed: bool
+    target: Files | Database, request: Request, keeps_night: bool, retry_failed: bool
 ) -> tuple[StagedPull | None, _Missing | None]:
-    """Return the pull staged by an earlier run, and the missing reports if the pull would resume it."""
-    area = target.area()
-    try:
-        with area.inspect() as checkpoint:
-            staged = None if checkpoint is None else staged_in(checkpoint)
-            if checkpoint is None or restart or area.to_resume(checkpoint, spec, retry_failed=retry_failed) is None:
-                return staged, None
-            checkpoint.verify()
-            if checkpoint.notes.planned is None:
-                return staged, None
-            missing = {feed: checkpoint.missing(feed) for feed in _of_campaigns(spec)}
-            without = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in spec.feeds else []
-            reports, keywords = {feed: len(missing[feed]) for feed in missing}, checkpoint.missing(Feed.KEYWORD_BY_DATE)
-            first = _first(chain(*missing.values(), without))
-            return staged, _Missing(len(checkpoint.campaigns()), first, reports, len(without), len(keywords))
-    except ExportError as error:
-        if restart and isinstance(error.__cause__, DamagedError):
-            return None, None  # it would be deleted unread
-        raise
+    """Return the pull staged by an earlier run, and the missing reports if this pull would resume it."""
+    folder = target.staging_folder(request)
+    with opened(folder, target.format, request, keeps_night=keeps_night, only_look=True) as staging:
+        if staging.plan is None:
+            return None, None
+        found, feeds = staging.request, request.fetched_feeds
+        reports = sum(staging.counts(feed)[0] for feed in feeds)
+        staged = StagedPull(found.started_at, found.start_date, found.end_date, reports, staging.ended)
+        if request.differences(found, keeps_night=keeps_night) or (staging.ended and not retry_failed):
+            return staged, None
+        return staged, _missing_in(staging)
 
 
-async def _full_pull(client: SeoRepClient, spec: PullSpec) -> _Missing:
+def _missing_in(staging: Staging) -> _Missing:
+    ids = staging.plan.ids if staging.plan else ()
+    missing = {feed: staging.missing(feed) for feed in staging.request.fetched_feeds}
+    first = [id_ for feed, some in missing.items() if feed is not Feed.KEYWORD_BY_DATE for id_ in some]
+    return _Missing(len(ids), first, {feed: len(some) for feed, some in missing.items()})
+
+
+async def _full_pull(client: SeoRepClient, request: Request) -> _Missing:
     before = client.stats.attempts
-    if spec.campaigns is not None:
-        campaigns, first, listing = len(spec.campaigns), _first(spec.campaigns), 1  # for their names
-    elif spec.choice == EVERY_CAMPAIGN:
-        page = await client.campaigns.list().page(1)
-        campaigns, listing = _total(page), page.total_pages or 1
-        first = _first(campaign.id for campaign in page.items)
-        if not campaigns:
-            spec.choice.report_none()
+    first: Sequence[int]
+    if request.campaigns is not None:
+        campaigns, first, listing = len(request.campaigns), request.campaigns, 1  # for their names
+    elif request.groups or request.exclude:
+        first = [one.id for one in request.among(await listed(client, request.filter))]
+        campaigns, listing = len(first), client.stats.attempts - before
     else:
-        ids = {campaign.id: None async for campaign in spec.choice.campaigns(client)}
-        campaigns, first, listing = len(ids), _first(ids), client.stats.attempts - before
-    keywords = campaigns if Feed.KEYWORD_BY_DATE in spec.feeds else 0
-    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(spec), campaigns), keywords, listing=listing)
+        page = await client.campaigns.list(filter=request.filter).page(1)
+        campaigns, listing, first = _total(page), page.total_pages or 1, [one.id for one in page.items]
+    reports: dict[Feed, int] = {feed: campaigns for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
+    return _Missing(campaigns, first, reports, listing)
 
 
-async def _estimate(client: SeoRepClient, spec: PullSpec, missing: _Missing) -> tuple[int, int | None, tuple[int, ...]]:
+async def _estimate(
+    client: SeoRepClient, request: Request, missing: _Missing, limit: int | None
+) -> tuple[int, int | None, tuple[int, ...]]:
     """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
-    needed = {feed: count for feed, count in missing.reports.items() if count}
-    if missing.without_keywords:
-        # keywords are found in the campaign feed, which is not fetched twice
-        needed.setdefault(Feed.CAMPAIGN, missing.without_keywords)
+    needed = {feed: count for feed, count in missing.reports.items() if count and feed is not Feed.KEYWORD_BY_DATE}
+    keywords = missing.reports.get(Feed.KEYWORD_BY_DATE, 0)
     feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
-    days, limit = (spec.start_date, spec.end_date), spec.options.get("limit")
     skipped: tuple[int, ...] = ()
-    for campaign_id in missing.first:
+    for campaign_id in [one for one in missing.first if 1 <= one <= MAX_ID][:_TRIED]:
         try:
-            pages = {feed: await feeds[feed](campaign_id, *days, limit=limit).page(1) for feed in needed}
+            dates = request.start_date, request.end_date
+            pages = {feed: await feeds[feed](campaign_id, *dates, limit=limit).page(1) for feed in needed}
         except (StatusError, DecodeError, PaginationError) as error:
             if isinstance(error, AuthenticationError):
                 raise
             skipped += (campaign_id,)  # in the pull, it would fail alone
             continue
-        requests = missing.keywords + sum(count * (pages[feed].total_pages or 1) for feed, count in needed.items())
-        if missing.without_keywords:
-            requests += missing.without_keywords * _total(pages[Feed.CAMPAIGN])
+        requests = keywords + sum(count * (pages[feed].total_pages or 1) for feed, count in needed.items())
+        if Feed.KEYWORD_BY_DATE in request.feeds and Feed.CAMPAIGN in needed:
+            requests += needed[Feed.CAMPAIGN] * _total(pages[Feed.CAMPAIGN])
         return missing.listing + requests, campaign_id, skipped
-    return missing.listing + missing.keywords + sum(needed.values()), None, skipped
+    return missing.listing + keywords + sum(needed.values()), None, skipped
 
 
 def _total(page: Page[Any]) -> int:
     return page.total_records if page.total_records is not None else len(page.items)
-
-
-def _of_campaigns(spec: PullSpec) -> list[Feed]:
-    return [feed for feed in spec.feeds if feed is not Feed.KEYWORD_BY_DATE]
-
-
-def _first(campaigns: Iterable[int]) -> list[int]:
-    return list(dict.fromkeys(split_valid_ids("campaign", campaigns)[0]))[:_TRIED]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 
-from seorep_async.errors import SeoRepError
-from seorep_async.export.spec import PullSpec, shared
+from seorep_async.client import SeoRepClient
+from seorep_async.export.contents import failures_of
+from seorep_async.export.request import Request
+from seorep_async.export.staging import Plan, Staging
 from seorep_async.models import Feed
+from seorep_async.resources.arguments import check_id
 from seorep_async.session import Stats, check_callback
-from seorep_async.tables.columns import Column, ColumnType
+from seorep_async.tables.columns import Column, ColumnType, FeedTable
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.html import html_table
 
@@ -32,23 +36,9 @@ class Stage(enum.Enum):
     """Writing the target from the staged reports; there is no total."""
 
 
-@attrs.frozen
-class PullFailure:
-    """A report whose rows are missing: one feed of a campaign, or of one of its keywords.
-
-    Attributes:
-        keyword_id: the keyword, or None if the whole campaign failed.
-    """
-
-    feed: Feed
-    campaign_id: int
-    keyword_id: int | None
-    error: SeoRepError
-
-
 @attrs.frozen(kw_only=True)
 class PullProgress:
-    """The progress of a pull.
+    """How far a pull is.
 
     Attributes:
         feed: the feed that the stage is for.
@@ -68,31 +58,32 @@ class PullProgress:
     failures: int
 
 
-@attrs.frozen
-class StagedPull:
-    """The number of reports that a run has staged, its start in local time, and its dates.
-
-    It `ended` with failures, or else was interrupted.
-    """
-
-    started_at: dt.datetime
-    start_date: dt.date
-    end_date: dt.date
-    reports: int
-    ended: bool
-
-
 OnProgress: TypeAlias = Callable[[PullProgress], object]
 
 
 @attrs.frozen
-class CampaignOutcome:
-    """The outcome of one campaign.
+class PullFailure:
+    """A report that is missing, as in the table `failures`.
 
     Attributes:
-        rows: rows of it in the target, by feed.
-        failures: the reports of it that are missing, and why.
+        keyword_id: the keyword, or None if the whole campaign failed.
+        error: name of the error's class, such as `NotFoundError`.
+        status: of the last response, or None if there was none.
+        attempts: requests that were made for the page that failed.
     """
+
+    feed: Feed
+    campaign_id: int
+    keyword_id: int | None
+    error: str
+    message: str
+    status: int | None
+    attempts: int | None
+
+
+@attrs.frozen
+class CampaignOutcome:
+    """The outcome of one campaign: its rows in the target, by feed, and its reports that are missing."""
 
     campaign_id: int
     rows: Mapping[Feed, int]
@@ -104,29 +95,21 @@ class CampaignOutcome:
         return not self.failures
 
 
-def any_received(outcomes: Sequence[CampaignOutcome]) -> bool:
-    """Return whether anything was received; if every campaign failed, no rows are replaced."""
-    return not outcomes or any(outcome.rows or outcome.ok for outcome in outcomes)
-
-
 @attrs.frozen(kw_only=True, repr=False)
 class PullSummary:
-    """The summary of a pull.
+    """What a pull did.
 
     Attributes:
-        account: the account's name, which every row bears.
-        snapshot_date: the night that the rows are of, which every row bears.
+        account, snapshot_date: the account's name and the night, which every row bears.
         compared: whether changes from the previous period were asked for.
-        paths: the finished files, rows first, or of a dataset the night's folder of each feed's table; in an object
-            store, addresses. Empty if every campaign failed: then older files are unchanged, and a database or dataset
-            gets rows of `pulls` and `failures` only.
-        outcomes: one for each campaign requested, in their order.
+        paths: the finished files, rows first. Empty if every campaign failed: then older files are unchanged, and a
+            database gets rows of `pulls` and `failures` only.
+        outcomes: one for each campaign, in their order.
         resumed: reports that an earlier run had stored.
         requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
         started_at: when the pull began, in UTC; unchanged when a pull is resumed.
-        stats: what the client did meanwhile: retries by cause, refusals, waits by reason; None of shards.
-        leftover: the staging folder beside the target if it could not be removed, or None. Nothing is resumed from it.
+        stats: what the client did meanwhile: retries by cause, refusals, waits by reason.
     """
 
     feeds: tuple[Feed, ...]
@@ -134,25 +117,24 @@ class PullSummary:
     end_date: dt.date
     account: str
     snapshot_date: dt.date
+    started_at: dt.datetime
     compared: bool
-    paths: tuple[Path | str, ...]
+    paths: tuple[Path, ...]
     outcomes: tuple[CampaignOutcome, ...]
     resumed: int
     requests: int
     seconds: float
-    started_at: dt.datetime
-    stats: Stats | None = None
-    leftover: Path | None = None
+    stats: Stats
 
     @property
     def ok(self) -> bool:
         """Whether no report is missing."""
-        return all(outcome.ok for outcome in self.outcomes)
+        return all(one.ok for one in self.outcomes)
 
     @property
     def failures(self) -> tuple[PullFailure, ...]:
-        """The reports that are missing, and why, in the order of the campaigns."""
-        return tuple(failure for outcome in self.outcomes for failure in outcome.failures)
+        """The reports that are missing, in the order of the campaigns."""
+        return tuple(failure for one in self.outcomes for failure in one.failures)
 
     @property
     def campaigns(self) -> int:
@@ -162,16 +144,21 @@ class PullSummary:
     @property
     def campaigns_complete(self) -> int:
         """Campaigns of which no report is missing."""
-        return sum(outcome.ok for outcome in self.outcomes)
+        return sum(one.ok for one in self.outcomes)
 
     @property
     def rows(self) -> int:
         """Rows in the target, of all feeds."""
-        return sum(self.rows_of(feed) for feed in self.feeds)
+        return sum(sum(one.rows.values()) for one in self.outcomes)
 
     def rows_of(self, feed: Feed) -> int:
         """Return how many rows of a feed are in the target."""
-        return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
+        return sum(one.rows.get(feed, 0) for one in self.outcomes)
+
+    @property
+    def received(self) -> bool:
+        """Whether anything was received; if every campaign failed, no rows are replaced."""
+        return not self.outcomes or any(one.ok or one.rows for one in self.outcomes)
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures):,} reports failed" if self.failures else ""
@@ -179,62 +166,96 @@ class PullSummary:
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {counts}, in {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:
-        names = [table_of(feed).name for feed in self.feeds]
-        columns = [Column(name, ColumnType.INTEGER, "") for name in ("campaign_id", *names)]
+        columns = [Column("campaign_id", ColumnType.INTEGER, "")]
+        columns += [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
+        columns.append(Column("failures", ColumnType.STRING, ""))
         rows = (
             (
                 one.campaign_id,
                 *(one.rows.get(feed, 0) for feed in self.feeds),
-                "; ".join(str(failure.error) for failure in one.failures) or None,
+                "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None,
             )
             for one in sorted(self.outcomes, key=lambda one: one.ok)  # those with failures first
         )
-        columns.append(Column("failures", ColumnType.STRING, ""))
         return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
 
-def summary_of(spec: PullSpec, **further: Any) -> PullSummary:
-    """Return the summary of a pull; `further` are the attributes that its spec does not give."""
-    return PullSummary(compared=spec.compares, **shared(spec, PullSummary), **further)
+def outcomes_of(staging: Staging) -> tuple[CampaignOutcome, ...]:
+    """Return the outcome of each campaign, in their order."""
+    rows: dict[int, dict[Feed, int]] = {}
+    for feed in staging.request.feeds:
+        for ids, _, record in staging.records(table_of(feed)):
+            of_campaign = rows.setdefault(ids[0], {})
+            of_campaign[feed] = of_campaign.get(feed, 0) + record.rows
+    failures = (
+        PullFailure(cast(FeedTable, table).feed, campaign, keyword, one.error, one.message, one.status, one.attempts)
+        for table, campaign, keyword, one in failures_of(staging)
+        if campaign is not None
+    )
+    return combined((staging.plan or Plan()).ids, rows, failures)
 
 
-class ProgressTracker:
-    """Counts while a pull runs, and reports each step to `on_progress`.
+def combined(
+    ids: Iterable[int], rows: Mapping[int, Mapping[Feed, int]], failures: Iterable[PullFailure]
+) -> tuple[CampaignOutcome, ...]:
+    """Return an outcome for each campaign from its rows and its failures."""
+    failed: dict[int, list[PullFailure]] = {}
+    for one in failures:
+        failed.setdefault(one.campaign_id, []).append(one)
+    return tuple(CampaignOutcome(id_, rows.get(id_, {}), tuple(failed.get(id_, ()))) for id_ in ids)
 
-    `on_resume` is called with the staged reports of an earlier run with which it begins; `on_stop` with those that it
-    leaves, or None, if it ends early.
-    """
 
-    def __init__(
-        self,
-        on_progress: OnProgress | None = None,
-        on_resume: Callable[[StagedPull], object] = lambda _: None,
-        on_stop: Callable[[StagedPull | None], object] = lambda _: None,
-    ) -> None:
+def summary_of(request: Request, **further: Any) -> PullSummary:
+    """Return the summary of a request; `further` are the attributes that it does not give."""
+    names = ("feeds", "start_date", "end_date", "account", "snapshot_date", "started_at", "compared")
+    return PullSummary(**{name: getattr(request, name) for name in names}, **further)
+
+
+class Tracker:
+    """Counts while a pull runs, and reports each step to `on_progress`."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
         check_callback("on_progress", on_progress, "a PullProgress")
-        self._on_progress = on_progress
-        self.on_resume = on_resume
-        self.on_stop = on_stop
-        self._progress: PullProgress | None = None
-        self.rows: int = 0
-        self.failures: list[PullFailure] = []
-        self.names_error: SeoRepError | None = None
-        """Why the campaigns' names are missing, or None."""
+        self._report = on_progress or (lambda _: None)
+        self._last: Any = None
+        self.rows = self.failures = 0
 
-    def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
+    def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
         """Enter a stage of which `stored` reports are stored already."""
-        self._report(PullProgress(stage=stage, feed=feed, done=stored, total=total, resumed=stored, **self._counts()))
+        facts = {"rows": self.rows, "failures": self.failures}
+        self._last = PullProgress(stage=stage, feed=feed, done=stored, total=total, resumed=stored, **facts)
+        self._report(self._last)
 
-    def advance(self, reports: int = 1, rows: int = 0) -> None:
-        """Count reports of the stage, stored or failed, and rows stored now."""
-        self.rows += rows
-        if (last := self._progress) is not None:
-            self._report(attrs.evolve(last, done=last.done + reports, **self._counts()))
+    def advance(self, reports: int, rows: int, failures: int) -> None:
+        """Count reports of the stage, stored and failed, and rows of them."""
+        self.rows += rows if self._last.stage is Stage.ROWS else 0
+        self.failures += failures
+        done = self._last.done + reports + failures
+        self._last = attrs.evolve(self._last, done=done, rows=self.rows, failures=self.failures)
+        self._report(self._last)
 
-    def _counts(self) -> dict[str, Any]:
-        return {"rows": self.rows, "failures": len(self.failures)}
 
-    def _report(self, progress: PullProgress) -> None:
-        self._progress = progress
-        if self._on_progress is not None:
-            self._on_progress(progress)
+class Effort:
+    """What a run has cost so far, and the requests that it may still send."""
+
+    def __init__(self, client: SeoRepClient, most: int | None = None) -> None:
+        self._client, self._most = client, None if most is None else check_id("max_requests", most)
+        self._started, self._before = time.monotonic(), client.stats
+        self.begin()
+
+    def begin(self) -> None:
+        """Count the requests that it may still send from now on."""
+        self._sent = self._client.stats.attempts
+
+    @property
+    def stats(self) -> Stats:
+        return self._client.stats.since(self._before)
+
+    def requests_left(self) -> int | None:
+        """Return how many requests it may still send, or None for any."""
+        return None if self._most is None else max(0, self._most - (self._client.stats.attempts - self._sent))
+
+    def facts(self) -> dict[str, Any]:
+        """Return the attributes of a summary that it gives."""
+        stats = self.stats
+        return {"requests": stats.attempts, "stats": stats, "seconds": time.monotonic() - self._started}

@@ -1,43 +1,42 @@
-"""Many campaigns to files, a database or a pipe: whole, in a fixed order, and resumed where another run was cut off."""
+"""Many campaigns to files or a database: staged while they are fetched, and written whole at the end; or to a pipe."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime as dt
 import os
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, TypeVar, Unpack
+
+import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.export.contents import Contents
+from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher
-from seorep_async.export.formats import Format
-from seorep_async.export.lock import in_thread
-from seorep_async.export.progress import (
-    CampaignOutcome,
-    OnProgress,
-    ProgressTracker,
-    PullFailure,
-    PullSummary,
-    Stage,
-    any_received,
-    summary_of,
-)
-from seorep_async.export.sinks import PipeWriter, StagingWriter
-from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.targets import Target, target_of
-from seorep_async.export.targets.target import Contents
+from seorep_async.export.files import Files, refusal
+from seorep_async.export.folder import errors_of, opened, remove_rest
+from seorep_async.export.formats import Arrow, Parquet, Text, format_of
+from seorep_async.export.pipe import Pipe
+from seorep_async.export.progress import Effort, OnProgress, PullSummary, Stage, Tracker, outcomes_of, summary_of
+from seorep_async.export.request import Request
+from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import check_id
 from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.session import Stats
 from seorep_async.settings import require_booleans
-from seorep_async.tables.text import RFC_4180, CsvOptions
+
+T = TypeVar("T")
+_NO_FOLDER = (
+    "folders and object stores are no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb, or pass "
+    "`pull_table(…)` of seorep_async.integrations.engines on to a tool that writes there (guide: engines)"
+)
 
 
 async def pull_to(
@@ -48,34 +47,34 @@ async def pull_to(
     *,
     out: str | os.PathLike[str],
     feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
+    groups: Iterable[str] = (),
+    filter: str | None = None,
+    exclude: Iterable[int] = (),
     on_progress: OnProgress | None = None,
     restart: bool = False,
     retry_failed: bool = False,
     force: bool = False,
-    csv: CsvOptions = RFC_4180,
+    excel: bool = False,
     account: str | None = None,
     snapshot_date: dt.date | str | None = None,
-    key_renewed: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    work_dir: str | os.PathLike[str] | None = None,
     max_requests: int | None = None,
     **options: Unpack[FeedOptions],
 ) -> PullSummary:
-    """Pull feeds of many campaigns into files, a database or a dataset, as `seorep_async.export` describes.
+    """Pull feeds of many campaigns into files or a database: complete, in a fixed order, or not written at all.
 
     Args:
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
-        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`, or in `/` for a dataset; or an address.
+        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
         feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
+        groups, filter: without ids: only campaigns of groups with these titles, in any case; those the service finds.
+        exclude: campaign ids to leave out.
         on_progress: called with a `PullProgress` after every step; it must return soon.
-        restart: start over; delete what an earlier run has staged without reading it.
-        retry_failed: fetch only the reports that failed last time: nothing if none did, all if there is no such night.
-        force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
-        account, key_renewed: the name in every row, by default the client's; the mark of its new key or address.
-        snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
-        storage_options, work_dir: of the object store, by default the environment's; an existing folder for staging.
-        max_requests: stop after this number of requests, retries included; reports that have begun are finished.
+        restart, retry_failed: drop what is staged, unread; or fetch only what failed last time, if it was this night.
+        force, excel: replace also files that no pull wrote; write CSV with a byte order mark, and no formulas.
+        account, snapshot_date: of the rows; default: the client's, and the UTC day on which the pull began.
+        max_requests: stop after this number of requests, retries included; reports that have begun are finished, and
+            the look at one campaign with which a resumed pull begins does not count.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:
@@ -84,138 +83,180 @@ async def pull_to(
         PullPausedError: it stopped at `max_requests`; the same call goes on with the rest.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
-    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed, "csv": csv}
-    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
-    find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
-    target = await asyncio.to_thread(find_target, spec.feeds, account=spec.account)  # importing an extra takes long
-    how: Any = {"restart": restart, "retry_failed": retry_failed, "max_requests": max_requests}
-    return await run_export(client, spec, target, ProgressTracker(on_progress), **how)
-
-
-async def run_export(
-    client: SeoRepClient,
-    spec: PullSpec,
-    target: Target,
-    tracker: ProgressTracker,
-    *,
-    restart: bool = False,
-    retry_failed: bool = False,
-    max_requests: int | None = None,
-) -> PullSummary:
-    """Pull a spec into a target as `pull_to` does."""
-    _check_how(restart, retry_failed, target.force)
-    if spec.campaigns == () and not spec.is_shard:
-        raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
-    spec.check_format(target.format)
-    count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
-    await in_thread(partial(check_target, target, spec, restart=restart))
-    if retry_failed and await in_thread(partial(target.has_nothing_to_retry, spec)):
-        return count.summary(spec, (), tuple(target.row_files()))
-    area = target.area()
-    finished: list[PullSummary] = []
-
-    def finish(last_number: int, check: Callable[[], None]) -> None:
-        outcomes = _outcomes(spec, area.checkpoint, tracker.failures)
-        received = any_received(outcomes)
-        resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in spec.feeds)
-        contents = Contents(area, outcomes, count.stats, tracker.names_error)
-        paths = target.write(contents, check) if target.accumulates or received else ()
-        leftover = None
-        if tracker.failures:
-            area.checkpoint.note(ended=True)
-        else:
-            leftover = area.remove()
-        named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if received)
-        left = None if leftover is None else target.as_named(leftover)
-        finished.append(count.summary(area.spec, outcomes, named, resumed=resumed, leftover=left))
-
-    try:
-        async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
-            last_number = await writer.run(area.checkpoint.last_number)
-            await Fetcher(client, spec, writer, tracker, count.requests_left).run()
-            tracker.start_stage(Stage.WRITING, spec.feeds[-1])
-            await writer.run(finish, last_number, writer.stop.check)
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) and finished:  # it was too late: everything is written
-            return finished[0]
-        tracker.on_stop(area.left)
-        raise
-    return finished[0]
-
-
-def check_target(target: Target, spec: PullSpec, check: Callable[[], None], *, restart: bool) -> None:
-    """Check a target, as `Target.check`; a restart that it prevents is made up for by the next pull."""
-    try:
-        target.check(spec, check)
-    except ExportError as error:
-        if restart:  # a later try must not resume the pull that was to be dropped
-            with contextlib.suppress(SeoRepError):
-                target.area().restart_later(error)
-        raise
-
-
-async def stream_rows(
-    client: SeoRepClient,
-    spec: PullSpec,
-    kind: Format,
-    write: Callable[[bytes], Awaitable[object]],
-    tracker: ProgressTracker,
-) -> PullSummary:
-    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns and their keywords.
-
-    Totals and failures are not written; the summary has the failures. A stream can't be resumed. A slow `write` slows
-    the pull.
-    It raises as `pull_to`, and what `write` raises.
-    """
-    if len(spec.feeds) != 1 or not kind.is_text:
-        problem = "a stream holds one feed, as CSV or JSON lines; name a file for more"
-        raise ConfigurationError(problem, argument="feeds")
-    spec.check_format(kind)
-    count, writer = _Count(client), PipeWriter(spec, kind, write, tracker)
-    with contextlib.closing(writer.checkpoint):
-        await Fetcher(client, spec, writer, tracker).run()
-        return count.summary(spec, _outcomes(spec, writer.checkpoint, tracker.failures))
-
-
-def _check_how(restart: bool, retry_failed: bool, force: bool) -> None:
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
-        problem = "restart=True and retry_failed=True can't be combined; give one of them"
-        raise ConfigurationError(problem, argument="restart")
+        raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
+    labels: Any = {"account": account, "snapshot_date": snapshot_date, "excel": excel}
+    chosen: Any = {"groups": groups, "filter": filter, "exclude": exclude}
+    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen, **labels)
+    effort, tracker = Effort(client, max_requests), Tracker(on_progress)
+    async with background() as run:
+        target = await run(target_of, out, request, options, force)  # importing an extra takes long
+        folder = target.staging_folder(request)
+        with errors_of(folder):
+            await run(target.check, request, run.stop)
+            requests = [request]
+            if retry_failed:
+                failed = await run(target.failed, request, run.stop)
+                if failed == [] and not folder.exists():
+                    return summary_of(request, outcomes=(), paths=(), resumed=0, **effort.facts())
+                if failed:
+                    chosen = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
+                    requests.append(msgspec.structs.replace(request, **chosen))
+            how = {"keeps_night": snapshot_date is not None, "restart": restart, "retry_failed": retry_failed}
+            stack = ExitStack()
+            try:
+                entered = stack.enter_context
+                staging = await run(entered, opened(folder, target.format, *requests, **how))
+                summary = await _pull(client, options, staging, target, run, effort, tracker)
+            finally:
+                await run(stack.close)
+                await run(remove_rest, folder)
+    return summary
 
 
-class _Count:
-    """The statistics and seconds of a run so far, and the requests that it may still send."""
+async def _pull(
+    client: SeoRepClient,
+    options: FeedOptions,
+    staging: Staging,
+    target: Files | Database,
+    run: Background,
+    effort: Effort,
+    tracker: Tracker,
+) -> PullSummary:
+    """Fetch what is missing, and write the target."""
+    resumed = sum([(await run(staging.counts, feed))[0] for feed in staging.request.feeds])
 
-    def __init__(self, client: SeoRepClient, max_requests: int | None = None) -> None:
-        self._client = client
-        self._max_requests = max_requests
-        self._started, self._before = time.monotonic(), client.stats
+    async def check_accounts(ids: object) -> None:
+        await run(target.check_accounts, staging.request, ids, run.stop)
 
-    @property
-    def stats(self) -> Stats:
-        return self._client.stats.since(self._before)
-
-    def requests_left(self) -> int | None:
-        """Return the number of requests that it may still send, or None for any."""
-        return None if self._max_requests is None else max(0, self._max_requests - self.stats.attempts)
-
-    def summary(
-        self, spec: PullSpec, outcomes: Sequence[CampaignOutcome], paths: Sequence[Path | str] = (), **further: Any
-    ) -> PullSummary:
-        stats, seconds = self.stats, time.monotonic() - self._started
-        facts = {"resumed": 0, "requests": stats.attempts, "stats": stats, "seconds": seconds, **further}
-        return summary_of(spec, outcomes=outcomes, paths=paths, **facts)
+    await Fetcher(client, options, staging, run, tracker, effort, check_accounts).fetch()
+    tracker.start(Stage.WRITING, staging.request.feeds[-1])
+    written: list[PullSummary] = []
+    try:
+        await run(_write, target, staging, effort, resumed, run.stop, written.append)
+    except asyncio.CancelledError:
+        if not written:
+            raise
+    return written[0]
 
 
-def _outcomes(spec: PullSpec, checkpoint: Checkpoint, failures: Iterable[PullFailure]) -> tuple[CampaignOutcome, ...]:
-    """Return an outcome for each campaign, in their order."""
-    rows: dict[int, dict[Feed, int]] = {}
-    for feed in spec.feeds:
-        for campaign_id, count in checkpoint.rows_by_campaign(feed):
-            rows.setdefault(campaign_id, {})[feed] = count
-    missing: dict[int, list[PullFailure]] = {}
-    order = {feed: number for number, feed in enumerate(Feed)}
-    for one in sorted(failures, key=lambda one: (order[one.feed], one.keyword_id or 0)):
-        missing.setdefault(one.campaign_id, []).append(one)
-    return tuple(CampaignOutcome(id_, rows.get(id_, {}), tuple(missing.get(id_, ()))) for id_ in checkpoint.campaigns())
+def _write(
+    target: Files | Database,
+    staging: Staging,
+    effort: Effort,
+    resumed: int,
+    stop: threading.Event,
+    finish: Callable[[PullSummary], object],
+) -> None:
+    """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
+    found = summary_of(staging.request, outcomes=outcomes_of(staging), paths=(), resumed=resumed, **effort.facts())
+    contents = Contents(staging, _pull_row(staging.request, found), found.received, stop)
+    paths = target.write(contents, staging.folder)
+    finish(summary_of(staging.request, outcomes=found.outcomes, paths=tuple(paths), resumed=resumed, **effort.facts()))
+    if found.ok:
+        staging.discard()
+    elif not staging.ended:
+        staging.note_end()
+
+
+def _pull_row(request: Request, found: PullSummary) -> list[Any]:
+    """Return the row of the table of pulls."""
+    stats, feeds = found.stats, ",".join(feed.value for feed in request.feeds)
+    about = [request.account, request.snapshot_date, request.started_at, request.service]
+    asked = [feeds, request.start_date, request.end_date, len(found.outcomes), request.selection]
+    waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
+    cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
+    return [*about, *asked, *cost, request.compared, version("seorep-async")]
+
+
+def target_of(out: str | os.PathLike[str], request: Request, options: FeedOptions, force: bool) -> Files | Database:
+    """Return the target of a path; its extra must be installed."""
+    if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
+        raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
+    if named.endswith(("/", os.sep)) or "://" in named or Path(named).is_dir():
+        raise refusal(named, _NO_FOLDER)
+    path = Path(named)
+    found = format_of(path.suffix.lower(), excel=request.excel)
+    if found is None or "\0" in named:
+        raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
+    if request.excel and found.ending != ".csv":
+        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
+    found.require_extra()
+    where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
+    if not isinstance(found, Arrow) or isinstance(found, Parquet):
+        return Files(**where, force=force)
+    if options.get("search") is not None:
+        problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"
+        raise ConfigurationError(f"{problem}; leave it out, or write to a file of its own", argument="search")
+    return Database(**where)
+
+
+async def stream(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    write: Callable[[bytes], Awaitable[object]],
+    format: Literal["csv", "jsonl"] = "csv",
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = Feed.CAMPAIGN,
+    groups: Iterable[str] = (),
+    filter: str | None = None,
+    exclude: Iterable[int] = (),
+    on_progress: OnProgress | None = None,
+    excel: bool = False,
+    account: str | None = None,
+    snapshot_date: dt.date | str | None = None,
+    **options: Unpack[FeedOptions],
+) -> PullSummary:
+    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
+
+    Totals and failures are not written; the summary has the failures. Nothing is staged, so it can't be resumed.
+
+    Args:
+        write: awaited with each part of the text; if it is slow, so is the pull.
+        format: `csv` or `jsonl`.
+        feeds: one feed.
+        ids, start_date, end_date, groups, filter, exclude, on_progress, excel, account, snapshot_date, options: as
+            `pull_to` takes them.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+        SeoRepError: the key was refused, or the campaigns could not be listed.
+    """
+    labels: Any = {"account": account, "snapshot_date": snapshot_date, "excel": excel}
+    chosen: Any = {"groups": groups, "filter": filter, "exclude": exclude}
+    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen, **labels)
+    found = format_of(f".{format}", excel=excel)
+    if len(request.feeds) != 1 or not isinstance(found, Text):
+        raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
+    if excel and format != "csv":
+        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
+    effort = Effort(client)
+    outcomes = await Pipe(client, request, options, found, write, Tracker(on_progress)).run()
+    return summary_of(request, outcomes=outcomes, paths=(), resumed=0, **effort.facts())
+
+
+class Background:
+    """Runs steps in one thread; a cancelled step is waited for, and `stop` is set for it to end soon."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
+        self.stop = threading.Event()
+
+    async def __call__(self, step: Callable[..., T], *args: Any) -> T:
+        future = asyncio.get_running_loop().run_in_executor(self._pool, partial(step, *args))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self.stop.set()
+            await asyncio.wait([future])
+            future.exception()  # it ended: what it raised is of no interest any more
+            raise
+
+
+@asynccontextmanager
+async def background() -> AsyncIterator[Background]:
+    with ThreadPoolExecutor(1, "seorep-pull") as pool:
+        yield Background(pool)

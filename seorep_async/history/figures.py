@@ -1,26 +1,19 @@
-"""The figures of a report, summed by DuckDB: of each night, and of tags, locations and campaigns."""
+"""The figures of a report, summed by DuckDB: of each day, and of tags, locations and campaigns."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from seorep_async.history.comparing import CHANGES
-
-if TYPE_CHECKING:
-    import duckdb
+from seorep_async.history.comparing import CHANGES, ORDER, compared_campaigns
+from seorep_async.history.source import History
 
 T = TypeVar("T")
 
-ENGINES = {
-    "engine_a": "Engine A",
-    "engine_a_mobile": "Engine A, mobile",
-    "engine_a_places": "Engine A, places",
-    "engine_b": "Engine B",
-}
+ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 BANDS = {
     "1 to 3": "BETWEEN 1 AND 3",
     "4 to 10": "BETWEEN 4 AND 10",
@@ -30,23 +23,17 @@ BANDS = {
 }
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 GROUPED_BY = {
-    "Campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
-        WHERE named.account = $account AND named.campaign_id = keyword_rankings.campaign_id)""",
-    "Tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
-    "Location": "search_location_canonical_name",
+    "campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
+        WHERE named.account = $account AND named.campaign_id = ranked.campaign_id)""",
+    "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
+    "location": "search_location_canonical_name",
 }
-"""What keywords are grouped by, and its expression."""
-MOVES = {"Risen": ("rose",), "Fallen": ("fell",), "Lost": ("lost", "removed")}
+"""The groups of keywords, and the expression of each."""
+MOVES = {"Risen": "kinds LIKE '%rose%'", "Fallen": "kinds LIKE '%fell%'", "Lost": "kinds SIMILAR TO 'removed|lost.*'"}
 """The lists of changed keywords, and the kinds of change in each."""
 _MOST_LISTED = 10
-_CHOSEN = """SELECT {columns} FROM keyword_rankings JOIN (
-        SELECT campaign_id, snapshot_date, start_date, end_date FROM keyword_rankings
-        WHERE account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))
-            AND snapshot_date IN ({nights})
-        GROUP BY campaign_id, snapshot_date, start_date, end_date
-        QUALIFY row_number() OVER (PARTITION BY campaign_id, snapshot_date ORDER BY end_date DESC, start_date) = 1
-    ) USING (campaign_id, snapshot_date, start_date, end_date) WHERE account = $account"""
-"""The rows of a report: of several windows in one night, those of the one that ends last."""
+_CHOSEN = """FROM keyword_rankings_by_day AS ranked
+    WHERE account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"""
 
 
 @attrs.frozen
@@ -74,8 +61,8 @@ class Standing:
 
 
 @attrs.frozen
-class Night:
-    """One night, and the keywords of each engine."""
+class Day:
+    """One day, and the keywords of each engine."""
 
     date: dt.date
     standings: Mapping[str, Standing]
@@ -85,13 +72,13 @@ class Night:
 class Listed(Generic[T]):
     """The first of many, and their number."""
 
-    first: tuple[T, ...]
-    total: int
+    first: Sequence[T] = ()
+    total: int = 0
 
 
 @attrs.frozen
 class Group:
-    """Keywords with one tag, location or campaign, on the last night and on the first."""
+    """Keywords with one tag, location or campaign, on the last day and on the first."""
 
     label: str | None
     now: Standing
@@ -100,7 +87,7 @@ class Group:
 
 @attrs.frozen
 class Move:
-    """A keyword whose rank on an engine is another on the last night than on the first."""
+    """A keyword whose rank on an engine is another on the last day than on the first."""
 
     phrase: str
     location: str | None
@@ -112,72 +99,60 @@ class Move:
 
 @attrs.frozen
 class Chosen:
-    """The rows that a report is about."""
+    """The rows that a report is about: an account's campaigns."""
 
-    connection: duckdb.DuckDBPyConnection
+    history: History
     account: str
     campaigns: Sequence[int]
-    opened: Sequence[dt.date]
 
-    def campaigns_by_night(self) -> dict[dt.date, int]:
-        """Return the number of campaigns with rows, for each night that has any, in order."""
-        query = """SELECT snapshot_date, count(DISTINCT campaign_id) FROM keyword_rankings
-            WHERE account = ? AND campaign_id IN (SELECT unnest(?::BIGINT[]))
-            AND snapshot_date IN (SELECT unnest(?::DATE[])) GROUP BY 1 ORDER BY 1"""
-        values = [self.account, list(self.campaigns), list(self.opened)]
-        return dict(self.connection.execute(query, values).fetchall())
+    def campaigns_by_day(self, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
+        """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
+        query = f"""SELECT as_of, count(DISTINCT campaign_id) {_CHOSEN}
+            AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
+        return dict(self._rows(query, first=first, last=last))
 
-    def nights(self, dates: Sequence[dt.date]) -> list[Night]:
-        """Return what is known of nights."""
-        query = f"""SELECT snapshot_date, {", ".join(map(_standing, ENGINES))}
-            FROM ({_CHOSEN}) GROUP BY snapshot_date ORDER BY snapshot_date"""
-        columns = ", ".join(["snapshot_date", *map(_rank, ENGINES)])
+    def days(self, dates: Sequence[dt.date]) -> list[Day]:
+        """Return the keywords of each of these days."""
+        among = ", ".join(f"DATE '{date}'" for date in dates)  # DuckDB skips other days only if these are constants
+        query = f"""SELECT as_of, {", ".join(map(_standing, ENGINES))} {_CHOSEN} AND as_of IN ({among})
+            GROUP BY 1 ORDER BY 1"""
         return [
-            Night(date, dict(zip(ENGINES, map(_as_standing, found), strict=True)))
-            for date, *found in self._rows(query, columns, dates)
+            Day(date, dict(zip(ENGINES, map(_as_standing, found), strict=True))) for date, *found in self._rows(query)
         ]
 
     def groups(self, kind: str, engine: str, first: dt.date, last: dt.date) -> Listed[Group]:
-        """Return the largest groups of a kind on the last night."""
-        now, before = (_standing(engine, f"snapshot_date = ${night}") for night in ("last", "first"))
-        size = "count(*) FILTER (snapshot_date = $last)"
-        query = f"""SELECT count(*) OVER (), label, {now}, {before} FROM ({_CHOSEN}) GROUP BY label
+        """Return the largest groups of a kind on the last day."""
+        now, before = (_standing(engine, f"as_of = ${day}") for day in ("last", "first"))
+        size = "count(*) FILTER (as_of = $last)"
+        query = f"""SELECT count(*) OVER (), label, {now}, {before}
+            FROM (SELECT *, {GROUPED_BY[kind]} AS label {_CHOSEN} AND as_of IN ($first, $last)) GROUP BY label
             HAVING {size} > 0 ORDER BY {size} DESC, label LIMIT {_MOST_LISTED}"""
-        columns = f"snapshot_date, {_rank(engine)}, {GROUPED_BY[kind]} AS label"
-        rows = self._rows(query, columns, [first, last], first=first, last=last)
-        return _listed([(total, Group(label, _as_standing(a), _as_standing(b))) for total, label, a, b in rows])
+        rows = self._rows(query, first=first, last=last)
+        groups = [Group(label, _as_standing(now), _as_standing(before)) for _, label, now, before in rows]
+        return Listed(groups, rows[0][0] if rows else 0)
 
-    def moves(self, kind: str, first: dt.date, last: dt.date) -> Listed[Move]:
-        """Return the greatest moves of a kind; of lost keywords those whose rank was best."""
-        query = f"""SELECT count(*) OVER (), keyword_phrase, search_location_canonical_name, engine, before, after,
-            kinds = 'removed' FROM ({CHANGES}) WHERE list_has_any(string_split(kinds, ','), $kinds)
-            AND engine IS NOT NULL AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))
-            ORDER BY abs(before - after) DESC, before, campaign_id, keyword_id, engine LIMIT {_MOST_LISTED}"""
-        whose = {"account": self.account, "campaigns": list(self.campaigns), "kinds": list(MOVES[kind])}
-        values = {**whose, "before": first, "after": last, "moved": 1}
-        rows = self.connection.execute(query, values).fetchall()
-        return _listed([(total, Move(*row)) for total, *row in rows])
+    def moves(self, first: dt.date, last: dt.date) -> dict[str, Listed[Move]]:
+        """Return the largest moves of each kind; of lost keywords those whose rank was best."""
+        whens = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in MOVES.items())
+        query = f"""SELECT list, count(*) OVER of_list, phrase, location, engine, before, after, kinds = 'removed'
+            FROM (SELECT *, CASE {whens} END AS list FROM ({CHANGES})) WHERE engine IS NOT NULL AND list IS NOT NULL
+            WINDOW of_list AS (PARTITION BY list)
+            QUALIFY row_number() OVER (PARTITION BY list ORDER BY {ORDER}) <= {_MOST_LISTED} ORDER BY {ORDER}"""
+        compared, _ = compared_campaigns(self.history, self.account, (first, last))
+        both = attrs.evolve(self, campaigns=sorted({*compared} & {*self.campaigns}))
+        found: dict[str, Listed[Move]] = {name: Listed() for name in MOVES}
+        for name, total, *move in both._rows(query, before=first, after=last, moved=1):
+            found[name] = Listed([*found[name].first, Move(*move)], total)
+        return found
 
-    def _rows(self, query: str, columns: str, nights: Sequence[dt.date], **more: dt.date) -> list[Any]:
-        values = {"account": self.account, "campaigns": list(self.campaigns), **more}
-        dates = ", ".join(f"DATE '{night}'" for night in nights)  # as constants, they say which parts are needed
-        return self.connection.execute(
-            query.replace("{columns}", columns).replace("{nights}", dates), values
-        ).fetchall()
-
-
-def _listed(rows: Sequence[tuple[int, T]]) -> Listed[T]:
-    """Return rows, each of which has the number of all."""
-    return Listed(tuple(one for _, one in rows), rows[0][0] if rows else 0)
-
-
-def _rank(engine: str) -> str:
-    return f"{engine}_ranking"
+    def _rows(self, query: str, **values: object) -> list[Any]:
+        whose = {"account": self.account, "campaigns": list(self.campaigns)}
+        return self.history.connection.execute(query, whose | values).fetchall()
 
 
 def _standing(engine: str, where: str = "true") -> str:
     """Return the expression of a `Standing`."""
-    rank = _rank(engine)
+    rank = f"{engine}_ranking"
     bands = [*(f"{rank} {band}" for band in BANDS.values()), f"coalesce({rank} <= 0, true)"]
     counts = ", ".join(f"count(*) FILTER ({where} AND {band})" for band in bands)
     return f"struct_pack(bands := [{counts}], average := avg({rank}) FILTER ({where} AND {rank} > 0))"

@@ -1,40 +1,37 @@
-"""A report to look at: one page of HTML about a source's nights."""
+"""A report to look at: one page of HTML about the days of a database."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import datetime as dt
+import hashlib
 import math
 import os
 import re
 import uuid
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
-from seorep_async.export.spec import folded
-from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
-from seorep_async.history.page import GENERATOR, Figures, page
-from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
-from seorep_async.history.source import History, RankingHistory, listed, open_rankings
-from seorep_async.resources.arguments import check_date
+from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.history.charts import bars, line, marks
+from seorep_async.history.figures import BANDS, ENGINES, GROUPED_BY, Chosen, Standing
+from seorep_async.history.source import History, asked, listed
+from seorep_async.resources.arguments import check_date, check_id
+from seorep_async.tables.optional import require
 
+_MADE_BY = '<meta name="generator" content="seorep report">'
+"""Recognises a report, near its beginning."""
 _HEAD = 1024
-_MOST_NIGHTS = 90
-_LARGEST_LOGO = 48 << 10
-_LOGOS = {
-    re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",
-    re.compile(rb"\xff\xd8\xff"): "image/jpeg",
-    re.compile(rb"(\xef\xbb\xbf)?(\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>)*<svg[\s>]", re.DOTALL): "image/svg+xml",
-}
-"""The beginning of an image, and its kind."""
+_MOST_DAYS = 90
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_BEYOND = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
+_NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_BEYOND}]")
 
 
 def report(
-    source: str | os.PathLike[str],
+    database: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str],
     account: str | None = None,
@@ -43,183 +40,200 @@ def report(
     start_date: dt.date | str | None = None,
     end_date: dt.date | str | None = None,
     title: str | None = None,
-    logo: str | os.PathLike[str] | None = None,
-    colours: Sequence[str] = DEFAULT_COLOURS,
-    force: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    engine_names: Sequence[str] = ("Engine A", "Engine B"),
 ) -> Path:
-    """Write a page about the nights of a database or a dataset, and return its path.
+    """Write a page about the days that the rankings of a database speak of, and return its path.
 
-    The page is one file of at most 200 kB that loads and runs nothing. The same nights give the same bytes.
+    The page is one file of at most 200 kB that loads and runs nothing. The same days give the same bytes.
 
     Args:
-        source: a database (`rankings.duckdb`), or a dataset (`rankings/`, `s3://…/`).
-        out: the page's file, which ends in `.html`. A file that no report wrote is replaced only with `force`.
-        account: whose nights; may be left out if there is one account.
+        database: a file that pulls wrote, such as `rankings.duckdb`.
+        out: the page's file, which ends in `.html`. Only a page that a report wrote is replaced.
+        account: whose rankings; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        start_date: the first day of the nights to draw, up to the day `end_date`; by default all nights.
+        start_date: the first of the days to draw, up to the day `end_date`; by default all days.
         title: the page's title; by default it names the campaign, the group or the account.
-        logo: a PNG, JPEG or SVG file of at most 48 KiB.
-        colours: of title and bars, and the accent, as `#rrggbb`; made darker or lighter where text can't be read.
-        force: whether any file may be replaced.
-        storage_options: of an object store, by obstore's names.
+        engine_names: the names of engine A (also mobile and places) and of engine B.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the source has no such rankings.
-        ExportError: the file can't be written, or the source can't be read. ImportError: an extra is missing.
+        ConfigurationError: an argument is wrong, or the database has no such rankings.
+        ExportError: the file can't be written, or the database can't be read.
+        ImportError: the extra `duckdb` is missing.
     """
-    _check_subject(title, campaign, group)
-    days = _checked_days(start_date, end_date)
-    target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
-    image = None if logo is None else _image(Path(logo))
-    with open_rankings(source, storage_options=storage_options) as history:
-        whose = history.account(account)
-        every = _nights(history, whose, *days)
-        drawn = _drawn(every) if campaign is None and group is None else None
-        opened = every if drawn is None else sorted({*drawn, *every[-2:]})  # nights may lack some campaigns
-        history.choose(whose, opened)
-        campaigns, name = _choose(history, whose, opened, campaign, group, _within(*days))
-        figures = _figures(Chosen(history.connection, whose, campaigns, opened), drawn, len(every), title or name)
-    _write(target, page(figures, style, image))
-    return target
-
-
-def _check_subject(title: str | None, campaign: int | None, group: str | None) -> None:
+    names = _engine_names(engine_names)
     if title is not None and (not isinstance(title, str) or not title.strip()):
         raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
     if campaign is not None and group is not None:
         raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
-
-
-def _nights(history: RankingHistory, account: str, first: dt.date | None, last: dt.date | None) -> Sequence[dt.date]:
-    """Return the nights between two days that have rankings of any campaign."""
-    known = history.ranked_nights(account)
-    if not known:
-        problem = f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
-        raise ConfigurationError(problem)
-    nights = [night for night in known if (first or night) <= night <= (last or night)]
-    if not nights:
-        raise ConfigurationError(f"there is no night{_within(first, last)}: {history.known_nights(account, known)}")
-    return nights
-
-
-def _drawn(nights: Sequence[dt.date]) -> set[dt.date]:
-    """Return the nights that charts show of many, at even distances."""
-    return {nights[0], *nights[:: -math.ceil(len(nights) / _MOST_NIGHTS)]}
-
-
-def _choose(
-    history: History, account: str, nights: Sequence[dt.date], campaign: int | None, group: str | None, within: str
-) -> tuple[list[int], str]:
-    """Return the campaigns of the report, and a title that names them."""
-    query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
-        SELECT DISTINCT account, campaign_id FROM keyword_rankings
-        WHERE account = ? AND snapshot_date IN (SELECT unnest(?::DATE[]))) USING (account, campaign_id)
-        ORDER BY campaign_id"""
-    known = history.connection.execute(query, [account, nights]).fetchall()
-    wanted_title = folded(group) if isinstance(group, str) else None
-    chosen = [
-        (id_, of_group)
-        for id_, _, of_group in known
-        if campaign in (None, id_) and (group is None or (of_group and folded(of_group) == wanted_title))
-    ]
-    if not chosen:
-        wanted = f"campaign {shown(campaign)}" if group is None else f"group {shown(group)}"
-        existing = {str(id_) if group is None else of_group for id_, _, of_group in known}
-        names = listed(sorted(filter(None, existing))) or "none"
-        raise ConfigurationError(f"{history.label} has no rankings of {wanted}{within}; it has {names}")
-    companies = {id_: company for id_, company, _ in known}
-    name = account if campaign is None else companies[campaign] or f"campaign {campaign}"
-    return [id_ for id_, _ in chosen], f"Search rankings: {chosen[0][1] if group else name}"
-
-
-def _figures(chosen: Chosen, drawn: Set[dt.date] | None, total: int, title: str) -> Figures:
-    """Return the figures of the nights to draw of a total; None draws those on which the campaigns have rows."""
-    campaigns_by_night = chosen.campaigns_by_night()
-    dates = list(campaigns_by_night)
-    if drawn is None:
-        drawn, total = _drawn(dates), len(dates)
-    nights = chosen.nights([*drawn, *dates[-2:]])
-    last = nights[-1]
-    engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")
-    kinds = [kind for kind in GROUPED_BY if kind != "Campaign" or len(chosen.campaigns) > 1]
-    groups = {kind: chosen.groups(kind, engine, dates[0], dates[-1]) for kind in kinds}
-    return Figures(
-        title=title,
-        subject=chosen.account,
-        nights=[night for night in nights if night.date in drawn],
-        previous=nights[-2] if len(nights) > 1 else None,
-        total=total,
-        opened=len(dates),
-        incomplete=sum(count < max(campaigns_by_night.values()) for count in campaigns_by_night.values()),
-        engine=engine,
-        groups={kind: found for kind, found in groups.items() if found.total},
-        moves={kind: chosen.moves(kind, dates[0], dates[-1]) for kind in MOVES},
+    chosen = None if campaign is None else check_id("campaign", campaign)
+    first, last = (
+        None if day is None else check_date(name, day)
+        for name, day in (("start_date", start_date), ("end_date", end_date))
     )
-
-
-def _checked_days(first: dt.date | str | None, last: dt.date | str | None) -> tuple[dt.date | None, dt.date | None]:
-    """Return two days, either of which may be open, or refuse them."""
-    begin, end = (
-        None if day is None else check_date(name, day) for name, day in (("start_date", first), ("end_date", last))
-    )
-    if begin is not None and end is not None and begin > end:
-        raise ConfigurationError(f"end_date must be {begin} or a later day, got {end}", argument="end_date")
-    return begin, end
-
-
-def _within(first: dt.date | None, last: dt.date | None) -> str:
-    return (f" from {first}" if first else "") + (f" to {last}" if last else "")
-
-
-def _checked_target(out: str | os.PathLike[str], force: bool) -> Path:
-    """Return the path of the page, if it can be written there and nothing of another program's is in the way."""
-    if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
-        raise ConfigurationError(f"out must be the path of a file, got {shown(out)}")
-    target = Path(out)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise ConfigurationError(f"can't write {target}: the name must end in .html")
-    if not resolve(target).parent.is_dir():
-        raise ConfigurationError(f"can't write {target}: there is no folder {resolve(target).parent}; create it first")
-    with translate_errors(target):
-        if os.path.lexists(target) and not target.is_file():
-            raise ConfigurationError(f"can't write {target}: it is not a regular file; name another")
-        if target.exists() and not force and not _is_replaceable(target):
-            raise ConfigurationError(f"can't write {target}: no report wrote it; force=True replaces it")
+    if first is not None and last is not None and first > last:
+        raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
+    target = _checked_target(out)
+    with asked(database) as history:
+        whose = history.account(account)
+        known = history.known_days(whose)
+        campaigns, name = _choose(history, whose, chosen, group)
+        rows = Chosen(history, whose, campaigns)
+        if not (by_day := rows.campaigns_by_day(first, last)):
+            within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
+            problem = f"no rankings speak of a day{within}: {history.label} has rankings of {whose} of {listed(known)}"
+            raise ConfigurationError(problem)
+        values = _values(rows, by_day)
+    _write(target, _page(values | {"title": title or f"Search rankings: {name}", "names": names}))
     return target
 
 
-def _is_replaceable(file: Path) -> bool:
-    with open(file, "rb") as opened:
-        head = opened.read(_HEAD)
-    return not head or GENERATOR.encode() in head
+def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[list[int], str]:
+    """Return the campaigns of the report, and a name of all."""
+    query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
+        SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
+        ORDER BY campaign_id"""
+    known = history.connection.execute(query, [account]).fetchall()
+    wanted = group.strip().casefold() if isinstance(group, str) else None
+    chosen = [
+        (id_, company, of_group)
+        for id_, company, of_group in known
+        if campaign in (None, id_) and (group is None or (of_group or "").strip().casefold() == wanted)
+    ]
+    if not chosen or group == "":
+        subject = f"campaign {campaign}" if group is None else f"group {shown(group)}"
+        existing = [id_ for id_, *_ in known] if group is None else sorted({one for *_, one in known if one})
+        names = listed(existing) or "none"
+        raise ConfigurationError(f"{history.label} has no rankings of {subject}; it has {names}")
+    _, company, of_group = chosen[0]
+    names = (company or f"campaign {campaign}") if campaign is not None else of_group if group is not None else account
+    return [id_ for id_, *_ in chosen], names
 
 
-def _write(target: Path, content: str) -> None:
-    path = resolve(target)
+def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
+    """Return the values of the template, but for its names."""
+    dates = list(by_day)
+    drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
+    days = rows.days(sorted({*drawn, *dates[-2:]}))
+    first, last = days[0], days[-1]
+    engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")
+    kinds = [kind for kind in GROUPED_BY if kind != "campaign" or len(rows.campaigns) > 1]
+    groups = {kind: rows.groups(kind, engine, first.date, last.date) for kind in kinds}
+    shown = [day for day in days if day.date in drawn]
+    ranked = [one for one in ENGINES if any(day.standings[one].ranked for day in shown)]
+    is_first = first is last
+    incomplete = sum(count < max(by_day.values()) for count in by_day.values())
+    notes = [
+        "This is the first day; changes appear with the second." if is_first else "",
+        rows.history.repeated_nights(rows.account) or "",
+        "" if is_first else rows.history.differing_windows(rows.account, first.date, last.date) or "",
+        f"{incomplete:,} of {len(dates):,} days lack a campaign that others have." if incomplete else "",
+        f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances." if len(drawn) < len(dates) else "",
+    ]
+    return {
+        "subject": rows.account,
+        "days": shown,
+        "first": first,
+        "last": last,
+        "earlier": [] if is_first else [days[-2], first] if len(days) > 2 else [first],
+        "total": len(dates),
+        "engine": engine,
+        "charts": {one: _chart([day.standings[one] for day in shown]) for one in ranked},
+        "bands": [*BANDS, "not ranked"],
+        "moves": {} if is_first else rows.moves(first.date, last.date),
+        "groups": {kind: found for kind, found in groups.items() if found.total},
+        "notes": " ".join(note for note in notes if note),
+    }
+
+
+def _chart(standings: Sequence[Standing]) -> dict[str, Any]:
+    """Return the paths and the marks of an engine's charts, the upper mark first."""
+    counts = marks(0, max(one.keywords for one in standings))
+    averages = [one.average for one in standings]
+    known = [one for one in averages if one is not None]
+    ranks = [mark + 1 for mark in marks(min(known) - 1, max(known) - 1, steps=3)]
+    parts = bars([one.bands for one in standings], counts[-1])
+    return {
+        "counts": counts[::-1],
+        "bars": [(f"b{number}", path) for number, path in enumerate(parts)],
+        "ranks": ranks,
+        "lines": list(zip(("line", "dot"), line(averages, ranks[0], ranks[-1]), strict=True)),
+        "ends": (_number(known[0]), _number(known[-1])),
+    }
+
+
+def _page(values: dict[str, Any]) -> str:
+    jinja, here = require("jinja2"), Path(__file__)
+    style, template = (here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html"))
+    options = {"trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, **options)
+    environment.filters |= {"words": _words, "date": _date, "number": _number}
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
+    return page
+
+
+def _engine_names(names: object) -> dict[str, str]:
+    given = list(names) if isinstance(names, list | tuple) else []
+    if len(given) != 2 or not all(isinstance(name, str) and name.strip() for name in given):
+        problem = f"engine_names must be two names, those of engine A and B, got {shown(names)}"
+        raise ConfigurationError(problem, argument="engine_names")
+    first, second = given
+    return dict(zip(ENGINES, (first, f"{first}, mobile", f"{first}, places", second), strict=True))
+
+
+def _words(text: str, most: int = 80) -> str:
+    """Return a text of the service's or the customer's, shortened, without the characters that HTML can't hold."""
+    short = text if len(text) <= most else f"{text[: most - 1]}…"
+    return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", short)
+
+
+def _date(day: dt.date) -> str:
+    """Return a date in English, whatever the locale."""
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "\N{EN DASH}"
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _checked_target(out: str | os.PathLike[str]) -> Path:
+    """Return the path of the page, if it can be written there and nothing of another program's is in the way."""
+    if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
+        raise ConfigurationError(f"out must be the path of a file, got {shown(out)}", argument="out")
+    target = Path(out)
+    problem = None
+    if target.suffix.lower() not in (".html", ".htm"):
+        problem = "the name must end in .html"
+    elif not target.resolve().parent.is_dir():
+        problem = f"there is no folder {target.resolve().parent}; create it first"
+    elif os.path.lexists(target) and not target.is_file():
+        problem = "it is not a regular file; name another"
+    elif target.exists() and (head := _head(target)) and _MADE_BY.encode() not in head:
+        problem = "no report wrote it; name another file, or delete this one first"
+    if problem is not None:
+        raise ConfigurationError(f"can't write {target}: {problem}", argument="out")
+    return target
+
+
+def _head(file: Path) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(_HEAD)
+    except OSError as error:
+        raise ExportError(f"can't write {file}: {error.strerror}", file=file) from error
+
+
+def _write(target: Path, page: str) -> None:
+    path = target.resolve()
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
     try:
-        with translate_errors(target):
-            near.write_text(content, encoding="utf-8", newline="\n")
-            atomic_replace(near, target)
+        near.write_text(page, encoding="utf-8", newline="\n")
+        os.replace(near, path)
+    except OSError as error:
+        raise ExportError(f"can't write {target}: {error.strerror}", file=target) from error
     finally:
         with contextlib.suppress(OSError):
             near.unlink()
-
-
-def _image(file: Path) -> str:
-    """Return an image as an address that holds it; browsers run no script of an image, and load nothing for it."""
-    try:
-        data = b""
-        if file.is_file():  # a pipe would block
-            with open(file, "rb") as opened:
-                data = opened.read(_LARGEST_LOGO + 1)
-    except (OSError, ValueError) as error:
-        problem = f"logo must be a file that can be read, got {file}: {os_message(error)}"
-        raise ConfigurationError(problem, argument="logo") from error
-    kind = next((kind for start, kind in _LOGOS.items() if start.match(data)), None)
-    if kind is None or len(data) > _LARGEST_LOGO:
-        known = f"a PNG, JPEG or SVG file of at most {_LARGEST_LOGO >> 10} KiB"
-        raise ConfigurationError(f"logo must be {known}, got {file}", argument="logo")
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

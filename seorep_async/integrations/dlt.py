@@ -1,210 +1,119 @@
-"""The tables as a source of dlt, for every destination that dlt can merge into (extra `dlt`).
-
-```python
-import asyncio
-
-import dlt
-
-from seorep_async.integrations.dlt import dlt_source
-
-source = dlt_source(SeoRepClient(), None, "2023-01-01", "2023-03-31", feeds=["campaign", "keyword-by-date"])
-pipeline = dlt.pipeline("seo", destination=dlt.destinations.duckdb("seo.duckdb"), dataset_name="rankings")
-print(await asyncio.to_thread(pipeline.run, source))  # in a script without an event loop: pipeline.run(source)
-```
-
-- **Nights merge as in a database of `pull_to`.** Rows of a feed by date replace those of the dates that were asked for,
-  also those that the service no longer has; rows of the campaign feed and totals replace those of the same night. The
-  rows of failed reports are unchanged, and the reports are listed in the table `failures`. If everything failed, so
-  does the run.
-- **The arguments set the window.** `dlt.sources.incremental` would store one date for all campaigns, and leave a
-  permanent gap in one that failed. Ask for a few days more than are new.
-- **A folder or a bucket gets Delta tables**: dlt can't merge into plain Parquet, and would silently append.
-- **Tags are JSON**, not a child table. `totals` and `failures` have an extra column `row_id`, as their keys have nulls.
-- **dlt opens the client** and closes it, so each run needs a new one. The key stays in it: dlt's state holds a salted
-  digest, by which another account's rows under the same name are refused. The state belongs to the pipeline's
-  name: a pipeline of another name into the same dataset is not checked, so give each account a name of its own. A new
-  key is confirmed by `key_renewed=`; keep it until a run has succeeded, as dlt stores no state of one that failed.
-- **`pipeline.run` blocks** the event loop that runs in its thread; `asyncio.to_thread` avoids that.
-"""
+"""The tables of the feeds as a source of dlt (extra `dlt`), merged by their keys; see `seorep guide engines`."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
-import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Set
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-import attrs
-
-from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.database_file import quoted
-from seorep_async.export.formats import GROUP_ROWS
-from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.replacement import LATEST_TABLES, Replacement
-from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.targets import target_of
-from seorep_async.export.targets.files import FilesTarget
-from seorep_async.export.targets.target import tables_of
+from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
-from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.columns import Table, as_json
+from seorep_async.resources.arguments import Date, check_feed, check_id, check_ids
+from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
+from seorep_async.settings import Settings
+from seorep_async.tables.columns import as_json
+from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from dlt.sources import DltSource
 
-_ROW_ID = "row_id"
+_REPORT = ("account", "snapshot_date", "campaign_id", "keyword_id", "start_date", "end_date")
+_WHY = ("error", "message", "status", "attempts")
+_MERGE = {"disposition": "merge", "strategy": "upsert"}
 
 
 def dlt_source(
-    client: SeoRepClient,
-    ids: Iterable[int] | None,
-    start_date: dt.date | str,
-    end_date: dt.date | str,
+    ids: Iterable[int],
+    start_date: Date,
+    end_date: Date,
     *,
-    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
+    feeds: Iterable[Feed | FeedValue] = (Feed.CAMPAIGN,),
+    size: int = 50,
+    snapshot_date: Date | None = None,
     account: str | None = None,
-    snapshot_date: dt.date | str | None = None,
-    key_renewed: str | None = None,
-    work_dir: str | os.PathLike[str] | None = None,
+    base_url: str | None = None,
+    api_key_env: str = "SEOREP_API_KEY",
+    settings: Settings = Settings(),  # noqa: B008  # immutable
     **options: Unpack[FeedOptions],
 ) -> DltSource:
-    """Return a source with a resource for each table of a pull; see `pull_to` for arguments that are not named here.
+    """Return a source with a resource for each feed; its rows are merged by the table's key.
+
+    A failed report is a row of the table `failures`, and the rows that it has already stay.
 
     Args:
-        client: a client that is not open yet.
-        work_dir: a folder for staged reports, from which the next run resumes an interrupted one; None starts over.
+        ids: campaign ids.
+        start_date: first day; see `pull_table` for this and all that is not named here.
+        end_date: last day.
+        feeds: the feeds, or their values; the keywords of the campaigns are pulled for `Feed.KEYWORD_BY_DATE`.
+        size: campaigns that are held in memory at once, at least 1.
 
     Raises:
-        ConfigurationError: an argument is wrong. In a run, as its cause, also: the pipeline has loaded another
-            account's rows under the same name, the client was open, or there is no pipeline.
+        ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the destination is a
+            filesystem, and `table_format` was not given.
         ImportError: the extra is missing.
     """
-    dlt = require("dlt")
-    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
-    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
-    spec.check_whole("a dlt destination")
-    if "\\" in spec.account:  # some destinations read an escape in a string then
-        problem = f"account {spec.account!r} can't go to dlt: SQL dialects differ on backslashes"
-        raise ConfigurationError(problem, argument="account")
+    dlt, chosen = require("dlt"), list(check_ids("campaign", ids))
+    wanted = [check_feed(feed) for feed in ([feeds] if isinstance(feeds, str | Feed) else feeds)]
+    named: dict[str, Any] = {"snapshot_date": snapshot_date, "account": account, "base_url": base_url}
+    named |= {"api_key_env": api_key_env, "settings": settings, "on_error": "rows", **options}
+    pull: Callable[..., pa.Table] = partial(pull_table, start_date=start_date, end_date=end_date, **named)
+    for feed in wanted:
+        feed_params(feed, options)
+        pull((), feed=feed)  # it checks the other arguments, and has nothing to send
+    size = check_id("size", size)
+    parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
 
-    def tables() -> Iterator[Any]:
-        pulled = dlt.resource(_pull(client, spec, work_dir), name="pull", selected=False)
-        for table in tables_of(spec.feeds):
-            columns = {column.name: {"description": column.description} for column in table.columns}
-            key = [_ROW_ID] if _has_nulls_in_key(table) else table.key
-            yield dlt.transformer(
-                _batches_of(table), data_from=pulled, name=table.name, primary_key=key, columns=columns
-            )
+    def resources() -> Iterator[Any]:
+        for feed in dict.fromkeys(wanted):
+            yield dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed))
 
-    return dlt.source(tables, name="seorep")()
+    return dlt.source(resources, name="seorep")()
 
 
-@attrs.define(eq=False)
-class _Pulled:
-    """A finished pull; `is_older` if the destination may hold a later night."""
-
-    target: FilesTarget
-    in_files: bool
-    replacement: Replacement = attrs.field(init=False)
-    is_older: bool = False
+def _hints(feed: Feed) -> dict[str, Any]:
+    table, schema = table_of(feed), table_schema(feed)
+    columns: dict[str, Any] = {column.name: {"description": column.description} for column in table.columns}
+    for name in _nested(schema):
+        columns[name]["data_type"] = "json"
+    return {"primary_key": list(table.key), "write_disposition": _MERGE, "columns": columns}
 
 
-async def _pull(
-    client: SeoRepClient, spec: PullSpec, work_dir: str | os.PathLike[str] | None
-) -> AsyncIterator[_Pulled]:
-    dlt = require("dlt")
+def _rows(feed: Feed, parts: list[list[int]], pull: Callable[..., pa.Table]) -> Iterator[Any]:
+    dlt, pc, schema = require("dlt"), require("pyarrow.compute"), table_schema(feed)
     destination = dlt.current.pipeline().destination
-    if destination is None:
-        raise ConfigurationError("this source needs a pipeline: pipeline.run(source); rows alone come from pull_to")
-    accounts = dlt.current.source_state().setdefault("accounts", {})
-    service, digest, last = accounts.get(spec.account, (None, None, ""))
-    if service is not None:
-        spec.check_account("the destination", service, digest)
-    folder = Path(work_dir or tempfile.mkdtemp(prefix="seorep-"))
-    target = target_of(folder / "pull.parquet", spec.feeds)
-    assert isinstance(target, FilesTarget)  # noqa: S101  # for the type checker
-    pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
-    if work_dir is None:
-        weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
-    async with client:
-        summary = await run_export(client, spec, target, ProgressTracker())
-    if not summary.paths:
-        raise summary.failures[0].error
-    night = summary.snapshot_date  # of a resumed pull, that of its first run
-    pulled.replacement = Replacement(attrs.evolve(spec, snapshot_date=night), summary.outcomes)
-    pulled.is_older = night.isoformat() < last
-    accounts[spec.account] = [spec.service, spec.key_digest(), max(night.isoformat(), last)]
-    yield pulled
+    if destination.destination_type.endswith(".filesystem") and not dlt.current.resource().table_format:
+        problem = "a filesystem needs a table format, as dlt appends without one: pipeline.run(…, table_format='delta')"
+        raise ConfigurationError(problem, argument="table_format")
+    hints = dlt.mark.make_hints(table_name="failures", primary_key="row_id", write_disposition=_MERGE, columns={})
+    for part in parts:
+        found = pull(part, feed=feed)
+        failed = pc.is_valid(found["error"])
+        yield _with_json(found.filter(pc.invert(failed)).select(schema.names).cast(schema))
+        yield dlt.mark.with_hints(_failures(feed, found.filter(failed)), hints, create_table_variant=True)
 
 
-def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
-    def batches(pulled: _Pulled) -> Iterator[Any]:
-        dlt, pa, file = require("dlt"), require("pyarrow"), pulled.target.file(table)
-        merge = {"disposition": "merge", "strategy": "upsert"}
-        if scope := _scope(pulled.replacement, table):
-            merge = {"disposition": "merge", "strategy": "cdc", "destination_scope": scope}
-        hints = dlt.mark.make_hints(write_disposition=merge, table_format="delta" if pulled.in_files else None)
-        # even without rows, to delete those of an earlier run
-        yield dlt.mark.with_hints(_with_row_id(table, arrow_schema(table).empty_table()), hints)
-        if file.exists():  # there is none without failures
-            later = _later_keys(pulled, table) if pulled.is_older and table in LATEST_TABLES else frozenset()
-            with require("pyarrow.parquet").ParquetFile(file) as rows:
-                for batch in rows.iter_batches(GROUP_ROWS):
-                    chunk = pa.Table.from_batches([batch])
-                    if later:
-                        keys = zip(*(chunk[name].to_pylist() for name in table.key), strict=True)
-                        chunk = chunk.filter(pa.array([key not in later for key in keys], pa.bool_()))
-                    yield _with_row_id(table, chunk)
-
-    return batches
+def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
+    """Return failures with the name of their table, and a key of text, as the keyword of most is null."""
+    pa, name = require("pyarrow"), table_of(feed).name
+    rows = [row | {"table_name": name} for row in failed.to_pylist()]
+    for row in rows:
+        row["row_id"] = as_json([name, *(str(row.get(part)) for part in _REPORT)])
+    kinds = {"row_id": pa.string(), "table_name": pa.string(), "keyword_id": pa.int64()}
+    kinds |= {one.name: one.type for one in failed.schema if one.name in (*_REPORT, *_WHY)}
+    return pa.Table.from_pylist(rows, pa.schema(list(kinds.items())))
 
 
-def _later_keys(pulled: _Pulled, table: Table) -> Set[tuple[Any, ...]]:
-    """Return the keys of the destination's rows of a later night."""
-    dlt, spec = require("dlt"), pulled.replacement.spec
-    pipeline, schema = dlt.current.pipeline(), dlt.current.source_schema().name
-    if pulled.in_files:
-        found = require("dlt.common.libs.deltalake").get_delta_tables(pipeline, schema_name=schema).get(table.name)
-        filters = [("account", "=", spec.account), ("snapshot_date", ">", spec.snapshot_date)]
-        rows = [] if found is None else found.to_pyarrow_table(columns=[*table.key], filters=filters).to_pylist()
-        return {tuple(row.values()) for row in rows}
-    missing = require("dlt.destinations.exceptions").DatabaseUndefinedRelation
-    with contextlib.suppress(missing), pipeline.sql_client(schema) as client:  # no run had this table yet
-        whose = f"account = {quoted(spec.account)} AND snapshot_date > DATE '{spec.snapshot_date}'"
-        name = client.make_qualified_table_name(table.name)
-        query = f"SELECT {', '.join(table.key)} FROM {name} WHERE {whose}"  # noqa: S608  # names of ours
-        return {tuple(row) for row in client.execute_sql(query) or ()}
-    return set()
+def _nested(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if require("pyarrow").types.is_nested(field.type)]
 
 
-def _has_nulls_in_key(table: Table) -> bool:
-    return any(column.nullable for column in table.columns if column.name in table.key)
-
-
-def _with_row_id(table: Table, rows: pa.Table) -> pa.Table:
-    if not _has_nulls_in_key(table):
-        return rows
+def _with_json(rows: pa.Table) -> pa.Table:
+    """Return rows with nested values as JSON: Postgres, among others, loads no nested Arrow column."""
     pa = require("pyarrow")
-    named = rows.select([name for name in (*table.key, "message") if name in rows.column_names])
-    ids = [as_json([str(value) for value in row.values()]) for row in named.to_pylist()]
-    return rows.append_column(pa.field(_ROW_ID, pa.string(), False), pa.array(ids, pa.string()))
-
-
-def _scope(replacement: Replacement, table: Table) -> str | None:
-    """Return the SQL condition for rows of earlier runs that this one replaces, or None if only keys replace rows.
-
-    It has no functions or subqueries, for every destination, Delta tables included.
-    """
-    covered = replacement.covered(table, "{table}", ids_in_text=True)
-    account = quoted(replacement.spec.account).replace("{", "{{").replace("}", "}}")
-    return covered and f"{covered} AND {{table}}.account = {account}"
+    for name in _nested(rows.schema):
+        index, column = rows.schema.get_field_index(name), [as_json(one) for one in rows[name].to_pylist()]
+        rows = rows.set_column(index, pa.field(name, pa.string(), False), pa.array(column, pa.string()))
+    return rows

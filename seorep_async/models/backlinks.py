@@ -10,6 +10,7 @@ import attrs
 
 from seorep_async.models.extra import extra_field
 from seorep_async.models.one_line_repr import one_line_repr
+from seorep_async.models.plain_dict import plain_dict
 
 
 @one_line_repr
@@ -35,3 +36,5 @@ class Backlink:
     domain_authority: int | None = None
     page_authority: int | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    to_dict = plain_dict

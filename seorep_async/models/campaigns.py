@@ -11,6 +11,7 @@ import attrs
 from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
 from seorep_async.models.one_line_repr import one_line_repr
+from seorep_async.models.plain_dict import plain_dict
 
 
 @with_meanings
@@ -40,3 +41,5 @@ class Campaign:
     timezone: Any = attrs.field(default=None, hash=False)
     account_id: int | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    to_dict = plain_dict

@@ -80,7 +80,7 @@ def _ranks(day: str) -> dict[str, str]:
 
 _EXTRA = (
     "Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and databases. If there are "
-    "none: {} in Python and JSON lines, an empty cell in CSV, else null."
+    "none: {} in Python, an empty cell in CSV, else null."
 )
 _PERIOD = {
     "date": "Day of the row; the first of the month if the service sent only a month.",

@@ -7,7 +7,7 @@ class with all fields (0.16 if not, as Python compares all names), building the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -44,13 +44,12 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
 
 
 def raw_row_struct(
-    model: type, wire_types: Mapping[str, Any], wire_names: Mapping[str, str], *, unknown: Iterable[str] | None
+    model: type, wire_types: Mapping[str, Any], wire_names: Mapping[str, str], *, strict: bool
 ) -> type[msgspec.Struct]:
     """Return a struct of the same layout as a gc-untracked model, which msgspec decodes from the wire.
 
     Once each field holds a value that the model allows, `raw_row.__class__ = model` turns the raw row into the model.
-    But `unknown` fields become `unknown_0`, `unknown_1` … in order, and a raw row with these can't become one. Other
-    fields are refused, or ignored if `unknown` is None.
+    Unknown fields are refused if it is `strict`, else ignored.
     """
     declared: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     rename = {}
@@ -63,16 +62,8 @@ def raw_row_struct(
         absent = msgspec.Raw(b"null") if kind is msgspec.Raw else None
         declared.append((field.name, kind) if field.default is attrs.NOTHING else (field.name, kind, absent))
         rename[field.name] = wire_names[field.name]
-    for place, name in enumerate(unknown or ()):
-        declared.append((f"unknown_{place}", Any, msgspec.UNSET))
-        rename[f"unknown_{place}"] = name
     return msgspec.defstruct(
-        "RawRow",
-        declared,
-        bases=model.__bases__,
-        rename=rename,
-        forbid_unknown_fields=unknown is not None,
-        gc=False,
+        "RawRow", declared, bases=model.__bases__, rename=rename, forbid_unknown_fields=strict, gc=False
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from seorep_async.models.extra import extra_field
+from seorep_async.models.plain_dict import plain_dict
 from seorep_async.models.rankings import RankingTotals
 
 T = TypeVar("T")
@@ -34,3 +35,5 @@ class Page(Generic[T]):
     totals: RankingTotals | None = None
     version: bool | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    to_dict = plain_dict

@@ -13,6 +13,7 @@ from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.models.one_line_repr import one_line_repr
+from seorep_async.models.plain_dict import plain_dict
 
 
 class Feed(enum.Enum):
@@ -36,6 +37,8 @@ class Tag:
     label: str
     extra: Mapping[str, Any] = extra_field()
 
+    to_dict = plain_dict
+
 
 @final
 @gc_untracked_struct
@@ -50,6 +53,8 @@ class SearchLocation:
     target_type: str | None = None
     extra: Mapping[str, Any] = extra_field()
 
+    to_dict = plain_dict
+
 
 @final
 @gc_untracked_struct
@@ -61,6 +66,8 @@ class SearchLanguage:
     id: int
     name: str | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    to_dict = plain_dict
 
 
 @final
@@ -116,6 +123,8 @@ class KeywordRanking:
     backlinks: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
+    to_dict = plain_dict
+
 
 @final
 @gc_untracked_struct
@@ -163,6 +172,8 @@ class CampaignPeriod:
     local_monthly_searches: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
+    to_dict = plain_dict
+
 
 @final
 @gc_untracked_struct
@@ -195,6 +206,8 @@ class KeywordPeriod:
     backlinks: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
+    to_dict = plain_dict
+
 
 @with_meanings
 @one_line_repr
@@ -223,3 +236,5 @@ class RankingTotals:
     wmt_ctr: float | None = None
     backlinks: float | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    to_dict = plain_dict

@@ -10,6 +10,7 @@ import attrs
 
 from seorep_async.models.extra import extra_field
 from seorep_async.models.one_line_repr import one_line_repr
+from seorep_async.models.plain_dict import plain_dict
 
 
 @one_line_repr
@@ -34,6 +35,8 @@ class User:
     account_id: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
+    to_dict = plain_dict
+
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
 
@@ -52,6 +55,8 @@ class LoginGrant:
     time: datetime | None = None
     origin_user_id: int | None = None
     extra: Mapping[str, Any] = extra_field(repr=False)
+
+    to_dict = plain_dict
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")

@@ -1,8 +1,9 @@
 """Decoders compiled from the row models, for every variation that the reference converter accepts.
 
-A chunk of a page becomes raw rows: msgspec structs with the model's fields under the wire's names. A generated function
-converts their values, and makes each raw row a model by setting its class (`models/gc_untracked.py`). Refused rows go
-to the reference converter, which names the path of the bad field; property tests hold the two equal.
+A whole page is one typed decode of msgspec's: its rows become raw rows, structs with the model's fields under the
+wire's names. A generated function converts their values, and makes each raw row a model by setting its class
+(`models/gc_untracked.py`). What is refused goes to the reference converter, which names the path of the bad field;
+property tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -12,32 +13,51 @@ import enum
 import functools
 import re
 import typing
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-import attrs
 import msgspec
+from msgspec.structs import astuple
 
-from seorep_async.models import SearchLanguage, SearchLocation, Tag
+from seorep_async.models import RankingTotals, SearchLanguage, SearchLocation, Tag
 from seorep_async.models.gc_untracked import raw_row_struct
 from seorep_async.normalisation.row_fields import FIELDS, SCOPE, RowField, object_field
-from seorep_async.normalisation.row_text import RowText
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 
 REFUSALS = (ValueError, RecursionError)
-"""Errors for refused rows; those of msgspec are ValueErrors."""
+"""Errors for refused pages and rows; those of msgspec are ValueErrors."""
 
-_CHUNK, _LARGEST_CHUNK = 50, 800  # rows to read at once: after an odd row, and after plain pages
-_STEP = 340 * 1024  # bytes of rows to read before others on the loop get their turn
-_EXPECTED = 8  # unknown fields in a layout
-_CACHED_LAYOUTS = 64
-
-_INDEX = re.compile(r" - at `\$\[([0-9]+)\]")
+_NESTED = re.compile(rb'"data"[ \t\n\r]*:[ \t\n\r]*\{')
+_BEGINNING = 16 * 1024  # bytes of a page in which to look for its shape
+_REFUSED_FIELD = re.compile(r"\]\.(\w+)`$")  # in msgspec's `… - at `$.data.rows[3].lastResultsDate``
+_DATES = (dt.date, dt.date | None)
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
+
+Count = Annotated[int, msgspec.Meta(ge=0)] | None
+
+
+class TypedMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """An envelope's `metadata` as documented (the service's reference, section 1)."""
+
+    total_pages: Count = None
+    total_records: Count = None
+    version: bool | None = None
+
+
+class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    value: int | float | None
+
+
+class TypedPage(msgspec.Struct, gc=False):
+    """A page whose envelope is as documented: models, and `metadata`."""
+
+    rows: list[Any]
+    totals: RankingTotals | None
+    metadata: TypedMetadata | None
 
 
 class _Values(enum.Enum):
@@ -52,141 +72,127 @@ class _Values(enum.Enum):
 
     def are_any(self, hint: Any) -> bool:
         """Return whether attributes of a type take any accepted value."""
-        return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in (dt.date, dt.date | None))
+        return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in _DATES)
 
 
 class _Layout(msgspec.Struct, frozen=True, eq=False):
-    """One layout of rows: `decode` turns their text into raw rows, `convert` these into models, in place.
+    """One set of fields and values: decoders of both shapes of a page and of an array, and the conversion to models."""
 
-    It takes the unknown fields of these names, or ignores all if `unknown` is None.
-    """
-
-    values: _Values
-    unknown: frozenset[str] | None
-    decode: Callable[[bytes], list[Any]]
+    nested: Callable[[bytes], Any]
+    flat: Callable[[bytes], Any]
+    array: Callable[[bytes], list[Any]]
     convert: Callable[[list[Any]], None]
 
 
 class CompiledRows(Generic[M]):
-    """Reads the rows of one gc-untracked model."""
+    """Reads the rows of one gc-untracked model, each set of values compiled when first used."""
 
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
         self._model = model
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
-        self._cache: dict[tuple[int, frozenset[str] | None], _Layout] = {}
-        self._chunk = _CHUNK
+        self._totals_names = wire_names(RankingTotals, engine_names)
+        self._layouts: dict[tuple[_Values, bool], _Layout] = {}
+        self._current = self._layout(_Values.CURRENT)
+
+    def read_current(self, body: bytes) -> TypedPage:
+        """Read a page of current rows, or raise one of `REFUSALS`."""
+        return self._read_page(body, self._current)
+
+    def read_after(self, refusal: Exception, body: bytes) -> TypedPage:
+        """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
+        found = _REFUSED_FIELD.search(str(refusal))
+        field = found and next((name for name, wire in self._names.items() if wire == found[1]), None)
+        older = field is not None and self._hints[field] in _DATES
+        return self._read_page(body, self._layout(_Values.OLDER if older else _Values.ACCEPTED))
+
+    def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
+        """Read the rows of a page with fields that the reference does not name; `objects` are its parsed rows."""
+        is_nested = _NESTED.search(body, 0, _BEGINNING) is not None
+
+        def decode(layout: _Layout) -> list[Any]:
+            rows: list[Any] = layout.nested(body).data.rows if is_nested else layout.flat(body).data
+            return rows
+
+        return self._with_unknown(decode, objects)
 
     def read(self, array: bytes) -> list[M]:
         """Read the text of an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
-        return self._read_first(array, (self._layouts[0], self._layouts[-1]))[0]
-
-    def read_current(self, array: bytes) -> list[M]:
-        """Read the text of an array of current rows, or raise as `read` does."""
-        return self._read(array, self._layouts[0])
-
-    def read_in_steps(self, row_text: RowText) -> Generator[None, None, list[M]]:
-        """Read the rows of a page as `read` does, in steps of less than a millisecond.
-
-        So that an odd row slows down few others, a chunk ends before it, and chunks are small after it, also in the
-        next page. The layout of current rows is tried first, then that of the last odd row.
-        """
-        rows: list[M] = []
-        layouts = self._layouts[:1]
-        unknown_seen: frozenset[str] = frozenset()  # unknown fields in the last odd part
-        start = stepped = row_text.start
-        row = row_text.chunk(start, 1)[0] - start
-        most = size = min(row * self._chunk, _STEP // 2)
-        small = min(row * _CHUNK, most)
-        self._chunk = min(2 * self._chunk, _LARGEST_CHUNK)
-        while start < row_text.end:
-            end, following = row_text.chunk(start, size)
-            if end - stepped > _STEP:
-                yield
-                stepped = start
-            array = row_text.array(start, end)
-            try:
-                found, layout = self._read_first(array, layouts)
-                size = min(2 * size, most)
-            except REFUSALS as error:
-                most, self._chunk = small, _CHUNK
-                if size > 1:
-                    size = min(row_text.size_before(_refused_row(error), array) or size // 2, size - 1)
-                    continue
-                found, layout = self._read_first(array, self._layouts[1:])
-                layouts, size = [layouts[0], layout], small
-            if layout.unknown is None:
-                unknown_seen, before = self._unknown_in(found), unknown_seen
-                if unknown_seen == before and len(unknown_seen) <= _EXPECTED:
-                    layouts = [layouts[0], self._expecting(layout, unknown_seen)]
-            rows += found
-            start = following
-        return rows
-
-    def _unknown_in(self, rows: Iterable[Any]) -> frozenset[str]:
-        return frozenset[str]().union(*(row.extra for row in rows)) - self._known
-
-    def _expecting(self, layout: _Layout, unknown: frozenset[str]) -> _Layout:
-        """Return a faster layout for rows with these unknown fields."""
         try:
-            return self._layout(layout.values, unknown)
-        except ValueError:  # no struct has such names, as with quotes
-            return layout
-
-    @cached_property
-    def _layouts(self) -> list[_Layout]:
-        return [self._layout(taken, unknown) for unknown in (frozenset[str](), None) for taken in _Values]
-
-    def _read_first(self, array: bytes, layouts: Sequence[_Layout]) -> tuple[list[M], _Layout]:
-        """Read rows by the first layout that takes them."""
-        for layout in layouts[:-1]:
-            try:
-                return self._read(array, layout), layout
-            except REFUSALS:
-                continue
-        return self._read(array, layouts[-1]), layouts[-1]
-
-    def _read(self, array: bytes, layout: _Layout) -> list[M]:
-        rows = layout.decode(array)
-        if layout.unknown is None:
-            self._store_unknown(rows, _objects(array))
-        layout.convert(rows)
+            rows = self._current.array(array)
+            self._current.convert(rows)
+        except REFUSALS:
+            return self._with_unknown(lambda layout: layout.array(array), _objects(array))
         return rows
 
-    def _store_unknown(self, rows: list[Any], objects: list[dict[str, Any]]) -> None:
+    def _read_page(self, body: bytes, layout: _Layout) -> TypedPage:
+        if _NESTED.search(body, 0, _BEGINNING):
+            page = layout.nested(body)
+            rows, totals = page.data.rows, page.data.totals
+        else:
+            page = layout.flat(body)
+            rows, totals = page.data, page.totals
+        layout.convert(rows)
+        return TypedPage(rows, _totals(totals) if totals else None, page.metadata)
+
+    def _with_unknown(self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]) -> list[M]:
+        """Read rows, and store the fields of their parsed `objects` that the reference does not name."""
+        layout = self._layout(_Values.CURRENT, strict=False)
+        try:
+            rows = decode(layout)
+        except REFUSALS:
+            layout = self._layout(_Values.ACCEPTED, strict=False)
+            rows = decode(layout)
         for row, wire in zip(rows, objects, strict=True):
             if not self._known.issuperset(wire):
                 row.extra = {name: wire[name] for name in wire if name not in self._known}
+        layout.convert(rows)
+        return rows
 
-    def _layout(self, taken: _Values, unknown: frozenset[str] | None) -> _Layout:
-        key = taken.value, unknown
-        if key not in self._cache:
-            if len(self._cache) >= _CACHED_LAYOUTS:
-                self._cache.clear()
-            self._cache[key] = self._compiled(taken, unknown)
-        return self._cache[key]
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        return typing.get_type_hints(self._model)
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
-        hints = typing.get_type_hints(self._model)
+        hints = self._hints
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
 
-    def _compiled(self, taken: _Values, unknown: frozenset[str] | None) -> _Layout:
+    @cached_property
+    def _totals_type(self) -> Any:
+        fields = [(name, _Metric | None, None) for name in self._totals_names]
+        struct = msgspec.defstruct("Totals", fields, rename=self._totals_names, forbid_unknown_fields=True, gc=False)
+        return struct | bool | None
+
+    def _layout(self, taken: _Values, *, strict: bool = True) -> _Layout:
+        if (taken, strict) not in self._layouts:
+            self._layouts[taken, strict] = self._compiled(taken, strict=strict)
+        return self._layouts[taken, strict]
+
+    def _compiled(self, taken: _Values, *, strict: bool) -> _Layout:
         types = {
             name: field.accepted if taken.are_any(hint) else field.documented for name, hint, field in self._fields
         }
-        row = raw_row_struct(self._model, types, self._names, unknown=None if unknown is None else sorted(unknown))
-        decode = msgspec.json.Decoder(list[row]).decode  # type: ignore[valid-type]  # made as we run
-        return _Layout(taken, unknown, decode, self._converter(taken, sorted(unknown or ())))
+        row = raw_row_struct(self._model, types, self._names, strict=strict)
+        rows: Any = list[row]  # type: ignore[valid-type]  # made as we run
+        make = functools.partial(msgspec.defstruct, forbid_unknown_fields=strict, gc=False)
+        beside: list[Any] = [("metadata", TypedMetadata | None, None)] if strict else []
+        totals: list[Any] = [("totals", self._totals_type, None)] if strict else []
+        nested = make("Nested", [("data", make("Data", [("rows", rows), *totals])), *beside])
+        flat = make("Flat", [("data", rows), *totals, *beside])
+        return _Layout(
+            nested=msgspec.json.Decoder(nested).decode,
+            flat=msgspec.json.Decoder(flat).decode,
+            array=msgspec.json.Decoder(rows).decode,
+            convert=self._converter(taken),
+        )
 
-    def _converter(self, taken: _Values, unknown: list[str]) -> Callable[[list[Any]], None]:
+    def _converter(self, taken: _Values) -> Callable[[list[Any]], None]:
         """Generate the function that turns raw rows into models."""
         scope: dict[str, Any] = {"model": self._model, **SCOPE}
         before: list[str] = []
-        within = [
-            f"if row.unknown_{n} is not UNSET: extra[{name!r}] = row.unknown_{n}" for n, name in enumerate(unknown)
-        ]
+        within: list[str] = []
         for name, hint, field in self._fields:
             words = {
                 "field": f"row.{name}",
@@ -203,34 +209,39 @@ class CompiledRows(Generic[M]):
             within += [line.format(**words) for line in lines]
         if any("extra[" in line for line in within):
             within = ["extra = {}", *within, "if extra: row.extra = {**row.extra, **extra}"]
-        if unknown:  # the raw row has more fields than the model
-            values = ", ".join(f"row.{field.name}" for field in attrs.fields(typing.cast("Any", self._model)))
-            within.append(f"rows[index] = model({values})")
-        else:
-            within.append("row.__class__ = model")
         code = [
             "def convert(rows):",
             *(f"    {line}" for line in before),
-            "    for index, row in enumerate(rows):" if unknown else "    for row in rows:",
-            *(f"        {line}" for line in within),
+            "    for row in rows:",
+            *(f"        {line}" for line in (*within, "row.__class__ = model")),
         ]
-        name = f"<compiled for {self._model.__name__}>"
-        exec(compile("\n".join(code), name, "exec"), scope)  # noqa: S102  # the lines are those of `row_fields`
+        exec(compile("\n".join(code), f"<compiled for {self._model.__name__}>", "exec"), scope)  # noqa: S102  # the lines are those of `row_fields`
         return typing.cast("Callable[[list[Any]], None]", scope["convert"])
 
 
-def _refused_row(error: Exception) -> int | None:
-    """Return the index of the row that msgspec refuses, if it names one."""
-    found = _INDEX.search(str(error))
-    return int(found[1]) if found else None
+def _totals(found: Any) -> RankingTotals:
+    """Return the totals of a page; `true`, and totals without any metric, are for the reference converter."""
+    metrics = () if found is True else astuple(found)
+    if not any(metrics):
+        raise ValueError("no metric")
+    return RankingTotals(*(metric and metric.value for metric in metrics))
 
 
 def _field_of_objects(hint: Any) -> RowField:
     if hint == tuple[Tag, ...]:
         tags = CompiledRows(Tag, EngineNames())
-        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))
+        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)), _all_plain)
     (model,) = (model for model in (SearchLocation, SearchLanguage) if hint == model | None)
-    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())))
+    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())), _is_plain)
+
+
+def _is_plain(found: Any) -> bool:
+    """Return whether nobody can change a model; its unknown fields can be changed."""
+    return found is None or not found.extra
+
+
+def _all_plain(found: Iterable[Any]) -> bool:
+    return all(map(_is_plain, found))
 
 
 def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:

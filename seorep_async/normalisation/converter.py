@@ -54,7 +54,7 @@ class ModelConverter:
         # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
 
-    def structure_all(self, items: list[object], model: type[M], path: str) -> Generator[None, None, tuple[M, ...]]:
+    def structure_all(self, items: list[object], model: type[M], path: str) -> Generator[bool, None, tuple[M, ...]]:
         """Turn an array of parsed JSON objects into models in steps; see `structure`."""
         structured: list[M] = []
         structure = self._cattrs.get_structure_hook(model)
@@ -62,7 +62,7 @@ class ModelConverter:
             for item in items:
                 structured.append(structure(item, model))
                 if len(structured) % _STEP == 0:
-                    yield
+                    yield False
         except _REFUSALS as error:
             refused = self._decode_error(error, f"{path}[{len(structured)}]")
         else:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from seorep_async.errors import SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
-from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
-from seorep_async.normalisation.row_text import MARKER, Body, cut_few_rows, find_rows
+from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows, TypedMetadata, TypedPage
 from seorep_async.settings import EngineNames
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
-_FRAMES = 256  # cached frames: pages of one campaign often share one, as do those of small campaigns
-_LARGEST_FRAME = 1024  # bytes
+_HUGE = 1024 * 1024  # bytes
+_NO_METADATA = TypedMetadata()
 
 
 @lru_cache(maxsize=16)
@@ -32,27 +31,8 @@ def decoder_for(engine_names: EngineNames) -> Decoder:
     return Decoder(engine_names)
 
 
-class _Frame(msgspec.Struct, frozen=True, eq=False):
-    """A feed's page without its rows and its number."""
-
-    total_pages: int | None
-    total_records: int | None
-    totals: RankingTotals | None
-    version: bool | None
-    extra: Mapping[str, Any]
-
-    @property
-    def can_be_shared(self) -> bool:
-        """Whether a user can change nothing in it."""
-        return not self.extra and (self.totals is None or not self.totals.extra)
-
-    def page(self, rows: Sequence[M], number: int) -> Page[M]:
-        items = tuple(rows)
-        return Page(items, number, self.total_pages, self.total_records, self.totals, self.version, self.extra)
-
-
 class Decoder:
-    """Decodes responses under one account's names for the engines, pages in steps of less than a millisecond.
+    """Decodes responses under one account's names for the engines, a page of current rows at once.
 
     Every method raises ProtocolError for incomplete JSON, StatusError for an error under a success status, and
     DecodeError, with its path, for an undocumented shape.
@@ -61,7 +41,6 @@ class Decoder:
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         self._compiled = {row: CompiledRows[Any](row, engine_names) for row in _ROWS}
-        self._frames: dict[bytes, _Frame] = {}
 
     @cached_property
     def _converter(self) -> ModelConverter:
@@ -69,63 +48,52 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(self, body: Body, row: type[M], number: int) -> Page[M] | Generator[None, None, Page[M]]:
+    def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M] | Generator[bool, None, Page[M]]:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4).
 
-        A small one in the frame of another is decoded at once.
+        A page of current rows is returned; any other is read in the steps of a generator, which yields whether to take
+        them in a thread: there, C code would hold others up for as long as it reads a huge page.
         """
-        few = cut_few_rows(body)
-        if few is not None and (frame := self._frames.get(few[0])) is not None:
-            try:
-                return frame.page(self._compiled[row].read_current(few[1]), number)
-            except REFUSALS:
-                pass
-        return self._feed_page_in_steps(body, row, number)
-
-    def _feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
-        compiled: CompiledRows[M] = self._compiled[row]
-        if (row_text := find_rows(body)) is not None:
-            try:
-                frame = self._frames.get(row_text.frame) or self._parsed_frame(row_text.frame)
-                rows = yield from compiled.read_in_steps(row_text)
-                return frame.page(rows, number)
-            except (SeoRepError, *REFUSALS):
-                pass
-        return (yield from self._feed_page_by_reference(body, row, number))
-
-    def _parsed_frame(self, text: bytes) -> _Frame:
-        feed = envelopes.normalise_feed(envelopes.parse(text))
-        if feed.rows != [MARKER]:
-            raise ValueError("the marker is not where the rows are")
-        frame = self._frame(feed)
-        if frame.can_be_shared and len(text) <= _LARGEST_FRAME:
-            if len(self._frames) >= _FRAMES:
-                self._frames.clear()
-            self._frames[text] = frame
-        return frame
-
-    def _frame(self, feed: envelopes.FeedPayload) -> _Frame:
-        metadata, totals = feed.metadata, self._totals(feed.totals, feed.totals_path)
-        return _Frame(metadata.total_pages, metadata.total_records, totals, metadata.version, feed.extra)
-
-    def _feed_page_by_reference(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
-        feed = envelopes.normalise_feed(envelopes.parse(body))
-        rows = yield from self._rows(feed, row)
-        return self._frame(feed).page(rows, number)
-
-    def _rows(self, feed: envelopes.FeedPayload, row: type[M]) -> Generator[None, None, Sequence[M]]:
-        compiled: CompiledRows[M] = self._compiled[row]
         try:
-            row_text = find_rows(msgspec.json.encode({"data": feed.rows}))
-            if row_text is not None:
-                return (yield from compiled.read_in_steps(row_text))
-        except (*REFUSALS, OverflowError):
-            pass
-        return (yield from self._converter.structure_all(feed.rows, row, feed.rows_path))
+            return self._page(self._compiled[row].read_current(body), number)
+        except REFUSALS as error:
+            return self._odd_page(body, row, number, error)
 
-    def model_page(self, body: Body, model: type[M], number: int) -> Generator[None, None, Page[M]]:
+    def _odd_page(self, body: bytes, row: type[M], number: int, refusal: Exception) -> Generator[bool, None, Page[M]]:
+        compiled, is_huge = self._compiled[row], len(body) > _HUGE
+        yield is_huge
+        if len(unmarked := envelopes.without_mark(body)) < len(body):
+            page = self.feed_page(unmarked, row, number)
+            return page if isinstance(page, Page) else (yield from page)
+        if type(refusal) is not msgspec.DecodeError and "unknown field" not in str(
+            refusal
+        ):  # malformed, or all ignored
+            try:
+                return self._page(compiled.read_after(refusal, body), number)
+            except REFUSALS:
+                yield is_huge
+        feed = envelopes.normalise_feed(envelopes.parse(body, slowly=is_huge))
+        yield is_huge
+        rows: Sequence[M] | None = None
+        if not is_huge:
+            with suppress(*REFUSALS):
+                rows = compiled.read_objects(body, feed.rows)
+        if rows is None:
+            rows = yield from self._converter.structure_all(feed.rows, row, feed.rows_path)
+        metadata, totals = feed.metadata, self._totals(feed.totals, feed.totals_path)
+        counts = metadata.total_pages, metadata.total_records
+        return Page(tuple(rows), number, *counts, totals, metadata.version, feed.extra)
+
+    @staticmethod
+    def _page(found: TypedPage, number: int) -> Page[Any]:
+        metadata = found.metadata or _NO_METADATA
+        counts = metadata.total_pages, metadata.total_records
+        return Page(tuple(found.rows), number, *counts, found.totals, metadata.version)
+
+    def model_page(self, body: bytes, model: type[M], number: int) -> Generator[bool, None, Page[M]]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
-        envelope = envelopes.parse(body)
+        yield len(body) > _HUGE
+        envelope = envelopes.parse(body, slowly=len(body) > _HUGE)
         metadata = envelopes.metadata(envelope)
         data = envelope["data"]
         if not isinstance(data, list):
@@ -139,11 +107,11 @@ class Decoder:
             extra=envelopes.unknown_fields(envelope, metadata),
         )
 
-    def single(self, body: Body, model: type[M]) -> M:
+    def single(self, body: bytes, model: type[M]) -> M:
         """Decode a single-object response: `data` is an object (the service's reference, section 1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
-    def envelope(self, body: Body) -> dict[str, Any]:
+    def envelope(self, body: bytes) -> dict[str, Any]:
         """Parse any response; no body (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
 

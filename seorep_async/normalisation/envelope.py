@@ -12,11 +12,11 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
+_PATH_LENGTH = 300
 _METADATA = frozenset({"total_pages", "total_records", "version"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
-_NO_NUMBER = object()
-_OUT_OF_RANGE = object()
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Metadata(msgspec.Struct):
@@ -39,24 +39,28 @@ class FeedPayload(msgspec.Struct, frozen=True):
     extra: dict[str, Any]
 
 
-def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any]:
+def without_mark(body: bytes) -> bytes:
+    """Return a body without the byte order mark that some services begin with."""
+    return body.removeprefix(b"\xef\xbb\xbf")
+
+
+def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict[str, Any]:
     """Return the envelope in a body, with `data` if that is needed.
+
+    `slowly`, by Python's own JSON, a thread that does this holds nobody up.
 
     Raises:
         ProtocolError: the body is not complete JSON (empty, cut short, HTML …), but may be next time.
         StatusError: the body is an error under a success status.
         DecodeError: the body is JSON, but no envelope.
     """
+    body = without_mark(body)
     if not body:
         raise ProtocolError("the response is empty, but JSON was expected")
     try:
-        envelope = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if problem := _find_problem(body):
-            raise refused(*problem) from None
-        if isinstance(error, msgspec.ValidationError):
-            raise refused("", f"holds a number that is out of range ({error})") from None
-        raise ProtocolError(f"the response is not complete JSON: {error}") from None
+        envelope = _load_slowly(body) if slowly else msgspec.json.decode(body)
+    except ValueError as error:  # also those of msgspec
+        raise unreadable(body, error) from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None
     if not isinstance(envelope, dict):
@@ -66,6 +70,28 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
     if needs_data and "data" not in envelope:
         raise refused("data", "is missing")
     return envelope
+
+
+def _load_slowly(body: bytes) -> Any:
+    if _ESCAPED_SURROGATE.search(body) and (problem := _find_problem(body)):
+        raise refused(*problem)
+    number = msgspec.json.decode
+    return json.loads(
+        body.decode(),
+        object_pairs_hook=lambda pairs: dict(pairs),  # the interpreter can switch to another thread here
+        parse_int=number,
+        parse_float=number,
+        parse_constant=number,
+    )
+
+
+def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
+    """Return the error for a body that msgspec refuses: whether another try may mend it, and which value is wrong."""
+    if problem := _find_problem(body):
+        return refused(*problem)
+    if isinstance(error, msgspec.ValidationError):
+        return refused("", f"holds a number that is out of range ({error})")
+    return ProtocolError(f"the response is not complete JSON: {error}")
 
 
 def metadata(envelope: dict[str, Any]) -> Metadata:
@@ -170,46 +196,70 @@ def _strings(value: object, depth: int = 3) -> list[str]:
     return []
 
 
-def _number(digits: str) -> object:
+def _number(digits: str) -> _Found | None:
     try:
         msgspec.json.decode(digits)
     except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python converts to an int
-        return _OUT_OF_RANGE
+        return _Found("holds a number that is out of range")
     return None
 
 
-def _find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
+class _Found(msgspec.Struct):
+    """A problem, and the way to it from where the search stands, backwards."""
+
+    problem: str
+    way: list[str | int] = []
+
+
+def _find_problem(body: bytes) -> tuple[str, str] | None:
     """Return path and problem of the first value that retrying won't fix, or None if the JSON is incomplete.
 
-    The path is empty if it is not known.
+    The path is empty if it is not known. No object of the body is kept: millions would keep the garbage collector busy.
     """
-    body = bytes(body).strip()
-    if not body.endswith((b"}", b"]")):
+    if not body.rstrip().endswith((b"}", b"]")):
         return None  # cut short, the most frequent problem
     try:
-        parsed = json.loads(
-            body.decode(errors="surrogateescape"),
-            strict=False,
-            parse_int=_number,
-            parse_float=_number,
-            parse_constant=lambda _: _NO_NUMBER,
+        found = _within(
+            json.loads(
+                body.decode(errors="surrogateescape"),
+                strict=False,
+                parse_int=_number,
+                parse_float=_number,
+                parse_constant=lambda _: _Found("is not a JSON number"),
+                object_pairs_hook=_in_object,
+            )
         )
     except (ValueError, RecursionError):
         return None
-    remaining: list[tuple[str, Any]] = [("", parsed)]
-    while remaining:
-        path, value = remaining.pop()
-        if value is _NO_NUMBER:
-            return path, "is not a JSON number"
-        if value is _OUT_OF_RANGE:
-            return path, "holds a number that is out of range"
-        if isinstance(value, str) and _SURROGATE.search(value):
-            return path, "is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair"
-        if isinstance(value, dict):
-            if any(map(_SURROGATE.search, value)):
-                return path, "has a field whose name is not valid Unicode"
-            parts = [(f"{path}.{name}" if path else name, item) for name, item in value.items()]
-            remaining += reversed(parts)
-        elif isinstance(value, list):
-            remaining += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
-    return "", "holds a character that JSON does not allow"
+    if found is None:
+        return "", "holds a character that JSON does not allow"
+    return _path(found.way), found.problem
+
+
+def _in_object(pairs: list[tuple[str, Any]]) -> _Found | None:
+    for name, value in pairs:
+        if _SURROGATE.search(name):
+            return _Found("has a field whose name is not valid Unicode")
+        if (found := _within(value)) is not None:
+            found.way.append(name)
+            return found
+    return None
+
+
+def _within(value: Any) -> _Found | None:
+    if isinstance(value, _Found):
+        return value
+    if isinstance(value, str) and _SURROGATE.search(value):
+        return _Found("is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair")
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if (found := _within(item)) is not None:
+                found.way.append(index)
+                return found
+    return None
+
+
+def _path(way: list[str | int]) -> str:
+    """Write out a way, such as `data.rows[3].date`; of a long one only the end."""
+    written = [f"[{step}]" if isinstance(step, int) else f".{step[:_PATH_LENGTH]}" for step in way[:_PATH_LENGTH]]
+    return "".join(reversed(written))[-_PATH_LENGTH:].removeprefix(".")

@@ -16,20 +16,26 @@ _TIME_OF_DAY = re.compile(r"[ T](?!0?0:00:00)(?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0
 
 
 class Memo:
-    """Up to `limit` converted values: the same few dates, places and tags recur row after row, page after page."""
+    """Up to `limit` converted values: the same few dates, places and tags recur row after row, page after page.
+
+    Values that are not `lasting`, as their user can change them, are not stored.
+    """
 
     LARGEST = 1024
     """Characters of a key to store; long ones rarely recur, and thousands of them fill the memory."""
 
-    def __init__(self, convert: Callable[[Any], Any], limit: int = 4096) -> None:
+    def __init__(
+        self, convert: Callable[[Any], Any], limit: int = 4096, lasting: Callable[[Any], bool] = lambda _: True
+    ) -> None:
         self._convert = convert
         self._limit = limit
+        self._lasting = lasting
         self.seen: dict[Any, Any] = {}
 
     def learn(self, key: Any) -> Any:
         """Convert a new value."""
         value = self._convert(key)
-        if not isinstance(key, bytes | str) or len(key) <= self.LARGEST:
+        if (not isinstance(key, bytes | str) or len(key) <= self.LARGEST) and self._lasting(value):
             if len(self.seen) >= self._limit:
                 self.seen.clear()
             self.seen[key] = value
@@ -110,16 +116,20 @@ FIELDS: dict[Any, RowField] = {
 """How to read attributes of each type, but for other models."""
 
 
-def object_field(convert: Callable[[bytes], Any]) -> RowField:
+def object_field(convert: Callable[[bytes], Any], lasting: Callable[[Any], bool]) -> RowField:
     """Return how to read other models: as bytes, so that known objects need no decoding.
 
-    Neighbours often hold the same object; a comparison takes a sixth of the time of a look-up.
+    Neighbours often hold the same object; a comparison takes a sixth of the time of a look-up. Objects that are not
+    `lasting` are made for each row.
     """
     lines = (
         "if {field} != {last}:",
         "    {last} = {field}",
         "    key = empty + {last}",  # a raw value has no hash; adding copies it faster than `bytes` does
-        *_look_up("key", "{value}", indent="    "),
+        "    try: {value} = {seen}[key]",
+        "    except KeyError:",
+        "        {value} = {learn}(key)",
+        "        if key not in {seen}: {last} = None",
         "{field} = {value}",
     )
-    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert))
+    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert, lasting=lasting))

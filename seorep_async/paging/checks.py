@@ -58,7 +58,7 @@ class Ledger(Generic[T]):
         self._page_of |= numbered
         if not page.items:
             self._ended = True
-            if self.last_page is not None and self.last_page > 1:
+            if self.last_page is not None and self.last_page > 1 and not self.has_all_records():
                 raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
         if self._records is None:
             self._records = page.total_records

@@ -48,6 +48,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         decode: returns the decoder of a page's body from the page's number.
         key: identifies an item, to find repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
+        secrets: strings of the query that must not appear in an error.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     decode: Callable[[int], Decode[Page[T]]]
     key: Callable[[T], Hashable]
     subject: str | None = None
+    secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Query({self.path})"  # tracebacks show locals; the query may be private
@@ -65,6 +67,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             method="GET",
             path=self.path,
             query=f"{self.query}&page={number}" if self.query else f"page={number}",
+            secrets=self.secrets,
             decode=self.decode(number),
             subject=self.subject,
             deadline=schedule.deadline,

@@ -1,74 +1,6 @@
-r"""Fixtures for tests of code that uses this client: a sandbox of the service, and a client of it.
+"""Fixtures for tests of code that uses this client: a sandbox of the service, a client of it, mocked responses.
 
-pytest finds the plugin by itself; the fixtures need pytest-asyncio. `seorep_sandbox` is a running
-`seorep_async.sandbox.Sandbox` with 3 campaigns of 10 keywords, `seorep_client` is a client of it. Each test has a
-sandbox of its own. The marker `seorep_sandbox` sets it up, and takes every argument of `Sandbox`; the marker
-`seorep_client` takes every field of `Settings`. Unless it says otherwise, the client waits at most 10 ms before a
-retry, so that a campaign that fails does not hold a test up:
-
-```python
-import pytest
-
-from seorep_async import SeoRepClient, ServerError
-
-
-async def top_three(client: SeoRepClient, campaign_id: int) -> list[str]:  # your code
-    report = await client.rankings.campaign(campaign_id, "2023-01-01", "2023-01-31")
-    return [row.keyword_phrase for row in report.rows if row.engine_a_ranking and row.engine_a_ranking <= 3]
-
-
-@pytest.mark.asyncio
-async def test_the_top_three_are_some_of_the_keywords(seorep_client):
-    assert len(await top_three(seorep_client, 1)) < 10
-
-
-@pytest.mark.asyncio
-@pytest.mark.seorep_sandbox(campaigns=1, keywords=200, rows="older", faults="resets=10%,cut=5%")
-async def test_the_top_three_survive_a_bad_network(seorep_client, seorep_sandbox):
-    assert await top_three(seorep_client, 1)
-    assert seorep_sandbox.stats.requests >= 8
-
-
-@pytest.mark.asyncio
-@pytest.mark.seorep_sandbox(reports={("campaign", 1): [{"keywordPhrase": "shoes", "engineARanking": 3}]}, failing=[2])
-@pytest.mark.seorep_client(max_attempts=2)
-async def test_rows_of_the_test_and_a_campaign_that_fails(seorep_client):
-    assert await top_three(seorep_client, 1) == ["shoes"]
-    with pytest.raises(ServerError):
-        await top_three(seorep_client, 2)
-```
-
-`seorep_responses` sends nothing: it is a running `aioresponses` (`pip install aioresponses`), mended for the aiohttp
-that this package needs. Mock each request with it, by methods such as `get` and `post`; `list_response`,
-`feed_response` and `error_response` build what they answer. A request that is not mocked fails the test at once,
-where your code awaits it: not in a task that nobody awaits, nor in `asyncio.gather(…, return_exceptions=True)`.
-`seorep_responses.requests` holds what was requested; `client.stats` counts none of it:
-
-```python
-import re
-
-import pytest
-
-from seorep_async import NotFoundError, SeoRepClient
-from seorep_async.pytest_plugin import error_response, feed_response, list_response
-
-
-@pytest.mark.asyncio
-async def test_each_request_is_mocked(seorep_responses):
-    rows = [{"keywordId": 5, "keywordPhrase": "shoes", "engineARanking": 3}]
-    seorep_responses.get(re.compile(r".*/v3/campaigns\?"), **list_response([]), repeat=True)
-    seorep_responses.get(re.compile(r".*/rankings/campaign\?.*campaign_id=7"), **feed_response(rows, shape="flat"))
-    keyword = {"id": 5, "keyword_phrase": "shoes"}
-    seorep_responses.get("https://api.example.com/v3/keywords/5", payload={"data": keyword})
-    seorep_responses.get("https://api.example.com/v3/keywords/6", **error_response(404, "there is no such keyword"))
-    async with SeoRepClient("https://api.example.com", "a key of the test") as client:
-        assert await client.campaigns.list() == []
-        report = await client.rankings.campaign(7, "2023-01-01", "2023-01-31")
-        assert report.rows[0].engine_a_ranking == 3
-        assert (await client.keywords.get(5)).keyword_phrase == "shoes"
-        with pytest.raises(NotFoundError, match="there is no such keyword"):
-            await client.keywords.get(6)
-```
+`seorep_async/guides/testing.md` shows them at work. pytest finds the plugin by itself.
 """
 
 from __future__ import annotations
@@ -78,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 try:
     import pytest
-except ImportError:  # help() also shows this guide without pytest
+except ImportError:  # the builders of responses work without pytest
     pytest = None  # type: ignore[assignment]
 
 try:

@@ -44,7 +44,7 @@ async for period in client.rankings.campaign_by_date(campaigns[0].id, "2023-01-0
 
 Awaiting a feed gives a `RankingReport`: `rows`, `totals` (None where the service sent none), `total_records`, and the
 id and dates that were requested. A report and a list also become dictionaries, JSON lines and data frames, and show
-themselves in notebooks; `seorep_async.tables` shows how.
+themselves in notebooks: `seorep_async/guides/tables.md`.
 """
 
 from seorep_async.resources.backlinks import Backlinks

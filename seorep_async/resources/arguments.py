@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -41,24 +41,41 @@ class Secret(str):
 
 
 _NO = ("0", "false", "no", "off")
+_PLACES = {"page": ".page(…)"}
 
-_SECRET_NAME = re.compile("password|token|secret", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    "password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])", re.IGNORECASE
+)
 
 
-def mask_secrets(values: ExtraParams | None) -> ExtraParams | None:
-    """Return parameters, those with secret names as `Secret`s."""
+def mask_secrets(values: ExtraParams | None, *, argument: str = "extra_params") -> ExtraParams | None:
+    """Return additional parameters, the values of those with secret names as `Secret`s."""
     if not isinstance(values, Mapping):
         return values  # refused later
-    return {name: Secret(value) if _is_secret(name, value) else value for name, value in values.items()}
+    names = [name for name, _ in values.items()]
+    if len({*names}) < len(names):  # a MultiDict, say
+        twice = next(name for name in names if names.count(name) > 1)
+        problem = f"{argument}: {shown(twice)} is given more than once; pass its values as one list"
+        raise ConfigurationError(problem, argument=argument)
+    return {name: _masked(value) if _is_secret(name) else value for name, value in values.items()}
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return Secret(value)
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
+        return tuple(map(_masked, value))
+    return value
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values with secret names."""
-    return tuple(value for name, value in values.items() if isinstance(value, str) and _is_secret(name, value))
+    """Return the strings among the values with secret names."""
+    found = (value if isinstance(value, tuple) else (value,) for name, value in values.items() if _is_secret(name))
+    return tuple(one for several in found for one in several if isinstance(one, str))
 
 
-def _is_secret(name: object, value: object) -> bool:
-    return isinstance(value, str) and isinstance(name, str) and _SECRET_NAME.search(name) is not None
+def _is_secret(name: object) -> bool:
+    return isinstance(name, str) and _SECRET_NAME.search(name) is not None
 
 
 def as_int(value: object) -> int | None:
@@ -184,14 +201,19 @@ def asks_to_compare(value: object) -> bool:
 
 
 def build_params(
-    named: Params, extra_params: ExtraParams | None, *, argument: str = "extra_params"
+    named: Params,
+    extra_params: ExtraParams | None,
+    *,
+    argument: str = "extra_params",
+    places: Mapping[str, str] = _PLACES,
 ) -> dict[str, ParamValue]:
     """Return the documented parameters that are not None, checked, and then the additional ones.
 
     Raises a ConfigurationError if a value can't be sent, or an additional parameter is a documented one. `argument` is
-    the caller's name for the additional ones.
+    the caller's name for the additional ones; `places` names the arguments of parameters that have other names.
     """
     checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
+    extra_params = mask_secrets(extra_params, argument=argument)
     if extra_params is None:
         return checked
     if not isinstance(extra_params, Mapping):
@@ -200,8 +222,8 @@ def build_params(
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"{argument}: a name must be a string, got {shown(name)}", argument=argument)
         _check_unicode(f"{argument}: a name", name)
-        if name in named:
-            own = ".page(…)" if name == "page" else f"{name}=…"
+        if (own := name.removesuffix("[]")) in named:
+            own = places.get(own, f"{own}=…")
             raise ConfigurationError(f"{argument}: {name!r} has a place of its own: {own}", argument=argument)
         if value is not None:
             checked[name] = _checked(name, value)

@@ -14,6 +14,7 @@ from seorep_async.resources.arguments import (
     check_id,
     check_limit,
     check_string,
+    mask_secrets,
     optional_strings,
 )
 from seorep_async.resources.endpoint import Endpoint
@@ -72,6 +73,7 @@ class Backlinks:
             "date_published": check_date("date_published", date_published),
             **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
         }
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.create(values, extra_params)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Backlink:
@@ -84,6 +86,7 @@ class Backlinks:
         Raises:
             NotFoundError: there is no such backlink.
         """
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.get(id, extra_params)
 
     async def update(
@@ -126,6 +129,7 @@ class Backlinks:
             **optional_strings(url=url, link_type=link_type, notes=notes, title=title),
             **optional_strings(target_anchor=target_anchor, target_url=target_url),
         }
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
@@ -138,6 +142,7 @@ class Backlinks:
         Raises:
             NotFoundError: there is no such backlink.
         """
+        extra_params = mask_secrets(extra_params)
         await self._endpoint.delete(id, extra_params)
 
     def list(

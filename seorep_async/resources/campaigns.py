@@ -5,7 +5,7 @@ from __future__ import annotations
 from seorep_async.models import Campaign
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, check_string, optional_strings
+from seorep_async.resources.arguments import ExtraParams, check_limit, check_string, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
 
@@ -46,6 +46,7 @@ class Campaigns:
             "company": check_string("company", company),
             **optional_strings(scope=scope, group_title=group_title),
         }
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.create(values, extra_params)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Campaign:
@@ -58,6 +59,7 @@ class Campaigns:
         Raises:
             NotFoundError: there is no such campaign.
         """
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.get(id, extra_params)
 
     async def update(
@@ -87,6 +89,7 @@ class Campaigns:
             NotFoundError: there is no such campaign.
         """
         values = optional_strings(url=url, company=company, scope=scope, group_title=group_title)
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
@@ -99,6 +102,7 @@ class Campaigns:
         Raises:
             NotFoundError: there is no such campaign.
         """
+        extra_params = mask_secrets(extra_params)
         await self._endpoint.delete(id, extra_params)
 
     def list(

@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, DecodeError
 from seorep_async.models import Page
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, ModelListing, Query, all_items
@@ -31,14 +31,14 @@ class Endpoint(Generic[M]):
 
     async def get(self, one: int, extra_params: ExtraParams | None) -> M:
         """Get one object."""
-        return await self._session.send(self._of_one("GET", one, self._decode_single, extra_params))
+        return await self._session.send(self._of_one("GET", one, self._single(self._model, id=one), extra_params))
 
     async def get_private(self, one: int, subpath: str, model: type[T], extra_params: ExtraParams | None) -> T:
         """Get a secret of one object, at most once."""
         request = self._of_one(
             "GET",
             one,
-            partial(self._decoder.single, model=model),
+            self._single(model, user_id=one),
             extra_params,
             subpath=subpath,
             idempotent=False,
@@ -49,7 +49,8 @@ class Endpoint(Generic[M]):
     async def create(self, values: Params, extra_params: ExtraParams | None) -> M:
         """Create an object from the values that are not None."""
         sent = build_params(values, extra_params)
-        return await self._write("POST", self._path, self._object_name, sent, idempotent=False)
+        names = {"campaign_id": sent.get("campaign_id")}
+        return await self._write("POST", self._path, self._object_name, sent, names, idempotent=False)
 
     async def update(self, one: int, values: Params, extra_params: ExtraParams | None) -> M:
         """Change the values of an object that are not None."""
@@ -57,7 +58,7 @@ class Endpoint(Generic[M]):
         sent = build_params({**values, "id": None}, extra_params)
         if not sent:
             raise ConfigurationError(f"{self._object_name} {one}: there is nothing to change; give at least one value")
-        return await self._write("PUT", path, f"{self._object_name} {one}", sent, idempotent=True)
+        return await self._write("PUT", path, f"{self._object_name} {one}", sent, {"id": one}, idempotent=True)
 
     async def delete(self, one: int, extra_params: ExtraParams | None) -> None:
         """Delete an object."""
@@ -72,20 +73,31 @@ class Endpoint(Generic[M]):
         subject: str | None = None,
     ) -> ModelListing[M]:
         """List objects."""
-        settings = self._session.settings
+        sent = build_params({**values, "page": None}, extra_params)
         query = Query(
             path=path or self._path,
-            query=encode_query(build_params({**values, "page": None}, extra_params), settings.array_encoding),
+            query=encode_query(sent, self._session.settings.array_encoding),
             decode=self._decode_page,
             key=attrgetter("id"),
             subject=subject,
+            secrets=secrets_in(sent),
         )
         return Listing(self._session, query, lambda pages: ModelList(all_items(pages), self._model))
 
-    def _decode_single(self, body: bytes | memoryview) -> M:
-        return self._decoder.single(body, self._model)
+    def _single(self, model: type[T], **asked: object) -> Decode[T]:
+        """Return the decoder of one object, which refuses another than the one that was asked for."""
 
-    def _decode_nothing(self, body: bytes | memoryview) -> None:
+        def decode(body: bytes) -> T:
+            found = self._decoder.single(body, model)
+            for name, value in asked.items():
+                if value is not None and (got := getattr(found, name, None)) is not None and got != value:
+                    problem = f"data.{name}: the response is about {got}, not about {value}, which was asked for"
+                    raise DecodeError(problem, field_path=f"data.{name}")
+            return found
+
+        return decode
+
+    def _decode_nothing(self, body: bytes) -> None:
         self._decoder.envelope(body)  # no body is documented, but it may be an error
 
     def _decode_page(self, number: int) -> Decode[Page[M]]:
@@ -101,23 +113,34 @@ class Endpoint(Generic[M]):
         subpath: str = "",
         **how: Any,
     ) -> Request[T]:
+        sent = build_params({"id": None}, extra_params)
         return Request(
             method=method,
             path=f"{self._path}/{check_id('id', one)}{subpath}",
             decode=decode,
-            query=encode_query(build_params({"id": None}, extra_params), self._session.settings.array_encoding),
+            query=encode_query(sent, self._session.settings.array_encoding),
             subject=f"{self._object_name} {one}",
             deadline=self._session.call_timeout.deadline(),
+            secrets=secrets_in(sent),
             **how,
         )
 
-    async def _write(self, method: str, path: str, subject: str, values: Mapping[str, Any], *, idempotent: bool) -> M:
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        subject: str,
+        values: Mapping[str, Any],
+        asked: Mapping[str, object],
+        *,
+        idempotent: bool,
+    ) -> M:
         settings = self._session.settings
         query, body, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
         request = Request(
             method=method,
             path=path,
-            decode=self._decode_single,
+            decode=self._single(self._model, **asked),
             query=query,
             body=body,
             content_type=content_type,

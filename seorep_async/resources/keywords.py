@@ -5,7 +5,7 @@ from __future__ import annotations
 from seorep_async.models import Keyword
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, optional_strings
+from seorep_async.resources.arguments import ExtraParams, check_limit, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
 
@@ -27,6 +27,7 @@ class Keywords:
             ConfigurationError: an argument is wrong.
             NotFoundError: there is no such keyword.
         """
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.get(id, extra_params)
 
     def list(

@@ -30,6 +30,7 @@ from seorep_async.resources.arguments import (
     check_ids,
     check_limit,
     optional_strings,
+    secrets_in,
 )
 from seorep_async.session import ParamValue, Session, encode_query
 from seorep_async.settings import FeedSearchParam
@@ -49,6 +50,7 @@ class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
     key: Callable[[Any], Hashable]
 
 
+_PLACES = {"page": ".page(…)", "filter": "search=…"}
 _TOTALS = attrgetter("totals")
 _KEYWORD = attrgetter("keyword_id")
 _PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
@@ -69,6 +71,7 @@ class _Asked:
     start: dt.date
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
+    secrets: tuple[str, ...] = attrs.field(repr=False)
     compared: bool
     snapshot_date: dt.date | None = None  # the day on which a pull began
 
@@ -267,7 +270,7 @@ class Rankings:
             ordered: outcomes are in the order of `ids`, not as they finish.
 
         Returns:
-            A `Pull`: `async with` it, then iterate over its `PullOutcome`s.
+            A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over them as they come.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -275,12 +278,12 @@ class Rankings:
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
-        object_name = _ENDPOINTS[feed].object_name
-        wanted = check_ids(object_name, ids)
-        start, end = check_dates(start_date, end_date)
-        asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._session.clock.now().date())
+        wanted = check_ids(object_name := _ENDPOINTS[feed].object_name, ids)
+        asked = self._asked(feed, *check_dates(start_date, end_date), options)
+        asked = attrs.evolve(asked, snapshot_date=self._session.clock.now().date())
         return Pull(
             self._session,
+            feed,
             wanted,
             lambda one: self._listing(asked, one),
             lambda one: f"{object_name} {one}",
@@ -323,14 +326,16 @@ class Rankings:
             decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number),
             key=endpoint.key,
             subject=f"{endpoint.object_name} {one}",
+            secrets=asked.secrets,
         )
         return Listing(self._session, query, report)
 
     def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
         settings, compared = self._session.settings, asks_to_compare(options.get("compare_previous_period"))
-        chosen = encode_query(feed_params(feed, options, settings.feed_search_param), settings.array_encoding)
+        sent = feed_params(feed, options, settings.feed_search_param)
+        chosen = encode_query(sent, settings.array_encoding)
         query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
-        return _Asked(feed, _ENDPOINTS[feed], start, end, query, compared)
+        return _Asked(feed, _ENDPOINTS[feed], start, end, query, secrets_in(sent), compared)
 
 
 def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH) -> QueryParams:
@@ -347,4 +352,4 @@ def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedS
         "compare_previous_period": options.get("compare_previous_period"),
     }
     reserved = dict.fromkeys((f"{_ENDPOINTS[feed].object_name}_id", "start_date", "end_date", "page"))
-    return build_params(reserved | named, options.get("extra_params"))
+    return build_params(reserved | named, options.get("extra_params"), places=_PLACES)

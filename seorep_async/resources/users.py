@@ -13,6 +13,7 @@ from seorep_async.resources.arguments import (
     check_limit,
     check_string,
     check_strings,
+    mask_secrets,
     optional_strings,
 )
 from seorep_async.resources.endpoint import Endpoint
@@ -67,6 +68,7 @@ class Users:
             **optional_strings(email=email),
             "email_credentials": email_credentials,
         }
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.create(values, extra_params)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> User:
@@ -79,6 +81,7 @@ class Users:
         Raises:
             NotFoundError: there is no such user.
         """
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.get(id, extra_params)
 
     async def update(
@@ -118,6 +121,7 @@ class Users:
             **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
         }
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
@@ -130,6 +134,7 @@ class Users:
         Raises:
             NotFoundError: there is no such user.
         """
+        extra_params = mask_secrets(extra_params)
         await self._endpoint.delete(id, extra_params)
 
     def list(
@@ -176,4 +181,5 @@ class Users:
             OutcomeUnknownError: a grant may have been made, but the response was lost.
             NotFoundError: there is no such user.
         """
+        extra_params = mask_secrets(extra_params)
         return await self._endpoint.get_private(id, "/loginGrant", LoginGrant, extra_params)

@@ -8,6 +8,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from seorep_async.errors import ConfigurationError
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
@@ -38,6 +39,9 @@ def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> list[tupl
         if not isinstance(value, tuple):
             pairs.append((_string(name), _string(value)))
         elif arrays is ArrayEncoding.COMMA:
+            if any("," in item for item in value):
+                problem = f"{name}: a value with a comma can't be sent as ArrayEncoding.COMMA"
+                raise ConfigurationError(problem, argument=_string(name))
             pairs += [(_string(name), ",".join(value))] if value else []
         else:
             key = _string(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")

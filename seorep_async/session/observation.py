@@ -8,8 +8,7 @@ import inspect
 import logging
 import math
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeVar
 
@@ -21,7 +20,7 @@ from seorep_async.session.flow_control import Governor
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
-from seorep_async.session.timeouts import added
+from seorep_async.session.timeouts import Block
 from seorep_async.settings import Settings
 
 N = TypeVar("N", int, float)
@@ -172,12 +171,10 @@ class Observer:
         self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
         self._concurrency = settings.max_concurrency
 
-    @contextmanager
-    def record_answers(self) -> Generator[list[RawAnswer]]:
+    def record_answers(self) -> Block[list[RawAnswer]]:
         """Collect the responses to all requests that are sent from inside a block."""
         answers: list[RawAnswer] = []
-        with added(_recordings, (self, answers)):
-            yield answers
+        return Block(_recordings, (self, answers), answers)
 
     def record(self, call: Call[Any], response: Response) -> None:
         """Add a response to the recordings that it belongs to."""
@@ -189,7 +186,7 @@ class Observer:
         request = call.request
         fields = (field for field in response.headers.items() if not _SECRET_HEADERS.search(field[0]))
         headers = Headers((name, self._scrub(value, request)) for name, value in fields)
-        body, seconds = bytes(response.body), call.ended - call.started
+        body, seconds = response.body, call.ended - call.started
         return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
 
     def report(self, call: Call[Any], response: object, result: object) -> None:

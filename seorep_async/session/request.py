@@ -16,8 +16,12 @@ T_co = TypeVar("T_co", covariant=True)
 class Decode(Protocol[T_co]):
     """Turns the body of a successful response into its result, at once or in steps."""
 
-    def __call__(self, body: bytes | memoryview, /) -> T_co | Generator[None, None, T_co]:
-        """Return the result, or a generator that yields to give others a turn; may raise a SeoRepError."""
+    def __call__(self, body: bytes, /) -> T_co | Generator[bool, None, T_co]:
+        """Return the result, or a generator that yields to give others a turn, or True to go on in a thread.
+
+        Raises:
+            SeoRepError: the body is not as documented.
+        """
         ...
 
 

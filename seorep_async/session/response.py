@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import email.utils
 import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import GeneratorType
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ LARGE = 64 * 1024
 """Bytes of a body from which on its decoding delays others on the loop."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _EXCERPT = 400  # characters of a body in an error
+_QUOTED = 600  # characters of a message, a path or an address
 _MESSAGES = {
     401: "the API key was refused",
     403: "the API key was refused, or may not see this",
@@ -49,10 +51,10 @@ _WRONG_SERVER = "this does not look like the service; check the base URL"
 
 
 class Response(msgspec.Struct, eq=False):
-    """A whole response of any status: its decompressed body in chunks, its Retry-After in seconds, its headers."""
+    """A whole response of any status: its decompressed body, its Retry-After in seconds, its headers."""
 
     status: int
-    chunks: list[bytes | memoryview]
+    body: bytes
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
@@ -62,13 +64,7 @@ class Response(msgspec.Struct, eq=False):
     @property
     def size(self) -> int:
         """Bytes of the body."""
-        chunks = self.chunks
-        return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
-
-    @property
-    def body(self) -> bytes | memoryview:
-        """The body as one; large ones are joined each time, as late as possible, so that few are held whole."""
-        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+        return len(self.body)
 
 
 class ResponseReader:
@@ -91,30 +87,38 @@ class ResponseReader:
             await self._fair_queue.wait(min(response.size, SHARE))
         try:
             decoded: Any = request.decode(response.body)
-            while isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
-                try:
-                    next(decoded)
-                except StopIteration as end:
-                    decoded = end.value
-                else:
-                    await self._fair_queue.wait(SHARE)
+            if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
+                decoded = await self._finished(decoded, response.size)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         self._knows_service = True
         result: T = decoded
         return result
 
+    async def _finished(self, steps: Generator[bool, None, T], size: int) -> T:
+        """Take the steps of an odd response's decoding, each in its turn, or all in a thread."""
+        while True:
+            try:
+                if next(steps):
+                    return await asyncio.to_thread(_last, steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await self._fair_queue.wait(min(size, SHARE))
+
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
-        if status < 400:
-            location = response.headers.get("Location", "").partition("?")[0] or None
-            location = None if request.private else location
+        if 300 <= status < 400 and "Location" in response.headers:
+            location = None if request.private else response.headers["Location"].partition("?")[0][:_QUOTED] or None
             redirect = RedirectError(
                 f"the service redirects to {location or 'another address'}, and the client never follows; "
                 "pass the right address as base_url=…",
                 location=location,
             )
             return self._failure(Sent.RESPONDED, Cause.PERMANENT, redirect, request, response)
+        if status < 400:
+            odd = StatusError("the service answered with a status that is neither a success nor an error")
+            return self._failure(Sent.RESPONDED, Cause.PERMANENT, odd, request, response)
         message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
         if status == 404 and not self._knows_service and is_foreign(request, response.body):
             message = _WRONG_SERVER
@@ -153,12 +157,17 @@ class ResponseReader:
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
         """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
         error = failure.error
-        cleaned = error.evolve(message=one_line(self.scrub(error.message, request)))
+        cleaned = error.evolve(message=self._quoted(error.message, request))
         if isinstance(cleaned, RedirectError) and cleaned.location is not None:
-            cleaned = cleaned.evolve(location=one_line(self.scrub(cleaned.location, request)))
+            cleaned = cleaned.evolve(location=self._quoted(cleaned.location, request))
         if isinstance(cleaned, DecodeError) and cleaned.field_path is not None:
-            cleaned = cleaned.evolve(field_path=self.scrub(cleaned.field_path, request))
+            cleaned = cleaned.evolve(field_path=self._quoted(cleaned.field_path, request))
         return attrs.evolve(failure, error=cleaned)
+
+    def _quoted(self, string: str, request: Request[Any]) -> str:
+        """Return a text that may quote the service as one line, shortened, without secrets."""
+        line = one_line(self.scrub(string[: 2 * _QUOTED], request, cut=len(string) > 2 * _QUOTED))
+        return line if len(line) <= _QUOTED else f"{line[:_QUOTED]}…"
 
     def scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
         """Replace the key, and the secrets of a request, in a string of the service's."""
@@ -166,9 +175,9 @@ class ResponseReader:
             string = Scrubber(request.secrets).scrub(string, cut=cut)
         return self._authentication.scrub(string, cut=cut)
 
-    def _excerpt(self, body: bytes | memoryview, request: Request[Any]) -> str | None:
+    def _excerpt(self, body: bytes, request: Request[Any]) -> str | None:
         # scrub before cutting, or half a key could remain at the cut
-        beginning = bytes(body[: 8 * _EXCERPT])
+        beginning = body[: 8 * _EXCERPT]
         scrubbed = self.scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
         line = one_line(scrubbed)
         return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
@@ -180,7 +189,16 @@ def _is_page(response: Response) -> bool:
     return is_html and not bytes(response.body[:LARGE]).lstrip().startswith((b"{", b"["))
 
 
-def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
+def _last(steps: Generator[bool, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def is_foreign(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 comes from another server: its body is not like this service's, or no object was named.
 
     The shape of the service's errors is not documented, but it speaks JSON.
@@ -189,7 +207,7 @@ def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
     if not body:
         return not names_an_object
     try:
-        parsed = json.loads(bytes(body[:LARGE]))
+        parsed = json.loads(body[:LARGE])
     except (ValueError, RecursionError):
         return True
     if not isinstance(parsed, dict):

@@ -12,7 +12,8 @@ import urllib.parse
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-_HEAD_LENGTH = 8
+_HEAD_LENGTH = 8  # characters by which the beginning of a secret is recognised
+_SHORTEST = 4  # shorter secrets would be found in ordinary words
 _FINGERPRINTS: dict[bytes, str] = {}
 
 
@@ -44,8 +45,7 @@ class Authentication:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
         self._header = f"Basic {encoded}"
-        forms = {encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
-        self._scrubber = Scrubber({api_key, *(form for form in forms if len(form) > 3)})
+        self._scrubber = Scrubber({api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
 
     def header(self) -> str:
         """Return the value of the `Authorization` header."""
@@ -70,22 +70,22 @@ class Authentication:
 
 
 class Scrubber:
-    """Knows secrets in every form that a service or a library may give them; those of one character stay."""
+    """Knows secrets in every form that a service or a library may give them; those under 4 characters stay."""
 
     __slots__ = ("_forms", "_heads")
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        plain = {secret for secret in secrets if len(secret) > 1}
+        plain = {secret for secret in secrets if len(secret) >= _SHORTEST}
         quoted = {quote(string) for string in plain for quote in _QUOTES}
         quoted |= {quote(string) for string in quoted for quote in _QUOTES}  # such as JSON as a string in JSON
         # unchanged by any unforeseen escaping
         runs = {run for string in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", string)}
         self._forms = plain | quoted | runs
-        heads = sorted({_head(form) for form in self._forms}, key=len, reverse=True)
+        heads = sorted({form[:_HEAD_LENGTH] for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
 
     def scrub(self, string: str, *, cut: bool = False) -> str:
-        """Replace every form of the secrets in a string, also where it holds only the beginning of one.
+        """Replace every form of the secrets in a string, also the beginning of one, from 8 characters on.
 
         If the string was `cut` off, its last characters go too: they may begin a secret and be too few to tell.
         """
@@ -103,11 +103,6 @@ class Scrubber:
 
     def __repr__(self) -> str:
         return "Scrubber(***)"
-
-
-def _head(form: str) -> str:
-    """Return enough of a secret's beginning to recognise it."""
-    return form[: min(_HEAD_LENGTH, max(4, len(form) // 2))]
 
 
 def _equal_characters(string: str, start: int, form: str) -> int:

@@ -60,9 +60,7 @@ class Session:
         self._fair_queue = FairQueue()
         self._reader = ResponseReader(authentication, self._fair_queue)
         self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
-        self._transport = Transport(
-            base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
-        )
+        self._transport = Transport(base_url, authentication, settings, borrowed, self.clock.wall_clock)
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
         self.key: KeyGuard = KeyGuard()
         self._key_probe: asyncio.Task[None] | None = None
@@ -91,6 +89,8 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.state == "open":
+            if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
+                raise ConfigurationError("this client was opened in another event loop; close it there")
             self.state = "closed"
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone

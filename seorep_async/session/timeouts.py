@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from typing import Any, Generic, NoReturn, TypeVar
+
+from seorep_async.errors import ConfigurationError
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
@@ -104,15 +107,29 @@ class TimeLimit:
             raise TimeoutError from error
 
 
-@contextmanager
-def added(variable: ContextVar[tuple[T, ...]], value: T) -> Generator[None]:
-    """Add a value for what happens inside a block, and in tasks that are started there."""
-    token = variable.set((*variable.get(), value))
-    try:
-        yield
-    finally:
+class Block(Generic[V]):
+    """A `with` block: adds a value to a context variable inside it, and in tasks that are started there.
+
+    Not a decorator, as the ones that `contextlib` makes are: on an `async def` the block would end before it runs.
+    """
+
+    def __init__(self, variable: ContextVar[tuple[T, ...]], value: T, result: V) -> None:
+        self._variable: ContextVar[tuple[Any, ...]] = variable
+        self._value = value
+        self._result = result
+        self._tokens: list[Token[tuple[Any, ...]]] = []
+
+    def __enter__(self) -> V:
+        self._tokens.append(self._variable.set((*self._variable.get(), self._value)))
+        return self._result
+
+    def __exit__(self, *_: object) -> None:
         with suppress(ValueError):  # an asynchronous generator may be closed in another context, which hasn't got it
-            variable.reset(token)
+            self._variable.reset(self._tokens.pop())
+
+    def __call__(self, function: object) -> NoReturn:
+        """Raise a ConfigurationError: this is no decorator."""
+        raise ConfigurationError("this is no decorator: write `with client.…(…):` inside the function")
 
 
 _limits: ContextVar[tuple[tuple[CallTimeout, float], ...]] = ContextVar("seorep_async_call_timeouts", default=())
@@ -125,11 +142,9 @@ class CallTimeout:
         self.seconds: float = math.inf if seconds is None else seconds
         self._monotonic = monotonic
 
-    @contextmanager
-    def limit(self, seconds: float) -> Generator[None]:
+    def limit(self, seconds: float) -> Block[None]:
         """Limit every call that begins inside a block, or in a task that is started there."""
-        with added(_limits, (self, seconds)):
-            yield
+        return Block(_limits, (self, seconds), None)
 
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""

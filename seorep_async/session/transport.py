@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import mmap
 import os
 import socket
 import ssl
-import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -39,15 +37,12 @@ from seorep_async.session.aiohttp_workarounds import (
     reuse_freed_memory,
 )
 from seorep_async.session.base_url import BaseURL, origin_of
-from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response, parse_retry_after
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.settings import Settings
-
-_JOINED_AT_ONCE = 1024 * 1024  # bytes
 
 
 class Transport:
@@ -63,14 +58,12 @@ class Transport:
         base_url: BaseURL,
         authentication: Authentication,
         settings: Settings,
-        fair_queue: FairQueue,
         borrowed: aiohttp.ClientSession | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._base_url = base_url
         self._authentication = authentication
         self._settings = settings
-        self._fair_queue = fair_queue
         self._borrowed = borrowed
         self._wall_clock = wall_clock
         self._closing = AsyncExitStack()
@@ -173,29 +166,28 @@ class Transport:
     async def _receive(self, response: aiohttp.ClientResponse) -> Response:
         """Receive the rest of a response; most are whole already."""
         content, headers = response.content, response.headers
-        chunks: list[bytes | memoryview]
         try:
-            chunks = [self._counted(content.read_nowait())] if content.is_eof() else await self._read(response)
+            body = self._counted(content.read_nowait()) if content.is_eof() else await self._read(response)
         except BaseException:  # the rest of the body would come, and nobody reads it
             response.close()
             raise
         retry_after = None
         if hdrs.RETRY_AFTER in headers:
             retry_after = parse_retry_after(headers[hdrs.RETRY_AFTER], headers.get(hdrs.DATE), self._wall_clock())
-        return Response(response.status, chunks, retry_after, headers)
+        return Response(response.status, body, retry_after, headers)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> list[bytes | memoryview]:
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         announced, limit = response.content_length, self._settings.max_body_bytes
         if announced is not None and announced > limit:
             raise _BodyTooLarge(f"the response announces {announced} bytes, more than the limit of {limit}")
-        chunks: list[bytes | memoryview] = []
+        chunks: list[bytes] = []
         size = 0
         while chunk := await _read_any(response.content):
             chunks.append(self._counted(chunk, size))
             size += len(chunk)
             if response.content.at_eof():
                 break
-        return [await self._joined(chunks, size)] if size > HUGE else chunks
+        return b"".join(chunks)
 
     def _counted(self, chunk: bytes, before: int = 0) -> bytes:
         """Count the bytes of a chunk, and raise if there are too many with those before it."""
@@ -203,20 +195,6 @@ class Transport:
         if before + len(chunk) > self._settings.max_body_bytes:
             raise _BodyTooLarge(f"the response is larger than the limit of {self._settings.max_body_bytes} bytes")
         return chunk
-
-    async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
-        """Join the chunks of a huge body in turns, into memory that is allocated as it is written to."""
-        if sys.platform == "win32":
-            whole = mmap.mmap(-1, size)
-        else:
-            whole = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
-        chunks.reverse()
-        while chunks:
-            await self._fair_queue.wait(_JOINED_AT_ONCE)
-            share = 0
-            while chunks and share < _JOINED_AT_ONCE:
-                share += whole.write(chunks.pop())
-        return memoryview(whole)
 
     def _own(self, requests: type[aiohttp.ClientRequest], *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
@@ -276,6 +254,9 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
         case aiohttp.ClientConnectionError() | OSError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({reason})"))
+        case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
+            too_long = ProtocolError("the response has a header longer than 8190 bytes, the most that aiohttp reads")
+            return Failure(Sent.MAYBE, Cause.PERMANENT, too_long)
         case aiohttp.ClientPayloadError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the response broke off ({reason})"))
         case _:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each
+from seorep_async.tables.columns import COMPARABLE, Columns, ColumnType, Table, as_json, is_constant, once_each
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -69,11 +69,43 @@ def _array(pa: Any, kind: ColumnType, column: Sequence[Any]) -> pa.Array:
     return pa.array(column, _type(kind))
 
 
-def pandas_frame(table: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a pandas data frame with columns of Arrow types, integers with gaps too."""
-    pd = require("pandas")
-    # without the metadata, which asks for pandas' own types: right for files only
-    return table.replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
+def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
+    """Return rows as an Arrow table; keys that are unknown in memory, such as an account, may be null in it."""
+    pa, schema = require("pyarrow"), arrow_schema(table)
+    batches = [record_batch(table, columns) for columns in parts]
+    for index, field in enumerate(schema):
+        if not field.nullable and any(batch.column(index).null_count for batch in batches):
+            schema = schema.set(index, field.with_nullable(True))
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches], schema)
+
+
+def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as a pandas data frame: times of seconds, nullable types, nested values as objects.
+
+    Dates of Arrow or of Python can't be compared with a string or a Timestamp, resampled or drawn.
+    """
+    pa, pd = require("pyarrow"), require("pandas")
+    seconds = pa.timestamp("s")
+    columns = {}
+    for column, values in zip(table.columns, rows.columns, strict=True):
+        if column.type in (ColumnType.DATE, ColumnType.DATETIME):
+            columns[column.name] = values.cast(seconds, safe=False).to_pandas()
+        elif column.type in _PLAIN:
+            columns[column.name] = pd.Series(list(map(_as_object, values.to_pylist())), dtype=object)
+        else:
+            columns[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
+    return pd.DataFrame(columns)
+
+
+def _as_object(value: Any) -> Any:
+    """Return a nested value, of which Arrow has JSON, as Python has it."""
+    if isinstance(value, list):
+        return [tag | {"extra": json.loads(tag["extra"])} if tag["extra"] else _without_extra(tag) for tag in value]
+    return None if value is None else json.loads(value)
+
+
+def _without_extra(tag: dict[str, Any]) -> dict[str, Any]:
+    return {"id": tag["id"], "label": tag["label"]}
 
 
 def polars_frame(table: pa.Table) -> pl.DataFrame:

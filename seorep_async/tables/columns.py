@@ -52,6 +52,7 @@ _TYPES: dict[object, ColumnType] = {
     dt.datetime: ColumnType.DATETIME,
     tuple[Tag, ...]: ColumnType.TAGS,
     Mapping[str, Any]: ColumnType.FIELDS,
+    tuple[str, ...]: ColumnType.ANY,
     Any: ColumnType.ANY,
 }
 
@@ -67,6 +68,7 @@ class Column:
 
 
 Values: TypeAlias = tuple[Any, ...]
+Columns: TypeAlias = Sequence[Sequence[Any]]
 
 
 @attrs.frozen(eq=False)

@@ -163,15 +163,15 @@ def _effort() -> tuple[Column, ...]:
         Column(
             "retries",
             ColumnType.FIELDS,
-            "Those that were retries, by cause: throttle, overload, transient. Null if there were none, and of shards.",
+            "Those that were retries, by cause: throttle, overload, transient. Null if there were none.",
         ),
-        Column("refusals", ColumnType.INTEGER, "Responses with status 429; null of shards."),
+        Column("refusals", ColumnType.INTEGER, "Responses with status 429."),
         Column(
             "waited",
             ColumnType.FIELDS,
             "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace (the service's "
             "rate), asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none "
-            "waited, and of shards.",
+            "waited.",
         ),
     )
 
@@ -192,7 +192,7 @@ def pulls_table() -> Table:
         Column(
             "selection",
             ColumnType.STRING,
-            "Which campaigns were requested: null for all, the groups and the filter as JSON, or a digest of the ids.",
+            "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids.",
         ),
         Column("rows", ColumnType.INTEGER, "Rows of all feeds that were written.", nullable=False),
         *_effort(),
@@ -204,12 +204,6 @@ def pulls_table() -> Table:
         ),
         Column("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were requested.", False),
         Column("version", ColumnType.STRING, "Version of seorep-async that wrote it.", nullable=False),
-        Column(
-            "key_digest",
-            ColumnType.STRING,
-            "Salted scrypt digest of the API key, by which another account's key is recognised; not the key.",
-            nullable=False,
-        ),
     )
     return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))
 

@@ -11,7 +11,7 @@ from seorep_async.models import Tag
 from seorep_async.tables.text import printable_json
 
 LONGEST = 20_000
-"""The longest excerpt, in characters."""
+"""The longest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE, _NOTES = 500, 300
 
 
@@ -27,7 +27,7 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
             facts["columns_without_values"] = [one for one, has in zip(names, has_value, strict=True) if not has]
             names = [one for one, has in zip(names, has_value, strict=True) if has]
             rows = [[value for value, has in zip(row, has_value, strict=True) if has] for row in rows]
-    room = LONGEST - _NOTES - len(printable_json(facts | {"columns": names, "rows": []}))
+    room = LONGEST - _NOTES - _size(facts | {"columns": names, "rows": []})
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
     shown: list[list[Any]] = []
@@ -35,10 +35,10 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
     cut = 0
     for row in rows:
         values = [_cut(value) for value in map(_plain, row)]
-        room -= len(printable_json(values)) + 2
+        room -= _size(values) + 2
         if room < 0:
             which = f"{len(rows) - len(shown)} of {len(rows)} rows" if isinstance(rows, list) else "further rows"
-            left_out.append(f"{which}, as answers have {LONGEST} characters at most; ask for fewer rows or columns")
+            left_out.append(f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns")
             break
         shown.append(values)
         cut += sum(isinstance(value, _Beginning) for value in values)
@@ -51,6 +51,10 @@ class _Beginning(str):
     """The beginning of a value that is too long."""
 
     __slots__ = ()
+
+
+def _size(value: Any) -> int:
+    return len(printable_json(value).encode())
 
 
 def _cut(value: Any) -> Any:

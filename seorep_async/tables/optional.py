@@ -9,6 +9,7 @@ from typing import Any
 EXTRAS = {
     "pyarrow": "arrow",
     "duckdb": "duckdb",
+    "jinja2": "duckdb",
     "pandas": "pandas",
     "polars": "polars",
     "obstore": "cloud",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 import attrs
 
-from seorep_async.tables.arrow import pandas_frame, polars_frame, record_batch
-from seorep_async.tables.columns import ColumnType, Table, columns_of_model, model_columns, plain_tags
+from seorep_async.tables.arrow import arrow_table, pandas_frame, polars_frame
+from seorep_async.tables.columns import Columns, ColumnType, Table, columns_of_model, model_columns, plain_tags
 from seorep_async.tables.html import html_table
-from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines
 
 if TYPE_CHECKING:
@@ -20,19 +19,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 class Tabular:
-    """Rows of one table: a report's, or the objects of a list.
+    """Rows of one table: a report's, a pull's, or the objects of a list.
 
     All its methods give the same rows in the same columns, as a pull writes them: null and 0 stay apart, and integers
-    stay integers. `seorep_async.export` lists how each type of value is written.
+    stay integers.
     """
 
     __slots__ = ()
 
-    def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
-        """Return the table and the values of its columns."""
+    def _parts(self) -> tuple[Table, Iterable[Columns]]:
+        """Return the table, and its rows part by part: the values of each column."""
         raise NotImplementedError
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -41,13 +41,9 @@ class Tabular:
         Dates are dates, tags a list of dictionaries with `id`, `label` and, if the service sent more, `extra`; fields
         that the service's reference does not name are a dictionary.
         """
-        table, columns = self._columns()
+        table, parts = self._parts()
         names = [column.name for column in table.columns]
-        values = [
-            _AS_DICTS[column.type](held) if column.type in _AS_DICTS else held
-            for column, held in zip(table.columns, columns, strict=True)
-        ]
-        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+        return [dict(zip(names, row, strict=True)) for part in parts for row in zip(*_plain(table, part), strict=True)]
 
     def to_jsonl(self) -> bytes:
         """Return the rows as JSON lines in UTF-8: the bytes of an exported file.
@@ -58,7 +54,8 @@ class Tabular:
             ValueError: a string is not valid Unicode.
             RecursionError: an unknown field is nested nearly as deep as Python allows.
         """
-        return columns_as_json_lines(*self._columns())
+        table, parts = self._parts()
+        return b"".join(columns_as_json_lines(table, part) for part in parts)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table.
@@ -67,21 +64,27 @@ class Tabular:
             ImportError: pyarrow is missing; the message says how to install it.
             OverflowError: an integer needs more than 64 bits.
         """
-        return require("pyarrow").Table.from_batches([record_batch(*self._columns())])
+        return arrow_table(*self._parts())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame, in which integers stay integers.
+        """Return the rows as a pandas data frame.
+
+        Dates and times are `datetime64[s]`, strings, integers and booleans have nullable types, and tags and other
+        nested values are Python objects.
 
         Raises:
             ImportError: pandas or pyarrow is missing; the message says how to install it.
+            OverflowError: an integer needs more than 64 bits.
         """
-        return pandas_frame(self.to_arrow())
+        table, parts = self._parts()
+        return pandas_frame(table, arrow_table(table, parts))
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows as a polars data frame.
 
         Raises:
             ImportError: polars or pyarrow is missing; the message says how to install it.
+            OverflowError: an integer needs more than 64 bits.
         """
         return polars_frame(self.to_arrow())
 
@@ -90,41 +93,70 @@ class Tabular:
         return stream
 
 
+def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
+    return [
+        _AS_DICTS[column.type](values) if column.type in _AS_DICTS else values
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
+
+
 _AS_DICTS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: lambda column: list(map(plain_tags, column)),
     ColumnType.FIELDS: lambda column: list(map(dict, column)),
 }
 
 
-class ModelList(list[T], Tabular):
-    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows itself in notebooks.
+class TableList(list[T], Tabular):
+    """A list that is also a table; a slice, a copy or a sum of two of one kind is another one."""
 
-    Its columns are the attributes of the objects, but for passwords. A slice of it is another one. `polars.DataFrame`
-    and `pandas.DataFrame` take any list as a list of objects: use `to_polars()` and `to_pandas()`.
-    """
+    __slots__ = ("_kind",)
 
-    __slots__ = ("_model",)
-
-    def __init__(self, items: Iterable[T], model: type[T]) -> None:
+    def __init__(self, items: Iterable[T], kind: Any) -> None:
         super().__init__(items)
-        self._model: type[Any] = model
+        self._kind = kind
 
     @overload
     def __getitem__(self, index: SupportsIndex, /) -> T: ...
     @overload
-    def __getitem__(self, index: slice, /) -> ModelList[T]: ...
-    def __getitem__(self, index: SupportsIndex | slice, /) -> T | ModelList[T]:
+    def __getitem__(self, index: slice, /) -> Self: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> T | Self:
         if isinstance(index, slice):
-            return ModelList(super().__getitem__(index), self._model)
+            return type(self)(super().__getitem__(index), self._kind)
         return super().__getitem__(index)
 
-    def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
-        table, indices = _list_table(self._model)  # type: ignore[arg-type]  # a type is hashable
-        columns = model_columns(self._model, self)
-        return table, [columns[index] for index in indices]
+    @overload
+    def __add__(self, other: list[T], /) -> Self: ...
+    @overload
+    def __add__(self, other: list[S], /) -> list[S | T]: ...
+    def __add__(self, other: list[Any], /) -> Any:
+        both = super().__add__(other)
+        is_other = isinstance(other, TableList) and (type(other), other._kind) != (type(self), self._kind)
+        return both if is_other else type(self)(both, self._kind)
+
+    def copy(self) -> Self:
+        """Return a list of the same items."""
+        return self[:]
+
+
+class ModelList(TableList[T]):
+    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows itself in notebooks.
+
+    Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay such lists.
+    `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use `to_polars()` and `to_pandas()`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, items: Iterable[T], model: type[T]) -> None:
+        super().__init__(items, model)
+
+    def _parts(self) -> tuple[Table, Iterable[Columns]]:
+        table, indices = _list_table(self._kind)
+        columns = model_columns(self._kind, self)
+        return table, [[columns[index] for index in indices]]
 
     def _repr_html_(self) -> str:
-        table, columns = self._columns()
+        table, (columns,) = self._parts()
         return html_table(f"{table.name}s", table.columns, zip(*columns, strict=True), len(self))
 
 

@@ -4,78 +4,47 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import groupby
 from json.encoder import encode_basestring
-from typing import Any, Literal
+from typing import Any
 
-import attrs
 import msgspec
 
-from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Tag
-from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each, plain_tags
 
 _JSON = msgspec.json.Encoder()
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LINE_END = "\r\n"
+_FORMULA = ("=", "+", "-", "@")
+_BREAKS = ("\t", "\r", "\n")
 
 
-@attrs.frozen(kw_only=True)
-class CsvOptions:
-    """How CSV is written, where readers differ.
-
-    Args:
-        line_end: the end of a line, `"\\r\\n"` (RFC 4180) or `"\\n"`.
-        bom: begin files with a byte order mark, by which Excel knows UTF-8.
-        guard: put `'` before strings that begin with `=`, `+`, `-`, `@`, a tab or a carriage return, which spreadsheets
-            would run as formulas; numbers stay numbers.
-
-    Raises:
-        ConfigurationError: a value is none of these.
-    """
-
-    line_end: Literal["\r\n", "\n"] = "\r\n"
-    bom: bool = False
-    guard: bool = False
-
-    def __attrs_post_init__(self) -> None:
-        if self.line_end not in ("\r\n", "\n"):
-            problem = f'line_end must be "\\r\\n" or "\\n", got {shown(self.line_end)}'
-            raise ConfigurationError(problem, argument="line_end")
-        require_booleans(bom=self.bom, guard=self.guard)
-
-    def __str__(self) -> str:
-        parts = ["LF line ends"] * (self.line_end == "\n") + ["BOM"] * self.bom + ["guard"] * self.guard
-        return ", ".join(["CSV", *parts])
+def csv_header(table: Table, *, excel: bool = False) -> bytes:
+    """Return the first line; `excel` puts a byte order mark before it, by which Excel knows UTF-8."""
+    return ("\ufeff" * excel + ",".join(column.name for column in table.columns) + _LINE_END).encode()
 
 
-RFC_4180 = CsvOptions()
-
-
-def csv_header(table: Table, csv: CsvOptions = RFC_4180) -> bytes:
-    return ("\ufeff" * csv.bom + ",".join(column.name for column in table.columns) + csv.line_end).encode()
-
-
-def csv_cells(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> list[Sequence[str]]:
+def csv_cells(table: Table, columns: Sequence[Sequence[Any]], *, excel: bool = False) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
     Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
-    None and no unknown fields become empty cells.
+    None and no unknown fields become empty cells. `excel` puts a `'` before strings that it would run as formulas.
     """
     if not columns[0]:
         return [()] * len(columns)
-    return [_cells(column.type, values, csv) for column, values in zip(table.columns, columns, strict=True)]
+    return [_cells(column.type, values, excel) for column, values in zip(table.columns, columns, strict=True)]
 
 
-def _cells(kind: ColumnType, values: Sequence[Any], csv: CsvOptions) -> list[str]:
+def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
     if len(values) > 1 and kind in COMPARABLE and is_constant(values):  # many columns are
-        return _cells(kind, values[:1], csv) * len(values)
-    return _CSV[kind](_guarded(values) if csv.guard and kind is ColumnType.STRING else values)
+        return _cells(kind, values[:1], excel) * len(values)
+    return _CSV[kind](_guarded(values) if excel and kind is ColumnType.STRING else values)
 
 
-def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> bytes:
+def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     """Return cells as lines of CSV (RFC 4180, UTF-8); invalid Unicode raises a ValueError."""
     if not cells[0]:
         return b""
@@ -88,12 +57,18 @@ def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> byt
     flat = [","] * (step * len(cells[0]))
     for index, column in enumerate(columns):
         flat[2 * index :: step] = column
-    flat[step - 1 :: step] = [csv.line_end] * len(cells[0])
+    flat[step - 1 :: step] = [_LINE_END] * len(cells[0])
     return "".join(flat).encode()
 
 
 def _guarded(values: Sequence[str | None]) -> list[str | None]:
-    return [f"'{value}" if value and value.startswith(_FORMULA) else value for value in values]
+    return [f"'{value}" if value and _is_formula(value) else value for value in values]
+
+
+def _is_formula(value: str) -> bool:
+    # a spreadsheet skips blanks, and takes full-width signs for plain ones
+    first = unicodedata.normalize("NFKC", value.lstrip()[:1])
+    return value.startswith(_BREAKS) or first.startswith(_FORMULA)
 
 
 def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
@@ -167,7 +142,8 @@ def _line(table: Table) -> type[msgspec.Struct]:
 
 
 def _field_members(values: Sequence[Any]) -> Sequence[Any]:
-    return [msgspec.Raw(as_json(fields).encode()) if fields else fields for fields in values]
+    # null if there are none: a file with `{}` in every line can't become Parquet
+    return [msgspec.Raw(as_json(fields).encode()) if fields else None for fields in values]
 
 
 _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {

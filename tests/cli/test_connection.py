@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 import click
 import pytest
+from tests.export.s3 import Bucket
 
 from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.cli.connection import Connection, config_file, connect
 from seorep_async.cli.doctor import Level, compare_clocks
 from tests.cli.running import KEY, NO_OPTIONS, Seorep, command_of, commands, process, serving
-from tests.export.s3 import Bucket
 
 ADDRESS = 'base_url = "https://api.example.com"'
 

@@ -29,7 +29,7 @@ from tests.cli.running import Seorep, commands, group
         ("failures", "keyword_id", "if the campaign's keywords could not be found"),
         ("pulls", "failures", "a list of campaigns that could not be fetched is not counted"),
         ("pulls", "snapshot_date", "or the day given to the pull"),
-        ("keyword_rankings", "extra", "{} in Python and JSON lines, an empty cell in CSV, else null"),
+        ("keyword_rankings", "extra", "{} in Python, an empty cell in CSV, else null"),
         ("keyword_rankings", "engine_a_ranking", "Of which day in the window is not documented"),
         ("keyword_rankings", "engine_a_ranking_change", "what null means against 0"),
         ("campaign_periods", "engine_b_rankings_51", "whether it counts keywords without a position is not documented"),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.export.reports import names_in
 
 from tests.cli.running import COMMAND, Seorep, process, shell, terminal, wait_for, without_slow_callbacks
-from tests.export.reports import names_in
 
 pytestmark = pytest.mark.heavy
 
@@ -194,7 +194,6 @@ LINES = {
     "dataset": (*PULL, "-o", "a/"),
     "database": (*PULL, "-o", "a.duckdb"),
     "stdout": (*PULL, "-o", "-"),
-    "shards": ("shards", "run", "shards.jsonl"),
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST = 60
@@ -243,17 +242,12 @@ def resume(line: str, folder: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, seorep: Seorep) -> Iterator[Path]:
-    """A folder with planned shards, beside a service of which each pull takes about a second."""
+    """A folder beside a service of which each pull takes about a second."""
     with seorep.account(campaigns=CAMPAIGNS, keywords=3, latency=0.05):
-        plan = (*COMMAND, "shards", "plan", "-o", "b/", "--shards", "4", *DAYS)
-        planned = subprocess.run(plan, cwd=tmp_path, capture_output=True, check=True).stdout
-        (tmp_path / "shards.jsonl").write_bytes(planned)
         yield tmp_path
 
 
-@pytest.mark.parametrize(
-    ("line", "sent"), [("pull", "SIGHUP"), ("stdout", "SIGTERM"), ("shards", "SIGHUP"), ("shards", "SIGINT")]
-)
+@pytest.mark.parametrize(("line", "sent"), [("pull", "SIGHUP"), ("stdout", "SIGTERM"), ("pull", "SIGINT")])
 def test_a_signal_at_any_moment_is_130_and_resumable(folder: Path, line: str, sent: str) -> None:
     interrupt(line, signal.Signals[sent], random.uniform(0, 1), folder)
     whole = resume(line, folder)

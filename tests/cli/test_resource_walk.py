@@ -148,18 +148,6 @@ def test_a_missing_object_needs_no_confirmation(seorep: Seorep) -> None:
     assert "Delete" not in person.shown
 
 
-def test_a_person_is_asked_whether_to_forget_an_account(seorep: Seorep, tmp_path: Path) -> None:
-    file = tmp_path / "a.duckdb"
-    assert seorep("pull", "--sandbox", "--campaigns", 1, "--account", "acme", "-o", file, "--quiet").code == 0
-    question = f"Delete every row of account 'acme' in {file}? Backups and copies are not reached. [y/N]: "
-    for answer, code, said in (("\n", 130, "Nothing was deleted."), ("y\n", 0, "Deleted every row of account 'acme'.")):
-        with terminal("forget", str(file), "--account", "acme", columns=200) as person:
-            person.wait_for(question)
-            person.type(answer)
-            assert person.end() == code
-        assert said in person.shown
-
-
 # --- On a terminal
 
 

@@ -22,16 +22,16 @@ from unittest.mock import patch
 
 import duckdb
 import pytest
+from tests.export.reports import names_in
 
 from seorep_async import SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
 from tests.cli.running import KEY, NOW, serving
-from tests.export.reports import names_in
 
 SESSIONS = sorted(Path(__file__).with_name("sessions").glob("*.txt"))
-HEAVY = {"failures", "history", "months", "pull", "shards"}
+HEAVY = {"failures", "history", "months", "pull"}
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
 """What no refusal says: arguments and values of Python."""
 VARYING = {

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from seorep_async.history import report
-from tests.history.made_history import Ranks, made_history
+from tests.history.made import Ranks, made, nightly
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.engines, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
@@ -73,11 +73,8 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 def page(tmp_path: Path) -> bytes:
     """A report in which everything that is not ours would send a request."""
     sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
-    source = made_history(tmp_path / "a.duckdb", NIGHTS, search_location_canonical_name=sends)
-    logo = tmp_path / "logo.svg"
-    script = f"<script>fetch('{ELSEWHERE}logo')</script><image href='{ELSEWHERE}image'/>"
-    logo.write_text(f"<svg xmlns='http://www.w3.org/2000/svg'>{script}</svg>", encoding="utf-8")
-    return report(source, out=tmp_path / "page.html", title=sends, logo=logo).read_bytes()
+    source = made(tmp_path / "a.duckdb", nightly(*NIGHTS), search_location_canonical_name=sends)
+    return report(source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")).read_bytes()
 
 
 def test_the_proxy_sees_what_a_page_requests(browser: Browser) -> None:

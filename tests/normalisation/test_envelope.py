@@ -105,7 +105,6 @@ BROKEN = {
     "space": b" \r\n\t",
     "HTML": b"<!DOCTYPE html><html><body>Maintenance</body></html>",
     "text": b"OK",
-    "byte order mark": b"\xef\xbb\xbf" + as_bytes({"metadata": {}, "data": []}),
     "UTF-16": '{"metadata": {}, "data": []}'.encode("utf-16"),
     "surrogate, cut": rb'{"data": [], "name": "\ud800',
     "surrogate, cut behind it": rb'{"data": [], "name": "\ud800"',
@@ -168,3 +167,9 @@ def test_an_error_nested_deeply_is_still_only_an_error() -> None:
         errors = [{"errors": errors}]
     with pytest.raises(StatusError, match="it gave no reason"):
         decode({"errors": errors})
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    marked = b"\xef\xbb\xbf" + as_bytes({"metadata": {}, "data": []})
+    assert READINGS["feed"](marked).items == READINGS["list"](marked).items == ()
+    assert READINGS["single"](b"\xef\xbb\xbf" + as_bytes({"data": {"id": 1, "url": "u", "company": "c"}})).id == 1

@@ -227,3 +227,9 @@ def test_a_changing_listing_is_refused_where_it_shows() -> None:
         assert not shows
         unseen += not stay.issubset(found)
     assert 0 < unseen < 300  # one row gone and another created in between: README says that nothing shows it
+
+
+def test_an_empty_last_page_is_no_hole_once_all_records_came() -> None:
+    assert added_up([page(1, [1, 2], 3, 4), page(2, [3, 4], 3, 4), page(3, [], 3, 4)]) == [1, 2, 3, 4]
+    with pytest.raises(PaginationError, match="page 3 of 3 is empty"):
+        added_up([page(1, [1, 2], 3, 5), page(2, [3, 4], 3, 5), page(3, [], 3, 5)])

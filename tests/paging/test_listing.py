@@ -22,9 +22,7 @@ from seorep_async import (
     ServerError,
 )
 from seorep_async.export import to_arrow
-from seorep_async.normalisation import Decoder
 from seorep_async.paging import Query
-from seorep_async.session.fair_queue import HUGE
 from tests.scripted_api import (
     FEED,
     LEFT_OUT,
@@ -106,13 +104,6 @@ async def test_pages_are_in_order_however_their_answers_arrive() -> None:
         await service.arrival(lambda service: len(service.asked) == 5)
         gates[5].set()
         assert await reading == list(range(1, 51))
-
-
-async def test_a_huge_page_of_a_feed_is_decoded_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Decoder, "_feed_page_by_reference", None)  # which would parse all of it at once
-    rows = -(-HUGE // 60)
-    async with serving(well_behaved(FEED, rows, rows)) as (client, _):
-        assert len(await FEED.everything(client)) == rows
 
 
 # --- Services that do something wrong

@@ -302,3 +302,25 @@ async def test_a_refusal_names_the_object(
 
 
 UNNAMED = ("campaigns.list", "users.list", "keywords.list")
+
+
+@pytest.mark.parametrize(
+    ("call", "data", "path"),
+    [
+        (lambda client: client.campaigns.get(7), {"id": 1, "url": "u", "company": "c"}, "data.id"),
+        (lambda client: client.keywords.get(7), {"id": 1, "keyword_phrase": "a", "campaign_id": 2}, "data.id"),
+        (lambda client: client.campaigns.update(7, company="x"), {"id": 1, "url": "u", "company": "c"}, "data.id"),
+        (lambda client: client.users.login_grant(7), {"token": "t", "login_url": "u", "user_id": 1}, "data.user_id"),
+        (
+            lambda client: client.backlinks.create(7, "t", "u", "published", "2023-01-01"),
+            {"id": 3, "campaign_id": 1, "title": "t", "url": "u", "status": "published"},
+            "data.campaign_id",
+        ),
+    ],
+    ids=["get", "get of a keyword", "update", "login grant", "create"],
+)
+async def test_a_record_of_another_object_is_refused(call: Any, data: Any, path: str, connect: Connect) -> None:
+    client, server = await connect(answer({"data": data}))
+    with pytest.raises(DecodeError) as caught:
+        await call(client)
+    assert (caught.value.field_path, len(server.requests)) == (path, 1)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from multidict import MultiDict
 
-from seorep_async import ConfigurationError, Feed, FeedSearchParam, SeoRepClient, Settings
+from seorep_async import ArrayEncoding, ConfigurationError, Feed, FeedSearchParam, SeoRepClient, Settings
 from tests.resources.operations import BY_NAME, CHECKED, DATES, IDS, OPERATIONS, Arguments, Operation, each
 
 JANUARY = ("2023-01-01", "2023-01-31")
@@ -208,3 +209,23 @@ def test_a_string_that_is_not_valid_unicode_is_refused(client: SeoRepClient) -> 
     found += [refused(client.campaigns.list, filter="\ud800")]
     found += [refused(client.rankings.campaign, 42, *JANUARY, search="\ud800")]
     assert [said.endswith("is not valid Unicode") for said in found] == [True] * 5
+
+
+@pytest.mark.parametrize(
+    ("named", "extra", "problem"),
+    [
+        ({}, MultiDict([("tag", "a"), ("tag", "b")]), "extra_params: 'tag' is given more than once; pass its values"),
+        ({"role": ["a"]}, {"role[]": "b"}, "extra_params: 'role[]' has a place of its own: role=…"),
+    ],
+)
+def test_no_parameter_is_dropped_or_doubled(named: Any, extra: Any, problem: str, client: SeoRepClient) -> None:
+    assert refused(client.users.list, **named, extra_params=extra).startswith(problem)
+
+
+def test_a_comma_is_not_sent_in_a_list_of_commas() -> None:
+    client = SeoRepClient("http://127.0.0.1:9", "key", settings=Settings(array_encoding=ArrayEncoding.COMMA))
+    assert refused(client.users.list, role=["a,b", "c"]).startswith("role: a value with a comma can't be sent")
+
+
+def test_a_feed_names_the_argument_that_it_has(client: SeoRepClient) -> None:
+    assert refused(client.rankings.campaign, 1, *JANUARY, extra_params={"filter": "x"}).endswith(": search=…")

@@ -273,3 +273,22 @@ async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) 
 def test_a_login_grant_is_not_pickled(protocol: int) -> None:
     with pytest.raises(TypeError, match="a login grant is a secret and is not pickled"):
         pickle.dumps(LoginGrant(TOKEN, LOGIN_URL, user_id=7), protocol)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.request("PUT", "/v3/users/1", body={"passwords": [Secret(PASSWORD)]}),
+        lambda client: client.request("GET", "/v3/users", params={"token": [Secret(PASSWORD)]}),
+        lambda client: client.request("PUT", "/v3/users/1", body={"pass": Secret(PASSWORD)}),
+        lambda client: client.users.list(extra_params={"api-key": Secret(PASSWORD)}),
+        lambda client: client.users.get(1, extra_params={"token": [Secret(PASSWORD)]}),
+        lambda client: client.users.delete(1, extra_params={"pwd": Secret(PASSWORD)}),
+        lambda client: client.rankings.campaign(1, *["2023-01-01"] * 2, extra_params={"secret": Secret(PASSWORD)}),
+    ],
+)
+async def test_a_secret_among_further_parameters_is_not_shown(call: Any, connect: Connect) -> None:
+    client, _ = await connect(forever=answer(f"no such password: {PASSWORD}".encode(), status=400))
+    with pytest.raises(SeoRepError) as caught:
+        await call(client)
+    CANARY.assert_not_shown_by(caught.value)

@@ -46,7 +46,6 @@ CUT: Broken = {
     "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
     "only spaces": (answer(b" \r\n"), ProtocolError),
     "HTML": (answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]), ProtocolError),
-    "byte order mark": (answer(b"\xef\xbb\xbf" + PAGE), ProtocolError),
     "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
     "two texts": (answer(PAGE + PAGE), ProtocolError),
 }

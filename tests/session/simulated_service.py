@@ -193,7 +193,7 @@ class SimulatedService:
 
         def finish() -> None:
             self.limiter.give_back(loop.now)
-            loop.call_later(0.1 * took, reply, Response(200, [b""]))
+            loop.call_later(0.1 * took, reply, Response(200, b""))
 
         def arrive() -> None:
             now = loop.now
@@ -203,21 +203,21 @@ class SimulatedService:
             if self.down[0] <= now < self.down[1]:
                 self.failed += 1
                 if self.outage.isdigit():
-                    loop.call_later(0.1 * took, reply, Response(int(self.outage), [b""]))
+                    loop.call_later(0.1 * took, reply, Response(int(self.outage), b""))
                 elif self.outage in ("refused", "reset"):
                     sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
                     broken = Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
                     loop.call_later(0.1 * took, reply, broken)
             elif self.dead(request.path, now):
                 self.failed += 1
-                loop.call_later(0.1 * took, reply, Response(503, [b""], self.retry_after))
+                loop.call_later(0.1 * took, reply, Response(503, b"", self.retry_after))
             elif self.limiter.take(now):
                 self.accepted[client].append(now)
                 loop.call_later(0.8 * took, finish)
             else:
                 self.refused += 1
                 wait = (0.9 if self.late_refusals else 0.1) * took
-                loop.call_later(wait, reply, Response(self.status, [b""], self.retry_after))
+                loop.call_later(wait, reply, Response(self.status, b"", self.retry_after))
 
         late = Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
         alarm = loop.call_later(timeout, reply, late)

@@ -28,7 +28,7 @@ class Guarded(SimulatedService):
         self.paths.append(path)
         answer = here().create_future()
         status, seconds = self.status_of(path), self.latency * (0.8 + 0.4 * self._chance.random())
-        here().call_later(seconds, lambda: answer.done() or answer.set_result(Response(status, [b""])))
+        here().call_later(seconds, lambda: answer.done() or answer.set_result(Response(status, b"")))
         return answer
 
 
@@ -183,7 +183,7 @@ class Firewalled(Guarded):
     def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
         answer = super().attempt(client, request, timeout)
         if len(self.paths) in self.blocked:
-            answer.set_result(Response(403, [self.body], None, {"Content-Type": "text/html"}))
+            answer.set_result(Response(403, self.body, None, {"Content-Type": "text/html"}))
         return answer
 
 

@@ -1,6 +1,7 @@
 """Large answers are decoded so that others on the event loop keep running."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,6 @@ import pytest
 
 from seorep_async import DeadlineExceededError, DecodeError
 from seorep_async.session import Request, Session
-from seorep_async.session.fair_queue import SHARE, FairQueue
 from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
 
@@ -64,21 +64,6 @@ async def test_others_run_between_the_steps_of_an_answer(size: int, connect_sess
     assert len(seen) == len(set(seen)) == 6
 
 
-async def test_a_huge_answer_is_put_together_in_turns(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[int] = []
-    wait = FairQueue.wait
-
-    async def noted(fair_queue: FairQueue, amount: int) -> None:
-        taken.append(amount)
-        await wait(fair_queue, amount)
-
-    monkeypatch.setattr(FairQueue, "wait", noted)
-    await session.send(request(len))
-    assert taken.pop() == SHARE  # to decode it
-    assert taken == [2**20] * len(taken)
-    assert 3 <= len(taken) <= 5  # of 5 MiB, in pieces of any size below
-
-
 async def test_a_huge_answer_comes_whole_and_in_order(connect_session: ConnectSession) -> None:
     body = b"".join(b"%08d" % number for number in range(700_000))
     session, _ = await connect_session(answer(body))
@@ -90,6 +75,16 @@ async def test_a_huge_answer_is_recorded_as_bytes(session: Session) -> None:
         await session.send(request(len))
     assert [type(one.body) for one in answers] == [bytes]
     assert len(answers[0].body) == 5 * 2**20
+
+
+async def test_a_step_may_ask_for_a_thread(session: Session) -> None:
+    def steps(body: bytes) -> Generator[bool, None, list[int]]:
+        threads = [threading.get_ident()]
+        yield True
+        return [*threads, threading.get_ident()]
+
+    first, then = await session.send(request(steps))
+    assert first == threading.get_ident() != then
 
 
 async def test_an_error_in_a_later_step_is_the_error_of_the_answer(session: Session) -> None:

@@ -150,18 +150,16 @@ async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Conn
         assert "CANA" not in str(error)
 
 
-@pytest.mark.parametrize(
-    "key", ["ab", "abc", "abc123", "sandbox", "aaaaaaaa", "***", "\u017fecret-\u017f", "İstanbul-İ"]
-)
+@pytest.mark.parametrize("key", ["abcd", "abc123", "sandbox", "aaaaaaaa", "***", "\u017fecret-\u017f", "İstanbul-İ"])
 def test_any_key_is_taken_out(key: str) -> None:
     scrubbed = Authentication(key).scrub(f"<{key}> <{key.upper()}> <{key}{key}>")
     assert key not in scrubbed.replace("***", "")
     assert "***" in scrubbed
 
 
-@pytest.mark.parametrize("key", [KEY, "a", "e", "k"])
+@pytest.mark.parametrize("key", [KEY, "a", "ob", "the", "sandbox", "object-key", "no-such-key"])
 def test_text_without_the_key_is_left_alone(key: str) -> None:
-    text = "campaign 42: there is no such object [GET /v3/campaigns/42, status 404]"
+    text = "campaign 42: there is no such object among a thousand [GET /v3/campaigns/42, status 404]"
     assert Authentication(key).scrub(text) == text
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import ConnectionFailedError, RedirectError, SeoRepClient, ServerError
-from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
+from seorep_async import ConnectionFailedError, ProtocolError, RedirectError, SeoRepClient, ServerError, StatusError
+from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
 AUTHORIZATION = "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
@@ -227,3 +227,16 @@ async def test_borrowed_session_is_used_and_stays_open(scripted_server: StartSer
         async with session.get(server.base_url) as response:
             assert response.status == 200
     assert [request.connection for request in server.requests] == [1, 1]
+
+
+@pytest.mark.parametrize("status", [300, 302, 304, 306])
+async def test_a_status_below_400_without_a_location_is_no_redirect(status: int, connect: Connect) -> None:
+    client, server = await connect(answer(status=status))
+    error = await failure(client, StatusError, "neither a success nor an error")
+    assert (error.status, len(server.requests)) == (status, 1)
+
+
+async def test_a_header_that_is_too_long_is_asked_for_once(connect: Connect) -> None:
+    client, server = await connect(answer(headers=[("Content-Security-Policy", "a" * 9000)]))
+    await failure(client, ProtocolError, "a header longer than 8190 bytes")
+    assert len(server.requests) == 1

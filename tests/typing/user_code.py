@@ -6,7 +6,7 @@ A wrong use carries the error that it must be: an ignored error that does not oc
 import datetime as dt
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import assert_type
+from typing import Any, assert_type
 
 from seorep_async import (
     Campaign,
@@ -19,6 +19,7 @@ from seorep_async import (
     Page,
     Pull,
     PullOutcome,
+    PullOutcomes,
     RankingReport,
     RankingTotals,
     SeoRepClient,
@@ -50,6 +51,7 @@ async def reports(client: SeoRepClient) -> None:
     assert_type(report, RankingReport[KeywordRanking])
     assert_type(report.rows[0], KeywordRanking)
     assert_type(report.rows[0].keyword_phrase, str)
+    assert_type(report.rows[0].to_dict(), dict[str, Any])
     assert_type(report.rows[0].engine_a_ranking, int | None)
     assert_type(report.rows[0].last_results_date, dt.date | None)
     assert_type(report.totals, RankingTotals | None)
@@ -79,6 +81,10 @@ async def pulls(client: SeoRepClient, any_feed: Feed) -> None:
             assert_type(outcome.error, SeoRepError | None)
             if outcome.report is not None:
                 assert_type(outcome.report.rows[0].engine_b_ranking, int | None)
+    everything = await pull
+    assert_type(everything, PullOutcomes[KeywordRanking])
+    assert_type(everything[0], PullOutcome[KeywordRanking])
+    assert_type(everything[1:] + everything[:1], PullOutcomes[KeywordRanking])
     assert_type(
         client.rankings.pull(ids, "2023-01-01", "2023-01-31", feed=Feed.CAMPAIGN, limit=5, search="x"),
         Pull[KeywordRanking],

@@ -1,0 +1,274 @@
+"""A DuckDB database as a target: the nights of many accounts, each pull put into it in one transaction."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import urllib.parse
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.contents import Contents, tables_of
+from seorep_async.export.files import Target, refusal, shortened, sync_folder
+from seorep_async.export.folder import made
+from seorep_async.export.formats import Arrow
+from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
+from seorep_async.export.request import Request
+from seorep_async.export.schema import found_columns, make_tables, problems
+from seorep_async.tables.columns import Table, fits
+from seorep_async.tables.declared import table_of
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import duckdb
+
+WAIT_SECONDS = 60.0
+"""How long a database that is open in another program is waited for."""
+_RETRY_SECONDS = 0.1
+_OPEN_ELSEWHERE = "it is open in another program, or another pull writes it; close it there, and run this again"
+_OPEN_HERE = "this program has it open already, read-only or with settings; close that connection, and run this again"
+_NO_LOCKS = "its file system refuses the locks that DuckDB needs; write to a local disk, and move the file"
+_NEWER = "a newer DuckDB made it; install that version, or name another file"
+_STOPPED = "the pull was cancelled; run it again to write what is staged"
+_NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
+_log = logging.getLogger("seorep_async")
+_writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+"""DuckDB's lock keeps other processes out of a database; these, other pulls of this process."""
+
+
+@attrs.frozen
+class Database(Target):
+    """A database file; other pulls into it are waited for while they write."""
+
+    format: Arrow
+
+    def staging_folder(self, request: Request) -> Path:
+        """Return a folder of the account's own, so that accounts of one database don't see each other's."""
+        account = urllib.parse.quote(request.account, safe="")
+        return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
+
+    def row_files(self, request: Request) -> list[Path]:
+        return [self.named]
+
+    def check(self, request: Request, stop: threading.Event) -> None:
+        """Refuse what is no database, and tables that were changed or are another program's."""
+        if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder(request)}"}:
+            raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
+        self.check_file(self.path)
+        if self._is_new():
+            return
+        with self._connected(stop) as database:
+            for problem in problems(database):
+                raise refusal(self.named, f"{problem}, or name another file")
+
+    def check_accounts(self, request: Request, account_ids: Sequence[int], stop: threading.Event) -> None:
+        """Refuse another account's campaigns under the same name: the service says whose a campaign is."""
+        if not self._is_new():
+            with self._connected(stop) as database:
+                _check_accounts(database, request, account_ids)
+
+    def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
+        """Return the campaigns that failed in pulls of this account, night, days and feeds, or None without a pull."""
+        if self._is_new():
+            return None
+        query = """SELECT EXISTS (FROM pulls WHERE account = $account AND snapshot_date = $snapshot_date
+                AND start_date = $start_date AND end_date = $end_date
+                AND list_has_all(string_split(feeds, ','), $feeds)),
+            (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures WHERE account = $account
+                AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date
+                AND list_contains($tables, table_name))"""
+        names = ("account", "snapshot_date", "start_date", "end_date")
+        values: dict[str, Any] = {name: getattr(request, name) for name in names}
+        values["feeds"] = [feed.value for feed in request.feeds]
+        values["tables"] = [table_of(feed).name for feed in request.feeds]
+        with self._connected(stop) as database:
+            if not {"pulls", "failures"} <= found_columns(database).keys():
+                return None
+            ((was_pulled, campaigns),) = database.execute(query, values).fetchall()
+        return [one for one in campaigns or () if one is not None] if was_pulled else None
+
+    def _is_new(self) -> bool:
+        return not self.path.exists() or not self.path.stat().st_size
+
+    @contextmanager
+    def _connected(self, stop: threading.Event) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open it, once no other program and no other pull has it open."""
+        duckdb, until, is_told = require("duckdb"), time.monotonic() + WAIT_SECONDS, False
+        with _held(_writers[self.path], stop):
+            while True:
+                try:
+                    database = duckdb.connect(str(self.path))
+                    break
+                except duckdb.Error as error:
+                    if "onflicting lock" not in str(error) or time.monotonic() >= until:
+                        raise self._refusal(error) from error
+                if not is_told:
+                    _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
+                    is_told = True
+                if stop.wait(_RETRY_SECONDS):
+                    raise ExportError(_STOPPED)
+            with database:
+                yield database
+
+    def _refusal(self, error: Exception) -> Exception:
+        words = {
+            "onflicting lock": _OPEN_ELSEWHERE,
+            "Could not set lock": _NO_LOCKS,
+            "different configuration": _OPEN_HERE,
+            "newer version of DuckDB": _NEWER,
+            "newer DuckDB version": _NEWER,
+        }
+        for said, problem in words.items():
+            if said in str(error):
+                return ExportError(f"can't write {self.named}: {problem}", file=self.path)
+        return refusal(self.named, f"{_first_line(error).rstrip('!')}; name another file")
+
+    def write(self, contents: Contents, folder: Path) -> list[Path]:
+        """Replace and add rows in one transaction; a new database appears in one step."""
+        try:
+            if not self._is_new() or not self._make(contents, folder):
+                with self._connected(contents.stop) as database:
+                    self._fill(database, contents)
+        except require("duckdb").Error as error:
+            for problem in self.format.problems:
+                raise problem from error
+            problem_words = f"{_first_line(error)}; nothing has changed in it"
+            raise ExportError(f"can't write {self.named}: {problem_words}", file=self.path) from error
+        return [self.named] if contents.received else []
+
+    def _make(self, contents: Contents, folder: Path) -> bool:
+        """Make the database aside, and link it in place; False if another pull was faster."""
+        file = made(folder, "rows.duckdb")
+        self._fill_new(file, contents)
+        try:
+            if self.path.exists() and not self.path.stat().st_size:
+                self.path.unlink()
+            os.link(file, self.path)  # unlike a replacement, it spares one that another pull has made meanwhile
+        except FileExistsError:
+            return False
+        except OSError:  # no hard links here
+            with _held(_writers[self.path], contents.stop):
+                if self.path.exists():
+                    return False
+                self._fill_new(self.path, contents)
+        finally:
+            file.unlink(missing_ok=True)
+        sync_folder(self.path.parent)
+        return True
+
+    def _fill_new(self, file: Path, contents: Contents) -> None:
+        try:
+            with require("duckdb").connect() as database:  # every DuckDB of the floor can open this version
+                database.execute(f"ATTACH {quoted(str(file))} AS made (STORAGE_VERSION 'v1.0.0')")
+                database.execute("USE made")
+                self._fill(database, contents)
+                database.execute("USE memory; DETACH made")
+            with open(file, "rb+") as opened:
+                os.fsync(opened.fileno())
+        except BaseException:
+            for leftover in (file, file.with_name(f"{file.name}.wal")):
+                with suppress(OSError):
+                    leftover.unlink(missing_ok=True)
+            raise
+
+    def _fill(self, database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+        staging, request = contents.staging, contents.request
+        database.execute("BEGIN")
+        try:
+            make_tables(database)
+            _check_accounts(database, request, staging.plan.account_ids if staging.plan else ())
+            _show_outcomes(database, contents)
+            for table in tables_of(request):
+                _replace(database, contents, self.format, table)
+            database.execute("COMMIT")
+        except BaseException:
+            with suppress(require("duckdb").Error):  # a full disk has ended the transaction
+                database.execute("ROLLBACK")
+            raise
+        database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full
+
+
+@contextmanager
+def _held(lock: threading.Lock, stop: threading.Event) -> Iterator[None]:
+    while not lock.acquire(timeout=_RETRY_SECONDS):
+        if stop.is_set():
+            raise ExportError(_STOPPED)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, account_ids: Sequence[int]) -> None:
+    if not {"pulls", "campaigns"} <= found_columns(database).keys():
+        return
+    query = "SELECT DISTINCT account_id FROM campaigns WHERE account = ? AND account_id <> 0"
+    known = {id_ for (id_,) in database.execute(query, [request.account]).fetchall()}
+    problem = None
+    if known and account_ids:
+        if known.isdisjoint(account_ids):
+            problem = f"of the service's account {min(known)}, and these campaigns are of account {min(account_ids)}"
+    else:  # nobody says whose the campaigns are, so that the address is all that is known
+        query = "SELECT arg_max(service, started_at) FROM pulls WHERE account = ? HAVING count(*) > 0"
+        services = [service for (service,) in database.execute(query, [request.account]).fetchall()]
+        if services and services != [request.service]:
+            problem = f"of the service {services[0]}, not {request.service}"
+    if problem:
+        problem = f"it has rows under the account name {request.account} {problem}; give this account a name of its own"
+        raise ConfigurationError(f"can't write the database: {problem} with account=…", argument="account")
+
+
+def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+    """Make the relations of `replacement`: what was asked for, what came, what failed."""
+    staging, feeds = contents.staging, contents.request.fetched_feeds
+    reports: list[tuple[str, int]] = []
+    keywords: list[tuple[int, int]] = []
+    if contents.received:
+        reports = [(feed.value, ids[-1]) for feed in feeds for ids, *_ in staging.records(table_of(feed))]
+        keywords = list(staging.keywords())
+    campaigns = [(id_,) for id_ in (staging.plan.ids if staging.plan else ()) if fits(id_)]
+    failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
+    relations: dict[str, tuple[dict[str, str], Any]] = {
+        "pulled_campaigns": ({"id": "int64"}, campaigns),
+        "pulled_reports": ({"feed": "string", "id": "int64"}, reports),
+        "pulled_failures": ({"feed": "string", "id": "int64"}, failed),
+        "pulled_keywords": ({"campaign_id": "int64", "keyword_id": "int64"}, keywords),
+    }
+    pa = require("pyarrow")
+    for name, (columns, rows) in relations.items():
+        values = zip(*rows, strict=True) if rows else [()] * len(columns)
+        arrays = [pa.array(one, kind) for one, kind in zip(values, columns.values(), strict=True)]
+        database.register("arriving", pa.table(arrays, names=list(columns)))
+        database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM arriving")
+        database.unregister("arriving")
+
+
+def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow, table: Table) -> None:
+    """Delete the rows that a pull replaces, and insert its own; only where their keys matter, they are copied first."""
+    request, rows = contents.request, "incoming"
+    again = arriving_again(table, request)
+    database.register(rows, format_.reader(contents.table(table)))
+    if again is not None:
+        database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
+        rows = "arriving"
+    for condition in (covered(table, request), again):
+        if condition is not None:
+            where = f"r.account = {quoted(request.account)} AND ({condition})"
+            database.execute(f"DELETE FROM {table.name} r WHERE {where}")
+    left_out = f"WHERE NOT EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)}) ORDER BY n.rowid"
+    which = left_out if table in (*LATEST, *BY_DATE) else ""
+    database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows} n {which}")
+    database.unregister("incoming")
+    database.execute("DROP TABLE IF EXISTS temp.arriving")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

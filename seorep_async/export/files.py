@@ -1,0 +1,171 @@
+"""Files as a target, CSV, JSON lines or Parquet: each is made whole in the staging folder, and then put in place."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.contents import Contents, tables_of
+from seorep_async.export.folder import made
+from seorep_async.export.formats import Format
+from seorep_async.export.request import Request
+from seorep_async.models import Feed
+from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of
+
+_LONGEST_NAME = 200
+_COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column
+
+
+def refusal(out: object, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"can't write {out}: {problem}", argument="out")
+
+
+@attrs.frozen
+class Target:
+    """Where a pull is written.
+
+    Attributes:
+        named: the path as the caller wrote it.
+        path: the path with links followed.
+    """
+
+    named: Path
+    path: Path
+    format: Format
+
+    def staging_folder(self, request: Request) -> Path:
+        return self.path.with_name(f".{shortened(self.path.name)}.pull")
+
+    def as_named(self, file: Path) -> Path:
+        """Return a file's path, relative if the target was named so."""
+        if file == self.path:
+            return self.named
+        return file if self.named.is_symlink() else self.named.with_name(file.name)
+
+    def check_file(self, file: Path) -> None:
+        """Refuse what is no regular file that can be written."""
+        if not file.parent.is_dir():
+            raise refusal(self.named, f"there is no folder {file.parent}; create it first")
+        if not file.exists():
+            if not os.access(file.parent, os.W_OK):
+                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another")
+            return
+        kind = file.stat().st_mode
+        if not stat.S_ISREG(kind):
+            problem = "is a folder; name a file in it" if stat.S_ISDIR(kind) else "is no regular file; name another"
+            raise refusal(self.named, f"{file.name} {problem}")
+        if not os.access(file, os.W_OK):
+            raise refusal(self.named, f"{file.name} is read-only; name another file")
+
+
+def shortened(name: str) -> str:
+    """Return a name, cut to 200 bytes."""
+    return os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
+
+
+@attrs.frozen
+class Files(Target):
+    """Files beside each other: `path` for the rows of a single feed, or else `name.TABLE.ending`."""
+
+    force: bool
+
+    def file(self, table: Table, request: Request) -> Path:
+        if request.feeds == (getattr(table, "feed", None),):
+            return self.path
+        return self.path.with_name(f"{self.path.stem}.{table.name}{self.path.suffix}")
+
+    def row_files(self, request: Request) -> list[Path]:
+        return [self.as_named(self.file(table_of(feed), request)) for feed in request.feeds]
+
+    def check(self, request: Request, stop: threading.Event) -> None:
+        """Refuse to replace a file that no pull wrote, unless `force`."""
+        for table in tables_of(request):
+            file = self.file(table, request)
+            self.check_file(file)
+            if not self._may_replace(file, table):
+                problem = f"{file.name} exists, and no pull wrote it; name another file, or replace it with force=True"
+                raise refusal(self.named, problem)
+
+    def _may_replace(self, file: Path, table: Table) -> bool:
+        if self.force or not file.exists() or not file.stat().st_size:
+            return True
+        found = [*next(iter(self.format.read(file, 1)), {})]
+        for one in map(table_of, Feed) if isinstance(table, FeedTable) else (table,):
+            ours = [column.name for column in one.columns]
+            if found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS]:
+                return True
+        return False
+
+    def check_accounts(self, request: Request, account_ids: Sequence[int], stop: threading.Event) -> None:
+        """Do nothing: files hold one pull, so no account can mix with another."""
+
+    def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
+        """Return no campaign if its last pull was of the same night and days and nothing failed, or else None."""
+        pulls = self.file(pulls_table(), request)
+        has_rows = all(self.file(table_of(feed), request).exists() for feed in request.feeds)
+        if not pulls.is_file() or not has_rows or self.file(failures_table(), request).exists():
+            return None
+        names = ("account", "snapshot_date", "start_date", "end_date")
+        wanted = {name: str(getattr(request, name)) for name in names}
+        found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls, 2)]
+        return [] if found == [wanted] else None
+
+    def write(self, contents: Contents, folder: Path) -> list[Path]:
+        """Write every table to a file of its own, and put them in place, the rows last; return the files, rows first.
+
+        The files of the feeds always exist, the others if their tables have rows.
+        """
+        if not contents.received:
+            return []
+        request = contents.request
+        finished = [(table, self._write_table(contents, table, folder)) for table in tables_of(request)]
+        feeds = len(request.feeds)
+        for table, new in (*finished[feeds:], *finished[:feeds]):
+            file = self.file(table, request)
+            if new is not None:
+                self._put(new, file)
+            elif self._may_replace(file, table):
+                file.unlink(missing_ok=True)
+        outdated = self.file(keywords_table(), request)
+        if keywords_table() not in tables_of(request) and self._may_replace(outdated, keywords_table()):
+            outdated.unlink(missing_ok=True)
+        sync_folder(self.path.parent)
+        return [self.as_named(self.file(table, request)) for table, new in finished if new]
+
+    def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
+        file = made(folder, f"{table.name}{self.path.suffix}")
+        rows = self.format.write(file, contents.table(table))
+        if not rows and not isinstance(table, FeedTable):
+            file.unlink()
+            return None
+        with open(file, "rb+") as opened:
+            os.fsync(opened.fileno())
+        return file
+
+    def _put(self, new: Path, file: Path) -> None:
+        """Replace a file in one step; it keeps its permissions."""
+        file = Path(os.path.realpath(file))
+        with suppress(OSError):  # there was none, or the file system has no permissions
+            new.chmod(file.stat().st_mode & 0o7777)
+        try:
+            os.replace(new, file)
+        except PermissionError as error:  # some systems report an open file like this
+            raise ExportError(f"can't write {file}: {error.strerror}; is it open in another program?") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder survive a power failure, where the system can."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

@@ -1,0 +1,204 @@
+"""One file that grows by blocks, each a JSON record and pieces of bytes, and that is its own index.
+
+A block is a head, its record and its pieces. The head has a CRC of the record that goes on from the block before, and
+the record has a CRC of each piece: what is not as it was written shows when the file is opened or read. A block is
+synced before the next one begins, so a crash can damage the last one only: that is cut off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MAGIC = b"SEOR"
+_HEAD = struct.Struct("<4sIQI")
+_CHUNK = 1 << 20
+_RECENT = 8
+
+
+class DamagedError(Exception):
+    """What is stored is not what was written."""
+
+
+class Recent(OrderedDict[K, V]):
+    """The values that were read last: neighbours are read together."""
+
+    def __init__(self, read: Callable[[K], V]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= _RECENT:
+            self.popitem(last=False)
+        found = self[key] = self._read(key)
+        return found
+
+
+class Piece(NamedTuple):
+    """Where a piece is in the file, and its CRC-32."""
+
+    start: int
+    size: int
+    checksum: int
+
+
+class _Block(NamedTuple):
+    """The place of a record, offset and size, where its block ends, and the CRC of all records until here."""
+
+    record: int
+    size: int
+    end: int
+    checksum: int
+
+
+class BlockFile(Generic[R]):
+    """The file, open and locked; `kind` is the type of the records, each with a list of `pieces`: (size, CRC-32)."""
+
+    def __init__(self, file: Path, kind: type[R]) -> None:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
+        try:
+            lock(self._file.fileno())
+        except OSError:
+            self.close()
+            raise
+        self._path = file
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._encode = msgspec.json.Encoder().encode
+        self._blocks: list[_Block] = []
+        self._end = self._checksum = 0
+        self._recent: Recent[int, R] = Recent(self._record)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its path still names this file: another pull may have removed it before it was locked."""
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self._path))
+        return False
+
+    def load(self) -> Iterator[R]:
+        """Yield the records of all blocks, in order; DamagedError: a block is not as it was written."""
+        size = os.fstat(self._file.fileno()).st_size
+        while self._end < size and (record := self._load_block(size)) is not None:
+            yield record
+        self._file.truncate(self._end)
+
+    def _load_block(self, size: int) -> R | None:
+        """Return the record of the next block, or None if a crash cut it off."""
+        head = self._read(self._end, min(_HEAD.size, size - self._end))
+        if len(head) < _HEAD.size:
+            return None
+        magic, length, pieces, checksum = _HEAD.unpack(head)
+        start = self._end + _HEAD.size
+        place = _Block(start, length, start + length + pieces, checksum)
+        if magic == _MAGIC and place.end <= size:
+            text = self._read(place.record, length)
+            if zlib.crc32(text, self._checksum) == checksum:
+                record = self._decode(text)
+                if all(self._is_intact(one) for one in self._pieces(place, record)):
+                    self._note(place)
+                    return record
+        if (magic == _MAGIC and place.end >= size) or not any(self._chunks(self._end, size)):
+            return None  # the last block, or a place that was reserved for it
+        raise DamagedError(f"block {len(self._blocks) + 1} is not as it was written")
+
+    def _note(self, place: _Block) -> None:
+        self._blocks.append(place)
+        self._end, self._checksum = place.end, place.checksum
+
+    def _chunks(self, start: int, end: int) -> Iterator[bool]:
+        """Yield for each part of the file whether it has a byte that is not zero."""
+        for place in range(start, end, _CHUNK):
+            yield any(self._read(place, min(_CHUNK, end - place)))
+
+    def append(self, record: Any, pieces: Sequence[bytes] = ()) -> None:
+        """Append a block and sync it; after an error, the file is as it was."""
+        record.pieces = [(len(data), zlib.crc32(data)) for data in pieces]
+        text = self._encode(record)
+        checksum, held, start = zlib.crc32(text, self._checksum), sum(map(len, pieces)), self._end + _HEAD.size
+        try:
+            self._file.seek(self._end)
+            for data in (_HEAD.pack(_MAGIC, len(text), held, checksum), text, *pieces):
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[self._file.write(rest) or 0 :]
+            os.fsync(self._file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            raise
+        self._note(_Block(start, len(text), start + len(text) + held, checksum))
+
+    @property
+    def last(self) -> int:
+        """The number of the last block."""
+        return len(self._blocks) - 1
+
+    def record(self, block: int) -> R:
+        """Return the record of a block."""
+        return self._recent[block]
+
+    def _record(self, block: int) -> R:
+        place = self._blocks[block]
+        text = self._read(place.record, place.size)
+        if zlib.crc32(text, self._blocks[block - 1].checksum if block else 0) != place.checksum:
+            raise DamagedError(f"block {block + 1} is not as it was written")
+        return self._decode(text)
+
+    def read(self, block: int, number: int) -> bytes:
+        """Return a piece of a block; DamagedError: it is not as it was written."""
+        piece = self._pieces(self._blocks[block], self.record(block))[number]
+        data = self._read(piece.start, piece.size)
+        if len(data) != piece.size or zlib.crc32(data) != piece.checksum:
+            raise DamagedError(f"a piece of block {block + 1} is not as it was written")
+        return data
+
+    def _pieces(self, place: _Block, record: Any) -> list[Piece]:
+        found, start = [], place.record + place.size
+        for size, checksum in record.pieces:
+            found.append(Piece(start, size, checksum))
+            start += size
+        return found
+
+    def _is_intact(self, piece: Piece) -> bool:
+        return zlib.crc32(self._read(piece.start, piece.size)) == piece.checksum
+
+    def _read(self, start: int, size: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(size) or b""
+
+    def clear(self) -> None:
+        """Drop everything, unread."""
+        self._file.truncate(0)
+        self._blocks, self._end, self._checksum = [], 0, 0
+        self._recent.clear()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def lock(descriptor: int) -> None:
+    """Lock an open file until it is closed; BlockingIOError or PermissionError: another pull has it."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, 1 << 62, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,198 @@
+"""What a pull asks for: checked once, stored with its reports as JSON, and compared when the pull is resumed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.models import Campaign, Feed
+from seorep_async.resources.arguments import (
+    asks_to_compare,
+    check_account_name,
+    check_date,
+    check_dates,
+    check_feed,
+    check_ids,
+    optional_strings,
+)
+from seorep_async.resources.rankings import FeedOptions, feed_params
+from seorep_async.settings import require_booleans
+from seorep_async.tables.declared import all_tables
+
+LAYOUT = 1
+"""Raised with every change of what is staged: a pull does not resume one of another layout."""
+_UNNAMED = {"layout": "another version of seorep", "options": "other options", "campaigns": "other campaigns"}
+"""Differences whose values say nothing to a reader."""
+_NEAR_TITLES = 5
+_LONGEST_VALUE = 200
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a pull asks for: whose rows, of which campaigns and feeds, for which days, in which form.
+
+    All but `started_at` must be equal to resume; `snapshot_date` only if the caller named it.
+    """
+
+    layout: tuple[int, int]
+    service: str
+    account: str
+    feeds: tuple[Feed, ...]
+    campaigns: tuple[int, ...] | None
+    groups: tuple[str, ...]
+    filter: str | None
+    exclude: tuple[int, ...]
+    start_date: dt.date
+    end_date: dt.date
+    options: str
+    compared: bool
+    excel: bool
+    snapshot_date: dt.date
+    started_at: Annotated[dt.datetime, msgspec.Meta(tz=False)]
+
+    @classmethod
+    def of(
+        cls,
+        client: SeoRepClient,
+        ids: Iterable[int] | None,
+        dates: tuple[dt.date | str, dt.date | str],
+        feeds: Iterable[Any] | Any,
+        options: FeedOptions,
+        *,
+        groups: Iterable[str] = (),
+        filter: str | None = None,
+        exclude: Iterable[int] = (),
+        account: str | None = None,
+        snapshot_date: dt.date | str | None = None,
+        excel: bool = False,
+    ) -> Request:
+        """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
+        require_booleans(excel=excel)
+        several = feeds if isinstance(feeds, Iterable) and not isinstance(feeds, str) else [feeds]
+        wanted = {check_feed(feed) for feed in several}
+        if not wanted:
+            raise ConfigurationError("feeds must name at least one feed", argument="feeds")
+        for feed in wanted:
+            feed_params(feed, options)
+        start, end = check_dates(*dates)
+        now = client.now()
+        return cls(
+            layout=(LAYOUT, _columns()),
+            service=client.base_url,
+            account=client.account if account is None else check_account_name(account),
+            feeds=tuple(feed for feed in Feed if feed in wanted),
+            **_chosen(ids, groups, filter, exclude),
+            start_date=start,
+            end_date=end,
+            options=_digest(options),
+            compared=asks_to_compare(options.get("compare_previous_period")),
+            excel=excel,
+            snapshot_date=_night(snapshot_date, now.date()),
+            started_at=now.replace(tzinfo=None),
+        )
+
+    @property
+    def fetched_feeds(self) -> tuple[Feed, ...]:
+        """The feeds to fetch, in their order: the keywords of a campaign are found by the campaign feed."""
+        needs_keywords = Feed.KEYWORD_BY_DATE in self.feeds
+        return tuple(feed for feed in Feed if feed in self.feeds or (feed is Feed.CAMPAIGN and needs_keywords))
+
+    @property
+    def selection(self) -> str | None:
+        """Which campaigns are asked for, as JSON that equal choices share; None for all."""
+        chosen: dict[str, Any] = {"filter": self.filter, "groups": self.groups, "exclude": sorted(self.exclude)}
+        if self.campaigns is not None:
+            chosen = {"ids": sorted(self.campaigns)}
+        chosen = {name: value for name, value in chosen.items() if value}
+        return json.dumps(chosen, ensure_ascii=False, sort_keys=True) if chosen else None
+
+    def differences(self, earlier: Request, *, keeps_night: bool) -> list[str]:
+        """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
+        found = []
+        for name in self.__struct_fields__:
+            before, now = getattr(earlier, name), getattr(self, name)
+            if before == now or name == "started_at" or (name == "snapshot_date" and not keeps_night):
+                continue
+            named = f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
+            found.append(_UNNAMED.get(name, named))
+        return found
+
+    def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
+        """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
+        left_out = frozenset(self.exclude)
+        left = [one for one in listed if one.id not in left_out]
+        if not self.groups:
+            return left
+        titles = {folded(one.group_title): one.group_title for one in listed if one.group_title is not None}
+        for group in self.groups:
+            if listed and group not in titles:
+                raise ConfigurationError(_unknown(group, titles), argument="groups")
+        return [one for one in left if one.group_title is not None and folded(one.group_title) in self.groups]
+
+
+def folded(title: str) -> str:
+    """Return the title of a group as it is compared: without case and outer blanks."""
+    return title.strip().casefold()
+
+
+def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclude: Iterable[int]) -> dict[str, Any]:
+    """Return the checked choice of campaigns: ids, or what picks them from the account's list."""
+    if isinstance(groups, str) or not isinstance(groups, Iterable) or not all(isinstance(one, str) for one in groups):
+        raise ConfigurationError(f"groups must hold titles of groups, got {shown(groups)}", argument="groups")
+    titles = tuple(sorted({folded(one) for one in groups}))
+    optional_strings(filter=filter)
+    left_out = frozenset(check_ids("campaign", exclude)) if exclude else frozenset()
+    campaigns = None
+    if ids is not None:
+        if titles or filter is not None:
+            problem = "ids can't be combined with groups or filter: name the campaigns, or let the service list them"
+            raise ConfigurationError(problem, argument="ids")
+        campaigns = tuple(one for one in dict.fromkeys(check_ids("campaign", ids)) if one not in left_out)
+        if not campaigns:
+            raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
+        left_out = frozenset()
+    return {"campaigns": campaigns, "groups": titles, "filter": filter, "exclude": tuple(sorted(left_out))}
+
+
+def _unknown(group: str, titles: Mapping[str, str]) -> str:
+    near = [title for title in titles if group in title][:_NEAR_TITLES]
+    near = near or difflib.get_close_matches(group, titles, _NEAR_TITLES, 0.5)
+    named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
+    among = "near it" if near else "there are" if len(titles) <= _NEAR_TITLES else "some of them"
+    return f"there is no group {group!r}; {among}: {named}"
+
+
+def _night(named: object, today: dt.date) -> dt.date:
+    found = today if named is None else check_date("snapshot_date", named)
+    if found > today + dt.timedelta(1):
+        problem = f"snapshot_date must be tomorrow (UTC) at the latest, got {found}"
+        raise ConfigurationError(problem, argument="snapshot_date")
+    return found
+
+
+def _in_words(value: object) -> str:
+    words = [getattr(one, "value", one) for one in value] if isinstance(value, tuple) else [value]
+    return one_line(" and ".join(map(str, words)) or "none")[:_LONGEST_VALUE]
+
+
+def _columns() -> int:
+    """Return a checksum of the tables' columns: rows staged by a version with other ones are not resumed."""
+    return zlib.crc32(repr([(one.name, one.type.value) for table in all_tables() for one in table.columns]).encode())
+
+
+def _digest(options: FeedOptions) -> str:
+    """Return a digest of the options that change rows; `extra_params` may hold any object, so they are not stored."""
+    relevant = {name: one for name, one in options.items() if one is not None and name != "limit"}
+    return hashlib.sha256(json.dumps(relevant, sort_keys=True, default=_as_json).encode()).hexdigest()
+
+
+def _as_json(value: object) -> object:
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)

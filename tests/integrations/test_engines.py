@@ -1,0 +1,208 @@
+"""`pull_table`, the one function that engines map: in this process, in others, and in those of a Dask cluster."""
+
+import asyncio
+import logging
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from seorep_async import AuthenticationError, ConfigurationError, Feed, Limits, SeoRepClient, SeoRepError, Settings
+from seorep_async.export import pull_to
+from seorep_async.integrations import engines
+from seorep_async.integrations.engines import pull_table, table_schema
+from seorep_async.tables.declared import table_of
+from tests.integrations.service import CANARY, END, KEY, NIGHT, START, WINDOW, served
+
+IDS = range(1, 9)
+FAULTY: dict[str, Any] = {"faults": "resets=2%,500s=2%,cut=1%", "failing": {3: 404}, "forbidden": [6]}
+FEEDS = pytest.mark.parametrize("feed", Feed)
+
+
+async def exported(folder: Path) -> dict[Feed, pa.Table]:
+    """Return the rows that `pull_to` writes."""
+    async with SeoRepClient(api_key=KEY) as client:
+        how: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT, "feeds": list(Feed)}
+        await pull_to(client, IDS, START, END, out=folder / "a.parquet", **how)
+    return {feed: pq.read_table(folder / f"a.{table_of(feed).name}.parquet") for feed in Feed}
+
+
+def split(found: pa.Table, feed: Feed) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Return the rows of reports, and those of failures without their nulls."""
+    failed = pc.is_valid(found["error"])
+    rows = found.filter(pc.invert(failed)).select(table_schema(feed).names).cast(table_schema(feed))
+    failures = found.filter(failed).to_pylist()
+    return rows, [{name: value for name, value in one.items() if value is not None} for one in failures]
+
+
+def test_rows_and_their_order_are_those_of_pull_to(tmp_path: Path) -> None:
+    with served(**FAULTY):
+        expected = asyncio.run(exported(tmp_path))
+        for feed in Feed:
+            rows, failures = split(pull_table(IDS, **WINDOW, feed=feed, on_error="rows"), feed)
+            assert rows.equals(expected[feed]), feed
+            assert [(one["campaign_id"], one["error"], one["status"]) for one in failures] == [
+                (3, "NotFoundError", 404),
+                (6, "AuthenticationError", 403),
+            ]
+
+
+@FEEDS
+def test_the_schema_is_the_declared_one(feed: Feed) -> None:
+    with served():
+        whole, rows = pull_table([1], **WINDOW, feed=feed), pull_table([1], **WINDOW, feed=feed.value, on_error="rows")
+        empty = pull_table([], **WINDOW, feed=feed)
+    assert whole.schema.equals(table_schema(feed), check_metadata=True)
+    assert empty.schema.equals(table_schema(feed), check_metadata=True)
+    assert rows.schema.equals(table_schema(feed, on_error="rows"), check_metadata=True)
+    assert [field.name for field in rows.schema if not field.nullable] == [
+        name
+        for name in whole.schema.names
+        if name in ("account", "snapshot_date", "campaign_id", "start_date", "end_date")
+    ]
+
+
+def test_a_forbidden_campaign_is_an_error_that_names_it() -> None:
+    with served(forbidden=[6]), pytest.raises(AuthenticationError, match=r"campaign 6: .*status 403") as caught:
+        pull_table(IDS, **WINDOW)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+def test_only_forbidden_campaigns_are_rows_if_the_key_is_good() -> None:
+    with served(forbidden=[6, 7]):
+        assert pull_table([6, 7], **WINDOW, on_error="rows")["error"].to_pylist() == ["AuthenticationError"] * 2
+
+
+@FEEDS
+@pytest.mark.parametrize("on_error", ["raise", "rows"])
+def test_a_wrong_key_always_raises(
+    feed: Feed, on_error: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(api_key="another"), caplog.at_level(logging.DEBUG):
+        monkeypatch.setenv("OTHER_KEY", KEY)
+        with pytest.raises(AuthenticationError) as caught:
+            pull_table([1, 2], **WINDOW, feed=feed, on_error=on_error, api_key_env="OTHER_KEY")
+    CANARY.assert_not_shown_by(caught.value)
+    CANARY.assert_not_in(caplog.text)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"snapshot_date": None}, "snapshot_date"),
+    ({"snapshot_date": "yesterday"}, "snapshot_date"),
+    ({"feed": "weekly"}, "feed"),
+    ({"ids": "12"}, "ids"),
+    ({"ids": 12}, "ids"),
+    ({"ids": ["12"]}, "campaign_id"),
+    ({"ids": [0]}, "campaign_id"),
+    ({"end_date": "2022-01-01"}, "end_date"),
+    ({"api_key_env": "NOT_SET"}, "api_key_env"),
+    ({"api_key_env": KEY}, "api_key_env"),
+    ({"api_key_env": None}, "api_key_env"),
+    ({"on_error": "ignore"}, "on_error"),
+    ({"settings": {"max_concurrency": 4}}, "settings"),
+    ({"base_url": ["https://api.example.com"]}, "base_url"),
+    ({"account": " "}, "account"),
+    ({"sort": "up"}, "sort"),
+    ({"limit": 0}, "limit"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "argument"), WRONG, ids=str)
+def test_bad_input_is_refused_before_anything_is_sent(wrong: dict[str, Any], argument: str) -> None:
+    with served() as sandbox:
+        with pytest.raises(ConfigurationError) as caught:
+            pull_table(**{"ids": [1], **WINDOW, **wrong})
+        assert (caught.value.argument, sandbox.stats.requests) == (argument, 0)
+    CANARY.assert_not_in(str(caught.value))
+
+
+def test_the_variable_of_the_key_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEOREP_API_KEY", raising=False)
+    with pytest.raises(ConfigurationError, match="variable SEOREP_API_KEY is not set on this machine"):
+        pull_table([1], **WINDOW, base_url="https://api.example.com")
+
+
+async def test_it_may_be_called_where_an_event_loop_runs() -> None:
+    with served():
+        inside, plain = pull_table([1], **WINDOW), await asyncio.to_thread(pull_table, [1], **WINDOW)
+    assert inside.equals(plain)
+
+
+def test_processes_that_are_spawned_pull_the_same_rows() -> None:
+    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=Settings(max_concurrency=4))
+    with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        parts = pool.map(pull, [[1, 2, 3], [4, 5, 6], [7, 8]])
+        assert pa.concat_tables(parts).equals(pull(IDS))
+
+
+def test_it_pickles_without_the_key() -> None:
+    with served():
+        held = pickle.dumps(partial(pull_table, [1], **WINDOW))
+    assert len(held) < 500
+    CANARY.assert_not_in(held.decode("latin-1"))
+
+
+def test_calls_after_each_other_share_what_they_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "Limits", made := Mock(wraps=Limits))
+    with served(latency=0.01):
+        for _ in range(3):
+            pull_table([1], **WINDOW)
+        assert made.call_count == 1
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda ids: pull_table(ids, **WINDOW), [[1, 2, 3, 4], [5, 6, 7, 8]]))
+    assert made.call_count <= 2
+
+
+def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "record_batch", Mock(side_effect=OverflowError("more than 64 bits")))
+    with served():
+        assert pull_table([1], **WINDOW, on_error="rows")["error"].to_pylist() == ["DecodeError"]
+        with pytest.raises(SeoRepError, match="does not fit its column"):
+            pull_table([1], **WINDOW)
+
+
+def kill_at(requests: int, sandbox: Any, process: int) -> threading.Thread:
+    """Kill a process as soon as so many requests have arrived."""
+
+    def kill() -> None:
+        while sandbox.stats.requests < requests:
+            threading.Event().wait(0.005)
+        os.kill(process, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+@pytest.mark.engines
+@pytest.mark.filterwarnings("ignore")
+def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
+    distributed, cloudpickle = pytest.importorskip("distributed"), pytest.importorskip("cloudpickle")
+    parts = [list(range(start, start + 5)) for start in range(1, 61, 5)]
+    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=Settings(max_concurrency=4))
+    with served(campaigns=60, keywords=60, latency=0.02) as sandbox:
+        expected = pull(range(1, 61))
+        how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+        with distributed.Client(local_directory=str(tmp_path), **how) as client:
+            before = set(client.run(os.getpid).values())
+            killing = kill_at(sandbox.stats.requests + 20, sandbox, min(before))
+            tasks = client.map(pull, parts)
+            found = pa.concat_tables(client.gather(tasks))
+            killing.join()
+            assert found.equals(expected)
+            assert set(client.run(os.getpid).values()) != before
+            shown = str((client.get_worker_logs(), client.get_scheduler_logs(), client.story(*tasks)))
+            graph = cloudpickle.dumps([one.run_spec for one in client.cluster.scheduler.tasks.values()])
+    CANARY.assert_not_in(shown + graph.decode("latin-1"))

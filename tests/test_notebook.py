@@ -1,0 +1,47 @@
+"""The analyst's guide in a real kernel that has no ipywidgets, cell by cell."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from seorep_async.sandbox import Sandbox
+from tests.test_guides import FOLDER, blocks
+from tests.threads import in_a_thread
+
+WITHOUT_WIDGETS = "import sys; sys.modules['ipywidgets'] = None"
+CHARTS = ["positions.svg", "movers.svg"]
+SHOWN = ["report", "months", "campaigns", "moved"]
+HISTORY = """
+from seorep_async.history import changes, open_history, report as page_of
+with open_history("rankings.duckdb") as history:
+    print(history)
+moved = changes("rankings.duckdb")
+page_of("rankings.duckdb", out="page.html")
+"""
+
+
+def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = [block.code.strip() for block in blocks("tables")]
+    codes = [WITHOUT_WIDGETS, *guide, HISTORY, *SHOWN]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(code) for code in codes], metadata={"kernelspec": kernel}
+    )
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    with in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1)) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+        NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [cell.outputs[-1].data["text/html"] for cell in notebook.cells[-len(SHOWN) :]]
+    assert ["<table" in html for html in shown] == [True] * len(SHOWN)
+    assert "12 reports, 0 failures: 72 rows" in shown[1]
+    for chart in CHARTS:
+        assert labels(tmp_path / chart) == labels(FOLDER / chart), "run the guide, and keep the charts it saves"
+
+
+def labels(drawing: Path) -> set[str]:
+    """Return the texts of a chart; where they stand depends on fonts."""
+    return set(re.findall(r"<text[^>]*>([^<]+)</text>", drawing.read_text(encoding="utf-8")))

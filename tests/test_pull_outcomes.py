@@ -1,0 +1,170 @@
+"""A pull that is awaited: a list of outcomes in the order of the ids, and one table of all rows."""
+
+import asyncio
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    AuthenticationError,
+    ConfigurationError,
+    DeadlineExceededError,
+    Feed,
+    KeywordRanking,
+    NotFoundError,
+    PullOutcomes,
+    SeoRepClient,
+)
+from seorep_async.export import schema
+from tests.scripted_api import FEED, Asked, Clock, sends, serving, tasks_of_ours
+
+JANUARY = ("2023-01-01", "2023-01-31")
+FRAMES: dict[str, Callable[..., list[int]]] = {
+    "to_dicts": lambda outcomes, **options: [row["keyword_id"] for row in outcomes.to_dicts(**options)],
+    "to_jsonl": lambda outcomes, **options: [
+        json.loads(line)["keyword_id"] for line in outcomes.to_jsonl(**options).splitlines()
+    ],
+    "to_arrow": lambda outcomes, **options: outcomes.to_arrow(**options)["keyword_id"].to_pylist(),
+    "to_pandas": lambda outcomes, **options: list(outcomes.to_pandas(**options)["keyword_id"]),
+    "to_polars": lambda outcomes, **options: outcomes.to_polars(**options)["keyword_id"].to_list(),
+}
+
+
+def two_rows(asked: Asked) -> Any:
+    """Serve every campaign with two keywords, but no campaign 404."""
+    return 404 if asked.id == 404 else FEED.envelope([asked.id * 10, asked.id * 10 + 1], 1, 2)
+
+
+async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
+    async with serving(two_rows) as (client, _):
+        return await client.rankings.pull(ids, *JANUARY, **options)
+
+
+async def test_awaiting_gives_outcomes_in_the_order_of_the_ids() -> None:
+    outcomes = await pulled([3, 1, 404, 3, 2, 1])
+    assert type(outcomes) is PullOutcomes
+    assert [(outcome.id, outcome.ok) for outcome in outcomes] == [(3, True), (1, True), (404, False), (2, True)]
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+async def test_a_table_has_the_rows_of_all_reports(frame: Callable[..., list[int]]) -> None:
+    assert frame(await pulled([3, 1])) == [30, 31, 10, 11]
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+async def test_a_table_raises_the_first_failure_or_skips(frame: Callable[..., list[int]]) -> None:
+    outcomes = await pulled([3, 404, 1])
+    with pytest.raises(NotFoundError) as caught:
+        frame(outcomes)
+    assert caught.value is outcomes[1].error
+    assert frame(outcomes, skip_failures=True) == [30, 31, 10, 11]
+
+
+@pytest.mark.parametrize("ids", [[], [404]])
+@pytest.mark.parametrize("feed", Feed)
+async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> None:
+    outcomes = await pulled(ids, feed=feed)
+    assert outcomes.to_arrow(skip_failures=True).equals(schema(feed).empty_table())
+    columns = schema(feed).names
+    assert list(outcomes.to_pandas(skip_failures=True).columns) == columns
+    assert outcomes.to_polars(skip_failures=True).columns == columns
+    assert outcomes.to_dicts(skip_failures=True) == []
+
+
+async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
+    outcomes = await pulled([1, 2, 3])
+    same: list[Any] = [
+        *(outcomes[:], outcomes.copy(), copy.copy(outcomes), copy.deepcopy(outcomes), outcomes[:1] + outcomes[1:]),
+        pickle.loads(pickle.dumps(outcomes)),  # noqa: S301
+    ]
+    for one in same:
+        assert (type(one), list(one), one.to_dicts()) == (PullOutcomes, list(outcomes), outcomes.to_dicts())
+    assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
+
+
+async def test_outcomes_of_two_feeds_are_a_plain_list() -> None:
+    both = await pulled([1]) + await pulled([1], feed=Feed.CAMPAIGN_BY_DATE)
+    assert (type(both), len(both)) == (list, 2)
+
+
+async def test_a_refused_key_raises() -> None:
+    async with serving(lambda asked: 401) as (client, _):
+        with pytest.raises(AuthenticationError):
+            await client.rankings.pull([1, 2, 3], *JANUARY)
+
+
+async def test_one_forbidden_campaign_is_an_outcome() -> None:
+    async with serving(lambda asked: 403 if "campaign_id=2&" in asked.query else two_rows(asked)) as (client, _):
+        outcomes = await client.rankings.pull([1, 2, 3], *JANUARY)
+    assert [outcome.ok for outcome in outcomes] == [True, False, True]
+
+
+async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.id != 404:
+            await stuck.wait()
+        return two_rows(asked)
+
+    async with serving(script) as (client, _):
+        with pytest.raises(NotFoundError):
+            await client.rankings.pull([1, 2, 404, *range(5, 50)], *JANUARY, on_error="raise")
+        assert not tasks_of_ours()
+
+
+async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+
+    async def pull(client: SeoRepClient) -> None:
+        await client.rankings.pull(range(1, 50), *JANUARY)
+
+    async with serving(script) as (client, service):
+        task = asyncio.create_task(pull(client))
+        await service.arrival(lambda service: service.in_flight == 4)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not sends()
+
+
+@pytest.mark.parametrize(("whole", "expected"), [(None, None), (5.0, DeadlineExceededError)])
+async def test_call_timeout_limits_each_request_of_it(whole: float | None, expected: type | None) -> None:
+    clock = Clock()
+
+    def script(asked: Asked) -> Any:
+        clock.now += 1
+        return two_rows(asked)
+
+    async with serving(script, clock, call_timeout=5, max_concurrency=1) as (client, _):
+        if whole is None:
+            outcomes = await client.rankings.pull(range(1, 21), *JANUARY)
+        else:
+            with client.timeout(whole):
+                outcomes = await client.rankings.pull(range(1, 21), *JANUARY)
+    assert {type(outcome.error) for outcome in outcomes[10:]} == {expected or type(None)}
+    assert all(outcome.ok for outcome in outcomes[:3])
+
+
+async def test_several_pulls_are_gathered() -> None:
+    async with serving(two_rows) as (client, _):
+        pulls = (client.rankings.pull([one], *JANUARY) for one in (1, 2))
+        first, second = await asyncio.gather(*pulls)
+    assert (first + second).to_arrow()["campaign_id"].to_pylist() == [1, 1, 2, 2]
+
+
+async def test_the_repr_and_the_notebook_name_failures() -> None:
+    outcomes = await pulled([1, 404, 2])
+    words = "Pull of feed campaign: 2 reports, 1 failure (404: NotFoundError)"
+    assert repr(outcomes) == f"<{words}>"
+    assert f"{words}: 4 rows</div>" in outcomes._repr_html_()
+    assert "campaign_<wbr>id" in outcomes._repr_html_()
+
+
+async def test_a_pull_that_runs_is_not_awaited_too() -> None:
+    async with serving(two_rows) as (client, _), client.rankings.pull([1], *JANUARY) as running:
+        with pytest.raises(ConfigurationError, match="running already"):
+            await running
