@@ -166,7 +166,7 @@ class Listing(Generic[T, R_co]):
         if last is None or last == 1:
             return None
         request = partial(self._query.page, schedule=schedule)
-        return Prefetch(self._session, request, last, schedule.count)
+        return Prefetch(self._session, request, last, schedule.count, schedule.priority)
 
     def _schedule(self, deadline: float | None) -> Schedule:
         """Return the schedule of a listing by itself."""

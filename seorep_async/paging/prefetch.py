@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Generic, TypeVar
@@ -19,10 +20,12 @@ T = TypeVar("T")
 class PageCount(msgspec.Struct, eq=False):
     """How many pages a pull, or a listing by itself, may have in progress: asked for, in back-off or not taken yet.
 
-    Every listing in progress has one of them for itself, so that it goes on; `free` are left for all.
+    Every listing in progress has one of them for itself, so that it goes on. The `free` ones go to the first of those
+    that still have pages to ask for, by their priorities.
     """
 
     free: int
+    asking: list[int] = msgspec.field(default_factory=list)
 
     @classmethod
     def of(cls, max_concurrency: int) -> PageCount:
@@ -37,12 +40,14 @@ class Prefetch(Generic[T]):
     """
 
     def __init__(
-        self, session: Session, request: Callable[[int], Request[Page[T]]], last: int, count: PageCount
+        self, session: Session, request: Callable[[int], Request[Page[T]]], last: int, count: PageCount, priority: int
     ) -> None:
         self._session = session
         self._request = request
         self._last = last
         self._count = count
+        self._priority = priority
+        insort(count.asking, priority)
         self._next = 2
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
         self._add: Callable[[Page[T]], object] | None = None
@@ -86,15 +91,20 @@ class Prefetch(Generic[T]):
     def _stop(self, error: BaseException | None = None) -> None:
         """Start no more pages."""
         self._error = self._error or error
+        if self._next <= self._last:
+            self._count.asking.remove(self._priority)
         self._last = 0
 
     def _start_pages(self) -> None:
-        """Start pages while the count allows; the order of their permits is that of the campaigns."""
-        while self._next <= self._last and (not self._pages or self._count.free > 0):
-            self._count.free -= bool(self._pages)
+        """Start pages while the count allows."""
+        count = self._count
+        while self._next <= self._last and (not self._pages or (count.free > 0 and count.asking[0] == self._priority)):
+            count.free -= bool(self._pages)
             work = self._session.send(self._request(self._next))
             self._pages.append(self._session.spawn(work, self._on_page))
             self._next += 1
+            if self._next > self._last:
+                count.asking.remove(self._priority)
 
     def _on_page(self, page: asyncio.Task[Page[T]]) -> None:
         closed = "the client was closed while a listing was being read"

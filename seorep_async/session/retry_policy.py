@@ -75,9 +75,11 @@ class Failure:
         return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.RESPONDED)
 
     @property
-    def is_unreachable(self) -> bool:
-        """Whether there was no response of the service, for another reason than its load."""
-        return self.sent is Sent.NO or (self.sent is Sent.MAYBE and self.cause is Cause.TRANSIENT)
+    def is_answer(self) -> bool:
+        """Whether the service answered, though with an error, so that it accepted the request."""
+        if self.cause.may_pass:
+            return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
+        return self.sent is not Sent.NO
 
     @property
     def asks_to_wait(self) -> bool:

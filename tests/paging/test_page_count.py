@@ -71,7 +71,7 @@ def test_listings_that_share_a_count_all_end_within_it(pages: list[int], more: i
     session, count = Unhurried(random), PageCount(len(pages) + more)
     assert asyncio.run(read_together(session, pages, count)) == [list(range(1, number + 1)) for number in pages]
     assert session.most_in_flight <= len(pages) + more
-    assert count.free == len(pages) + more
+    assert (count.free, count.asking) == (len(pages) + more, [])
 
 
 @pytest.mark.parametrize(("failures", "cancel"), [(0.1, False), (0.0, True)])
@@ -81,7 +81,7 @@ def test_listings_give_their_pages_back_however_they_end(
 ) -> None:
     session, count = Unhurried(random, failures), PageCount(len(pages) + more)
     asyncio.run(read_together(session, pages, count, cancel))
-    assert count.free == len(pages) + more
+    assert (count.free, count.asking) == (len(pages) + more, [])
     assert session.in_flight == 0
 
 

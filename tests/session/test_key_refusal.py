@@ -28,8 +28,13 @@ class Guarded(SimulatedService):
         self.paths.append(path)
         answer = here().create_future()
         status, seconds = self.status_of(path), self.latency * (0.8 + 0.4 * self._chance.random())
-        here().call_later(seconds, lambda: answer.done() or answer.set_result(Response(status, b"")))
+        here().call_later(seconds, self.reply, answer, Response(status, b""))
         return answer
+
+    @staticmethod
+    def reply(answer: Any, response: Response) -> None:
+        if not answer.done():
+            answer.set_result(response)
 
 
 def ask(session: Session, path: str, **options: Any) -> asyncio.Task[int]:

@@ -44,17 +44,13 @@ class Waiter(msgspec.Struct, order=True):
     deadline: float
     subject: Subject | None
     client: Governor
-    taker: Taker
+    taker: Taker | None
     turn: asyncio.Future[Permit | Exception | None]
 
     def end(self, outcome: Exception | None) -> None:
         """End the wait without a permit, if it has not ended."""
         if not self.turn.done():
             self.turn.set_result(outcome)
-
-    def end_late(self) -> None:
-        """End the wait as its time is over."""
-        self.end(TimeoutError())
 
     def end_if_hopeless(self, now: float, pace: Pace) -> None:
         """End the wait if a pause lasts longer than its client waits; or an outage, and its clock has not started."""
@@ -63,39 +59,22 @@ class Waiter(msgspec.Struct, order=True):
             reason = "not sent, because the service asked for a pause of another"
             self.end(RateLimitedError(f"{reason} {pause:.3g} s", retry_after=pause))
         elif pace.gate and self.deadline == math.inf and now - pace.closed_at > longest_outage:
-            self.end_late()
+            self.end(TimeoutError())
 
 
 class Taker(msgspec.Struct, eq=False):
     """A pull, a listing or a single call: what takes turns. Its own requests go by their priority."""
 
     born: int = msgspec.field(default_factory=itertools.count().__next__)
-    waiting: list[Waiter] = msgspec.field(default_factory=list)  # a heap, in which some may have ended
-    ended: int = 0
-
-    def pop(self) -> Waiter | None:
-        """Take out the first that waits, or None."""
-        while self.waiting:
-            if not (waiter := heapq.heappop(self.waiting)).turn.done():
-                return waiter
-        return None
-
-    def clean_up(self) -> None:
-        """Note that one has ended in the heap, and rebuild it if many have."""
-        self.ended += 1
-        if 2 * self.ended > len(self.waiting):
-            self.waiting = [one for one in self.waiting if not one.turn.done()]
-            heapq.heapify(self.waiting)
-            self.ended = 0
+    waiting: list[Waiter] = msgspec.field(default_factory=list)  # a heap
 
 
 class Limits:
     """The limits of one service, shared by clients of one process: `SeoRepClient(url, key, limits=limits)`.
 
-    Clients that share them find the service's limits once, keep to them together, and take turns: the client that was
-    served longest ago is next. Each has its own key, retries, retry quota and `stats`, of which `pace` and
-    `concurrency` are those of all. `help(seorep_async.errors)` says which clients should share. Clients of another
-    event loop may once all are closed, or their loop is.
+    Clients that share them find the service's limits once, keep to them together, and take turns. Each has its own key,
+    retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all. `help(seorep_async.errors)`
+    says which clients should share. Clients of another event loop may once all are closed, or their loop is.
 
     Args:
         max_concurrency: requests of all clients in flight at once, 1 to 1024.
@@ -111,7 +90,6 @@ class Limits:
         self._clients: list[Governor] = []
         self._numbers = itertools.count()  # of arrivals and turns
         self._in_flight: set[Permit] = set()
-        self._refused_in_a_row = 0
         self._alarm: Alarm | None = None
         self._clock = Clock()
         self._origin: Origin | None = None
@@ -120,16 +98,14 @@ class Limits:
     def _join(self, client: Governor, origin: Origin | None, clock: Clock) -> None:
         loop = asyncio.get_running_loop()
         if self._origin not in (None, origin):
-            raise ConfigurationError(
-                "limits are those of one service: create others for a client with another base_url"
-            )
+            raise ConfigurationError("limits are those of one service: create others for a client of another base_url")
         if self._loop is not None and self._loop.is_closed():
             self._clients.clear()
         if self._clients and loop is not self._loop:
-            advice = "close the clients there, or create others in each loop"
-            raise ConfigurationError(f"limits are in use in another event loop: {advice}")
+            problem = "limits are in use in another event loop: close the clients there, or create others in each loop"
+            raise ConfigurationError(problem)
         if not self._clients:  # the limits that were found stay
-            self._alarm, self._in_flight, self._refused_in_a_row = None, set(), 0
+            self._alarm, self._in_flight = None, set()
             self._pace.reopen()
         self._clients.append(client)
         self._origin, self._loop, self._clock = origin, loop, clock
@@ -153,8 +129,9 @@ class Limits:
             if (moment := self._obstacle(now)[1]) > now:
                 self._alarm = None if moment == math.inf else self._clock.call_later(moment - now, self._dispatch)
                 return
-            waiter = self._probe() if self._pace.gate else min(clients, key=lambda client: client.served).take()
-            if waiter is not None:
+            waiter = self._probe() if self._pace.gate else None
+            waiter = waiter or min(clients, key=lambda client: client.served).take()
+            if waiter is not None:  # else all have ended just now
                 waiter.turn.set_result(self._start(now, waiter.client, waiter.subject))
 
     def _waiters(self) -> list[Waiter]:
@@ -170,15 +147,11 @@ class Limits:
         def place(one: Waiter) -> tuple[float, int]:
             return refused.get(one.subject, -math.inf), one.arrival if one.priority < 0 else -one.arrival
 
-        waiter = min(self._waiters(), key=place, default=None)
-        if waiter is None:  # all have ended just now
-            for client in self._clients:
-                client.take()
-        return waiter
+        return min(self._waiters(), key=place, default=None)
 
     def __repr__(self) -> str:
-        numbers = self._settings
-        return f"Limits(max_concurrency={numbers.max_concurrency}, requests_per_second={numbers.requests_per_second})"
+        most, cap = self._settings.max_concurrency, self._settings.requests_per_second
+        return f"Limits(max_concurrency={most}, requests_per_second={cap})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("limits cannot be pickled or copied: they hold for one process; create them in each")
@@ -193,18 +166,15 @@ class Governor:
         most, cap = settings.max_concurrency, settings.requests_per_second
         self._limits = limits or Limits(max_concurrency=most, requests_per_second=cap)
         self._clock, self._origin, self._closed = clock, origin, False
-        self.patience: tuple[float, float] = settings.retry_after_max, settings.call_timeout or math.inf
-        """The longest pause, and the longest outage, that the client waits for, in seconds."""
-        self._retries = Taker()
+        self.patience: tuple[float, float] = settings.retry_after_max, settings.call_timeout or math.inf  # as `Waiter`
+        self._retries: dict[int, Waiter] = {}  # by arrival
         self._turns: OrderedDict[Taker, None] = OrderedDict()  # those that wait; the first is next
         self._ages: list[tuple[int, int, Taker]] = []  # a heap, also of some that wait no longer
         self._granted = 0
         self._alarm: Alarm | None = None
-        self._has_warned = False
-        self.served: int = -1
-        """The number of its last permit."""
+        self.served: int = -1  # the number of the last permit
         self.in_flight: int = 0
-        """Attempts of this client in flight."""
+        self.refused_in_a_row: int = 0  # attempts that ended last, if all of them were refused
         self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[str, float] = defaultdict(float)
 
@@ -219,11 +189,6 @@ class Governor:
         return self._limits._pace.most_in_flight
 
     @property
-    def refused_in_a_row(self) -> int:
-        """Attempts that ended last, if all of them were refused."""
-        return self._limits._refused_in_a_row
-
-    @property
     def only_probes(self) -> bool:
         """Whether nothing but probes goes out, as the service refuses or fails."""
         return bool(self._limits._pace.gate)
@@ -231,29 +196,27 @@ class Governor:
     @property
     def waits(self) -> bool:
         """Whether anything waits for a permit."""
-        return bool(self._turns or self._retries.waiting)
+        return bool(self._turns or self._retries)
 
     def waiters(self) -> list[Waiter]:
         """Return all that wait for a permit."""
-        takers = (self._retries, *self._turns)
-        return [waiter for taker in takers for waiter in taker.waiting if not waiter.turn.done()]
+        all_of_them = itertools.chain(self._retries.values(), *(taker.waiting for taker in self._turns))
+        return [waiter for waiter in all_of_them if not waiter.turn.done()]
 
     def obstacle(self) -> str:
         """Say in words what the next attempt waits for."""
         pace = self._limits._pace
-        match self._limits._obstacle(self._clock.monotonic())[0]:
-            case "asked to wait":
-                return "the end of the pause that the service asked for"
-            case "outage":
-                return "the service to accept anything again"
-            case "concurrency" if self.concurrency < pace.ceiling:
-                return f"its turn: {self.concurrency} requests at once are as many as went well"
-            case "concurrency":
-                return f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
-            case _ if pace.known > pace.cap:
-                return f"its turn, at your own cap of requests_per_second={pace.cap:g}"
-            case _:
-                return f"its turn, at the {pace.rate:.3g} requests a second that the service accepts"
+        reason, _ = self._limits._obstacle(self._clock.monotonic())
+        if reason == "concurrency" and self.concurrency == pace.ceiling:
+            return f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
+        if reason == "pace" and pace.known > pace.cap:
+            return f"its turn, at your own cap of requests_per_second={pace.cap:g}"
+        return {
+            "concurrency": f"its turn: {self.concurrency} requests at once are as many as went well",
+            "asked to wait": "the end of the pause that the service asked for",
+            "outage": "the service to accept anything again",
+            "pace": f"its turn, at the {pace.rate:.3g} requests a second that the service accepts",
+        }[reason]
 
     def open(self) -> None:
         """Begin in the running event loop."""
@@ -275,24 +238,21 @@ class Governor:
             waiter.end(None)
         self._limits._dispatch()
 
-    def _oldest(self) -> Taker:
-        while self._ages[0][2] not in self._turns:
-            heapq.heappop(self._ages)
-        return self._ages[0][2]
-
     def take(self) -> Waiter | None:
         """Take out who is next, or None if nobody waits: retries first, then takers in turn, and the oldest often."""
-        if (waiter := self._retries.pop()) is not None:
-            return waiter
+        while self._retries:
+            waiter = self._retries.pop(next(iter(self._retries)))
+            if not waiter.turn.done():
+                return waiter
         self._granted += 1
         while self._turns:
-            taker = self._oldest() if self._granted % FOR_OLDEST == 0 else next(iter(self._turns))
-            waiter = taker.pop()
-            if taker.waiting:
-                self._turns.move_to_end(taker)
-            else:
-                del self._turns[taker]
-            if waiter is not None:
+            while self._ages[0][2] not in self._turns:
+                heapq.heappop(self._ages)
+            taker = self._ages[0][2] if self._granted % FOR_OLDEST == 0 else next(iter(self._turns))
+            self._turns.move_to_end(taker)
+            waiter = taker.waiting[0]
+            self._leave(waiter)
+            if not waiter.turn.done():
                 return waiter
         return None
 
@@ -300,9 +260,8 @@ class Governor:
         """Return a permit if one is free at once and nobody waits, else None, without awaiting; see `acquire`."""
         limits = self._limits
         now = self._clock.monotonic()
-        if self._closed or now >= deadline or limits._obstacle(now)[1] > now:
-            return None
-        if any(client.waits for client in limits._clients):
+        is_free = not self._closed and limits._obstacle(now)[1] <= now < deadline
+        if not is_free or any(client.waits for client in limits._clients):
             return None
         self.in_flight += 1
         return limits._start(now, self, (self, subject) if subject else None)
@@ -322,10 +281,12 @@ class Governor:
         if now >= deadline:
             raise TimeoutError
         reason, _ = limits._obstacle(now)
-        waiter = self._queue(now, priority, deadline, subject, taker or Taker())
+        waiter = self._queue(now, priority, deadline, subject, None if priority < 0 else taker or Taker())
         waiter.end_if_hopeless(now, limits._pace)
         limits._dispatch()
-        expiry = None if deadline == math.inf else self._clock.call_later(deadline - now, waiter.end_late)
+        expiry = None
+        if deadline < math.inf:
+            expiry = self._clock.call_later(deadline - now, lambda: waiter.end(TimeoutError()))
         outcome: Permit | Exception | None = None
         try:
             outcome = await waiter.turn
@@ -338,48 +299,46 @@ class Governor:
             self.waited[reason] += self._clock.monotonic() - now
             if expiry is not None:
                 expiry.cancel()
-            if not isinstance(outcome, Permit) or outcome.probe:
-                self._leave(waiter.taker)
+            if not isinstance(outcome, Permit) or outcome.probe:  # not called in its turn
+                self._leave(waiter)
         if isinstance(outcome, Exception):
             raise outcome
         self.in_flight += outcome is not None
         return outcome
 
-    def _queue(self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker) -> Waiter:
-        number = next(self._limits._numbers)
-        if priority < 0:
-            taker = self._retries
-        elif not taker.waiting:
+    def _queue(self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker | None) -> Waiter:
+        number, turn = next(self._limits._numbers), asyncio.get_running_loop().create_future()
+        waiter = Waiter(priority, number, now, deadline, (self, subject) if subject else None, self, taker, turn)
+        if taker is None:
+            self._retries[number] = waiter
+            return waiter
+        if not taker.waiting:
             self._turns[taker] = None
             heapq.heappush(self._ages, (taker.born, number, taker))
             if len(self._ages) > 2 * len(self._turns) + 64:
                 self._ages = sorted((one.born, place, one) for place, one in enumerate(self._turns))
-        if deadline == math.inf and self._alarm is None and not self._has_warned and self.patience[1] < math.inf:
-            self._alarm = self._clock.call_later(self.patience[1], self._warn)
-        about = (self, subject) if subject else None
-        turn = asyncio.get_running_loop().create_future()
-        waiter = Waiter(priority, number, now, deadline, about, self, taker, turn)
         heapq.heappush(taker.waiting, waiter)
+        if deadline == math.inf and self._alarm is None and self.patience[1] < math.inf:
+            self._alarm = self._clock.call_later(self.patience[1], self._warn)
         return waiter
 
-    def _leave(self, taker: Taker) -> None:
-        """Note that a waiter ended before its turn."""
-        taker.clean_up()
-        if not taker.waiting:
-            self._turns.pop(taker, None)
+    def _leave(self, waiter: Waiter) -> None:
+        """Take a waiter out of the queue, if it is still there."""
+        self._retries.pop(waiter.arrival, None)
+        if (taker := waiter.taker) is not None and waiter in taker.waiting:
+            taker.waiting.remove(waiter)
+            heapq.heapify(taker.waiting)
+            if not taker.waiting:
+                del self._turns[taker]
 
     def _warn(self) -> None:
         """Warn once if a request has waited for `call_timeout` before its clock started, as no error will say so."""
-        self._alarm, now, longest = None, self._clock.monotonic(), self.patience[1]
-        oldest = min(
-            (one for one in self.waiters() if one.deadline == math.inf), key=lambda one: one.since, default=None
-        )
-        if oldest is not None and now - oldest.since < longest:
-            self._alarm = self._clock.call_later(oldest.since + longest - now, self._warn)
-        elif oldest is not None:
-            self._has_warned = True
-            name = "a request" if oldest.subject is None else oldest.subject[1]
-            _log.warning("%s has waited %.3g s for %s; nothing was sent", name, now - oldest.since, self.obstacle())
+        since = min((one.since for one in self.waiters() if one.deadline == math.inf), default=math.inf)
+        wait, longest = self._clock.monotonic() - since, self.patience[1]
+        if wait >= longest:
+            _log.warning("a request has waited %.3g s for %s; nothing was sent", wait, self.obstacle())
+        else:
+            self._alarm = None if wait == -math.inf else self._clock.call_later(longest - wait, self._warn)
 
     def release(self, permit: Permit, outcome: object | None) -> None:
         """Take a permit back, and learn from its attempt: a Failure, a response, or None if it was cancelled."""
@@ -398,11 +357,10 @@ class Governor:
         pace = limits._pace
         if failure is not None and failure.inconclusive:
             return
-        is_refusal = failure is not None and failure.is_refusal
-        limits._refused_in_a_row = limits._refused_in_a_row + 1 if is_refusal else 0
-        if failure is None or not (failure.cause.may_pass or failure.is_unreachable):
+        self.refused_in_a_row = self.refused_in_a_row + 1 if failure is not None and failure.is_refusal else 0
+        if failure is None or failure.is_answer:
             pace.accept(permit.started, permit.subject, now)
-        elif is_refusal:
+        elif failure.is_refusal:
             seconds = failure.retry_after
             # a 503 that asks for longer than calls wait may be about its subject alone, but for a probe
             of_all = failure.cause is Cause.THROTTLE or permit.probe
@@ -413,10 +371,8 @@ class Governor:
             pace.make_do(len(limits._in_flight), now)
         elif failure.cause is Cause.OVERLOAD:
             pace.time_out(permit.started, now)
-        elif failure.is_unreachable:
+        else:
             pace.fail(now)
-        else:  # a 500: it responded
-            pace.accept(permit.started, permit.subject, now)
         if pace.gate or pace.paused_until > now:
             for waiter in limits._waiters():
                 waiter.end_if_hopeless(now, pace)
