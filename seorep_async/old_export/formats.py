@@ -19,7 +19,7 @@ import msgspec
 from seorep_async.errors import ExportError
 from seorep_async.old_export.csv_options import RFC_4180, CsvOptions
 from seorep_async.reports import RankingReport
-from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_columns
+from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import ColumnType, Table, as_json, fits
 from seorep_async.tables.declared import TOTALS, totals_values
 from seorep_async.tables.optional import require
@@ -58,6 +58,36 @@ class Format(enum.Enum):
             require("duckdb")
         if not self.is_text:
             require("pyarrow.parquet" if self is Format.PARQUET else "pyarrow")
+
+
+def plain_columns(table: Table, columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return columns with tags as lists of `(id, label, extra)`, and unknown fields as JSON strings or None."""
+    plain = list(columns)
+    for index, column in enumerate(table.columns):
+        if column.type is ColumnType.TAGS:
+            plain[index] = [
+                [(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags]
+                for tags in columns[index]
+            ]
+        elif column.type is ColumnType.FIELDS:
+            plain[index] = [as_json(fields) if fields else None for fields in columns[index]]
+        elif column.type is ColumnType.ANY:
+            plain[index] = [None if value is None else as_json(value) for value in columns[index]]
+    return plain
+
+
+def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> Any:
+    """Return columns from `plain_columns` as one record batch."""
+    pa, schema = require("pyarrow"), arrow_schema(table)
+    names = ("id", "label", "extra")
+    columns = [
+        [[dict(zip(names, tag, strict=True)) for tag in tags] for tags in values]
+        if column.type is ColumnType.TAGS
+        else values
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def prepare(

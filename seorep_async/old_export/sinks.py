@@ -23,10 +23,9 @@ from seorep_async.old_export.progress import ProgressTracker, PullFailure
 from seorep_async.old_export.spec import PullSpec
 from seorep_async.old_export.staging_area import StagingArea
 from seorep_async.reports import RankingReport, column_values
+from seorep_async.tables.columns import model_columns
 from seorep_async.tables.declared import (
-    campaign_columns,
     campaigns_table,
-    keyword_columns,
     keywords_table,
     table_of,
 )
@@ -35,6 +34,22 @@ from seorep_async.tables.text import csv_header
 _SYNC_SECONDS = 1.0
 
 T = TypeVar("T")
+
+
+def campaign_columns(campaigns: Sequence[Campaign], account: str, snapshot_date: object) -> list[Sequence[Any]]:
+    lead = [[value] * len(campaigns) for value in (account, snapshot_date)]
+    return [*lead, *model_columns(Campaign, campaigns)]
+
+
+def keyword_columns(ranking_columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return the columns of the table of keywords, each keyword once, from those of the campaign feed."""
+    names = [column.name for column in table_of(Feed.CAMPAIGN).columns]
+    columns = [ranking_columns[index] for index in [names.index(column.name) for column in keywords_table().columns]]
+    ids = columns[3]
+    if len(set(ids)) == len(ids):
+        return columns
+    first = {id_: index for index, id_ in reversed(list(enumerate(ids)))}
+    return [[column[index] for index in sorted(first.values())] for column in columns]
 
 
 class StagingWriter:

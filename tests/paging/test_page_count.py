@@ -5,8 +5,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging import PageCount, Query, Schedule, all_items

@@ -32,7 +32,7 @@ from seorep_async.old_export.targets.files import is_one_of_ours
 from seorep_async.old_export.targets.target import Contents, Place, Target, mark, refusal, tables_of
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables, failures_table, pulls_table, table_named, table_of
+from seorep_async.tables.declared import all_tables, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("seorep_async")
 _PARTITION_COLUMNS = 2
 """The first columns of every table, account and snapshot date, stand in the path only."""
+
+
+def table_named(name: str) -> Table:
+    (table,) = (table for table in all_tables() if table.name == name)
+    return table
 
 
 @attrs.frozen(kw_only=True)

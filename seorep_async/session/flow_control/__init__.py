@@ -4,8 +4,10 @@ An attempt waits in `Governor.acquire` until `Pace.next_start` lets one start an
 back through `Governor.release`, once: the pace learns from its cause, and from whether the request was sent.
 """
 
-from seorep_async.session.flow_control.permits import Governor as Governor
-from seorep_async.session.flow_control.permits import Limits as Limits
-from seorep_async.session.flow_control.permits import Permit as Permit
-from seorep_async.session.flow_control.permits import Taker as Taker
-from seorep_async.session.flow_control.permits import settings_within as settings_within
+from seorep_async.session.flow_control.permits import (
+    Governor as Governor,
+    Limits as Limits,
+    Permit as Permit,
+    Taker as Taker,
+    settings_within as settings_within,
+)
