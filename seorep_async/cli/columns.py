@@ -5,11 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import Literal
 
-from rich.console import Console
-
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Output
-from seorep_async.cli.output import as_json, formatted, stdout_is_terminal, write
+from seorep_async.cli.output import as_json, formatted, stdout_width, write
 from seorep_async.tables.declared import all_tables
 
 _TABLES = {table.name: table for table in all_tables()}
@@ -36,7 +34,7 @@ def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Outpu
     elif output.kind != "table":
         write(formatted([column for one in chosen for column in one.columns], _FIELDS, output.kind))
     else:
-        width = Console().width if stdout_is_terminal() else 1_000_000
+        width = stdout_width()
         for one in chosen:
             lines = [f"{one.name}: {one.description}", ""]
             for column in one.columns:

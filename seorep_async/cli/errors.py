@@ -33,7 +33,10 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the 
     ((errors.ExportError,), ExitCode.UNWRITTEN),
     ((errors.AuthenticationError,), ExitCode.AUTHENTICATION),
     # the caller has to mend these, even if only the service could find them
-    ((errors.ConfigurationError, errors.InvalidRequestError, errors.NotFoundError, errors.RedirectError), ExitCode.USAGE),
+    (
+        (errors.ConfigurationError, errors.InvalidRequestError, errors.NotFoundError, errors.RedirectError),
+        ExitCode.USAGE,
+    ),
     ((errors.DecodeError, errors.PaginationError), ExitCode.SHAPE),
     ((SeoRepError,), ExitCode.UNAVAILABLE),
 )

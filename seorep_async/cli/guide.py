@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 from rich.markdown import Markdown
 
 from seorep_async import guides
 from seorep_async.cli.exit_codes import ExitCode, UsageError, near
-from seorep_async.cli.output import stdout_is_terminal, write
+from seorep_async.cli.output import stdout_width, write
 
 
 def guide(name: str | None = None, /) -> int:
@@ -19,8 +21,8 @@ def guide(name: str | None = None, /) -> int:
         write("\n".join(["seorep guide NAME shows one of:", *lines, ""]))
     elif name not in pages:
         raise UsageError(f"there is no page {name!r}; there are: {', '.join(pages)}.{near(name, pages)}")
-    elif stdout_is_terminal():
-        Console().print(Markdown(pages[name]))
+    elif sys.stdout is not None and sys.stdout.isatty():
+        Console(width=min(stdout_width(), 120)).print(Markdown(pages[name]))
     else:
         write(pages[name])
     return ExitCode.OK

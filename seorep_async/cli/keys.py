@@ -24,9 +24,9 @@ def key_of_command(words: list[str]) -> str:
     # the command may ask a person for a passphrase; without one, nobody answers, and its messages may hold the key
     person = sys.stderr is not None and sys.stderr.isatty()
     seconds = PASSPHRASE_SECONDS if person else COMMAND_SECONDS
-    streams = {"stdin": None if person else subprocess.DEVNULL, "stderr": None if person else subprocess.DEVNULL}
+    theirs = None if person else subprocess.DEVNULL
     try:
-        running = subprocess.Popen(words, stdout=subprocess.PIPE, **streams)  # noqa: S603
+        running = subprocess.Popen(words, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs)  # noqa: S603
     except (OSError, ValueError) as error:
         raise UsageError(f"key_command can't be run: {words[0]}: {why(error)}; it is run without a shell.") from None
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -54,7 +54,7 @@ def key_of_command(words: list[str]) -> str:
 
 def config_file() -> Path:
     """Return the file of the profiles."""
-    folder = os.environ.get("XDG_CONFIG_HOME") or (sys.platform == "win32" and os.environ.get("APPDATA"))
+    folder = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if sys.platform == "win32" else None)
     try:
         return Path(folder or Path.home() / ".config", "seorep", "config.toml")
     except RuntimeError:  # no HOME, and a user id without a name

@@ -75,7 +75,8 @@ def command(function: Callable[..., Any], name: str = "", skip: Container[str] =
             parameter: kind(**{one.name: given.pop(one.name, None) for one in dataclasses.fields(kind)})
             for parameter, kind in flat.items()
         }
-        return function(*(given.pop(one) for one in positional), **given, **built)
+        arguments = [given.pop(one) for one in positional]
+        return function(*arguments, **given, **built)
 
     docstring = inspect.cleandoc(function.__doc__ or "")
     examples = docstring.partition("\nExamples:")[2]
@@ -137,7 +138,7 @@ def _type_of(hint: Any, own: Opt) -> dict[str, Any]:
     kinds = [one for one in kinds if one is not type(None)]
     nested = next((one for one in kinds if typing.get_origin(one) not in (None, Literal)), None)
     if own.read is not None:
-        return {"type": own.read, "multiple": nested is not None}
+        return {"type": own.read, "multiple": nested is not None and typing.get_origin(nested) is list}
     if kinds == [bool]:
         return {"is_flag": True}
     if nested is not None and typing.get_origin(nested) is tuple:

@@ -183,7 +183,7 @@ def _converted(name: str, value: Any) -> Any:
     default = _DEFAULTS[name]
     if isinstance(default, enum.Enum):
         known = {member.value: member for member in type(default)}
-        if value not in known.keys():
+        if value not in known:
             raise ConfigurationError(f"{name} must be one of {', '.join(known)}, got {shown(value)}", argument=name)
         return known[value]
     if name == "engine_names":

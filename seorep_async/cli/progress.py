@@ -16,8 +16,8 @@ from seorep_async.cli.errors import in_shell_words
 from seorep_async.cli.output import counted, duration, messages
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
+from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
-from seorep_async.old_export import PullProgress, Stage
 
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0

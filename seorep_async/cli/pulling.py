@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,9 @@ from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
-from seorep_async.export import PullSummary, preview, pull_to, stream
+from seorep_async.export import PullPreview, PullSummary, preview, pull_to, stream
+from seorep_async.export.preview import staged_pull
+from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
 
 
@@ -70,8 +73,12 @@ class _Pulling:
         job = self.job
         async with connection.opened() as client:
             self.account = job.account or client.account
-            if job.skip_complete and Path(job.target).exists():
-                self._leave_out(await asyncio.to_thread(complete_windows, job.target, **self._selection()))
+            if self.several and not job.dry_run:
+                staged = await staged_pull(client, *self._window(self.windows[0]), out=job.target, **self._arguments())
+                if staged is not None and not staged.ended:
+                    self._begin_with((staged.start_date, staged.end_date))
+            if job.skip_complete:
+                self._leave_out(await asyncio.to_thread(self._complete, client))
             if not self.windows:
                 self.notes.print("Nothing to pull: every month is complete.")
                 code = await self._report(ExitCode.OK, connection.label)
@@ -82,33 +89,42 @@ class _Pulling:
             signals.finished(code)
             return code
 
-    def _selection(self) -> dict[str, Any]:
-        """Return the arguments of the library that say what is pulled, but for the days."""
+    def _window(self, window: Days) -> tuple[Any, dt.date, dt.date]:
+        """Return the campaigns and the days of one pull, as the library takes them first."""
+        return [one for several in self.job.campaign or () for one in several] or None, *window
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of the library that are the same for each pull."""
         job = self.job
+        options = {"compare_previous_period": job.compare_previous_period or None, "limit": job.page_size}
         return {
-            "ids": [one for several in job.campaign or () for one in several] or None,
             "exclude": [one for several in job.exclude or () for one in several],
             "groups": job.group or (),
             "filter": job.filter,
             "feeds": job.feeds,
             "account": self.account,
-        }
-
-    def _arguments(self) -> dict[str, Any]:
-        job = self.job
-        options = {"compare_previous_period": job.compare_previous_period or None, "limit": job.page_size}
-        return {
-            **self._selection(),
             "snapshot_date": job.snapshot_date,
             "excel": job.excel,
             **{name: value for name, value in options.items() if value is not None},
         }
 
+    def _complete(self, client: SeoRepClient) -> list[Days]:
+        """Return the months that the database has complete, of these campaigns and with all feeds."""
+        job = self.job
+        if not Path(job.target).exists():
+            return []
+        chosen: Any = {name: self._arguments()[name] for name in ("groups", "filter", "exclude", "account")}
+        ids, *days = self._window(self.windows[0])
+        asked = Request.of(client, ids, (days[0], days[1]), job.feeds, {}, **chosen)
+        of_these: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
+        found = complete_windows(job.target, account=asked.account, **of_these)
+        return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
+
     def _leave_out(self, complete: Sequence[Days]) -> None:
         self.skipped = sum(one in complete for one in self.windows)
         self.windows = [one for one in self.windows if one not in complete]
 
-    def _begin_with(self, unfinished: Days | None) -> None:
+    def _begin_with(self, unfinished: Days) -> None:
         """Begin with the month of an interrupted run, whose reports are staged."""
         self.windows.sort(key=lambda one: one != unfinished)
 
@@ -123,11 +139,13 @@ class _Pulling:
 
     async def _preview(self, client: SeoRepClient, source: str) -> ExitCode:
         """Show an estimate of each pull; the first may have staged reports, the further months are like the second."""
-        job, found = self.job, {}
-        how = {"restart": job.restart, "retry_failed": job.retry_failed, "out": None if job.to_stdout else job.target}
+        job = self.job
+        found: dict[str, PullPreview] = {}
+        how: dict[str, Any] = {"restart": job.restart, "retry_failed": job.retry_failed, **self._arguments()}
+        how["out"] = None if job.to_stdout else job.target
         for window in self.windows:
             alike = len(found) > 1 and not job.retry_failed
-            known = [*found.values()][-1] if alike else await preview(client, *self._at(window), **how)
+            known = [*found.values()][-1] if alike else await preview(client, *self._window(window), **how)
             found[f"{window[0]:%Y-%m}"] = known
         if job.json:
             await self._write(as_json(summary.preview_facts(found, self._labels, self.skipped)))
@@ -167,14 +185,14 @@ class _Pulling:
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
         job, arguments = self.job, {**self._arguments(), "on_progress": display.show}
         if job.to_stdout:
-            return await stream(
-                client, *self._next(arguments), write=_write_rows, format=job.format or "csv", **arguments
-            )
-        how = {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force}
+            into: Any = {"write": _write_rows, "format": job.format or "csv", **arguments}
+            return await stream(client, *self._window(self.windows[0]), **into)
         left = None if job.max_requests is None else job.max_requests - sum(one.requests for one in self.done)
         if left is not None and left <= 0:
             raise PullPausedError("stopped at --max-requests")
-        return await pull_to(client, *self._next(arguments), out=job.target, max_requests=left, **how, **arguments)
+        how: Any = {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force, "max_requests": left}
+        ids, first, last = self._window(self.windows[0])
+        return await pull_to(client, ids, first, last, out=job.target, **how, **arguments)
 
     @property
     def _left(self) -> str:
@@ -204,8 +222,7 @@ class _Pulling:
             pass
         summary.show_failures(messages(), self.done)
         if self.done:
-            how = {"to_stdout": job.to_stdout, "skipped": self.skipped}
-            summary.show_summary(self.notes, self.done, source, **how)
+            summary.show_summary(self.notes, self.done, source, to_stdout=job.to_stdout, skipped=self.skipped)
         return (code or failed(problem)) if problem is not None else code
 
     async def _write(self, text: str) -> None:

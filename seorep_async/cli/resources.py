@@ -18,14 +18,13 @@ import click
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Format, Output, Service
 from seorep_async.cli.output import (
-    ask_for_password,
+    cell,
     confirm,
     fields_of,
     formatted,
     formatted_one,
     messages,
-    read_password,
-    string_of,
+    password,
     write,
 )
 from seorep_async.cli.parameters import Command, Opt, command, name_and_value, options_of
@@ -96,7 +95,7 @@ def _command(resource: str, method: Callable[..., Any]) -> Command:
         if ask_password and password_stdin:
             raise click.UsageError("--ask-password and --password-stdin can't be combined.")
         if password_stdin or ask_password or ("password" in hints and method.__name__ == "create"):
-            arguments["password"] = read_password() if password_stdin else ask_for_password()
+            arguments["password"] = password(from_stdin=password_stdin)
         if page_size is not None:
             arguments["limit"] = page_size
         if param:
@@ -156,9 +155,7 @@ class _Call:
                 return ExitCode.OK
             if self.verb == "delete" and not self.yes:
                 found = await methods.get(arguments["id"])
-                label = ", ".join(
-                    filter(None, (string_of(getattr(found, name)) for name in _COLUMNS[self.resource][1:3]))
-                )
+                label = ", ".join(cell(getattr(found, name)) for name in _COLUMNS[self.resource][1:3])
                 confirm(f"Delete {one} {found.id} ({label})?")
             done = _DONE.get(self.verb)
             try:

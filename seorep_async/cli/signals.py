@@ -53,7 +53,7 @@ def finished(code: int) -> None:
 def _received(number: int, frame: FrameType | None) -> None:
     if _State.code is not None:
         for stream in (sys.stdout, sys.stderr):
-            try:
+            try:  # noqa: SIM105  # contextlib takes long to import
                 stream.flush()
             except (AttributeError, OSError, RuntimeError, ValueError):  # closed, or in use
                 pass

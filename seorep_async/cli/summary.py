@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -98,7 +97,7 @@ def _facts(pulls: Sequence[PullSummary], *, to_stdout: bool, skipped: int) -> It
     yield "Rows", f"{sum(rows.values()):,}{several}"
     if resumed := sum(one.resumed for one in pulls):
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
-    retries = sum(sum(one.stats.retries.values()) for one in pulls if one.stats is not None)
+    retries = sum(sum(one.stats.retries.values()) for one in pulls)
     again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
     yield "Requests", f"{sum(one.requests for one in pulls):,}{again}"
     if not any(one.compared for one in pulls) and not to_stdout:
@@ -130,9 +129,9 @@ def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[st
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
         "started_at": summary.started_at,
-        "retries": stats and dict(stats.retries),
-        "refusals": stats and stats.throttled,
-        "waited": stats and {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
+        "retries": dict(stats.retries),
+        "refusals": stats.throttled,
+        "waited": {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
         "seconds": round(summary.seconds, 3),
         "warnings": [*warnings],
         "failures": [_failure(one) for one in summary.failures],
@@ -217,6 +216,8 @@ def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], s
     staged = one.staged and {
         "begun": one.staged.started_at.isoformat(timespec="minutes"),
         "reports": one.staged.reports,
+        "ended": one.staged.ended,
+        "resumes": one.resumes,
     }
     return {
         "dry_run": True,
@@ -226,7 +227,7 @@ def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], s
         "requests": sum(each.requests for each in found.values()),
         "sampled": one.sampled,
         "skipped": one.skipped,
-        "staged": staged and staged | {"ended": one.staged.ended, "resumes": one.resumes},
+        "staged": staged,
         **({"months": {name: each.requests for name, each in found.items()}} if len(found) > 1 else {}),
         "months_skipped": skipped,
     }
