@@ -6,6 +6,7 @@ import datetime as dt
 import difflib
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Annotated, Any, TypedDict, Unpack
@@ -25,7 +26,6 @@ from seorep_async.resources.arguments import (
     check_dates,
     check_feed,
     check_ids,
-    check_key_mark,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.tables.declared import table_of
@@ -318,3 +318,12 @@ def _snapshot_date(named: object, today: dt.date) -> dt.date:
 
 def _as_json(value: object) -> object:
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+
+
+def check_key_mark(mark: object) -> str | None:
+    """Return the mark of a key, or None; the error does not show the value, as it may be the key itself."""
+    if mark is None or (isinstance(mark, str) and re.fullmatch("[0-9a-f]{6}", mark)):
+        return mark
+    problem = 'key_renewed must be the mark of the new key, six hexadecimal digits such as "3f9a21"'
+    advice = "leave it out, and the refusal of the key names its mark"
+    raise ConfigurationError(f"{problem}; {advice}", argument="key_renewed")

@@ -41,6 +41,10 @@ R = TypeVar("R")
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 QueryParams: TypeAlias = dict[str, ParamValue]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
+_Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
+_CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
+_KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
+Ids: TypeAlias = Iterable[int]
 
 
 class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
@@ -87,6 +91,13 @@ class FeedOptions(TypedDict, total=False):
     extra_params: ExtraParams | None
 
 
+class PullOptions(FeedOptions, total=False):
+    """The optional arguments of a pull, but for its feed; `Rankings.pull` explains them."""
+
+    on_error: Literal["collect", "raise"]
+    ordered: bool
+
+
 class Rankings:
     """The ranking feeds (the service's reference, section 4.4).
 
@@ -111,11 +122,7 @@ class Rankings:
         self._warned = False
 
     def campaign(
-        self,
-        campaign_id: int,
-        start_date: Date,
-        end_date: Date,
-        **options: Unpack[FeedOptions],
+        self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> ReportListing[KeywordRanking]:
         """Fetch one row for each keyword of a campaign.
 
@@ -127,11 +134,7 @@ class Rankings:
         return self._feed(Feed.CAMPAIGN, campaign_id, start_date, end_date, options)
 
     def campaign_by_date(
-        self,
-        campaign_id: int,
-        start_date: Date,
-        end_date: Date,
-        **options: Unpack[FeedOptions],
+        self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> ReportListing[CampaignPeriod]:
         """Fetch one row for each period of a campaign, and totals.
 
@@ -143,11 +146,7 @@ class Rankings:
         return self._feed(Feed.CAMPAIGN_BY_DATE, campaign_id, start_date, end_date, options)
 
     def keyword_by_date(
-        self,
-        keyword_id: int,
-        start_date: Date,
-        end_date: Date,
-        **options: Unpack[FeedOptions],
+        self, keyword_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> ReportListing[KeywordPeriod]:
         """Fetch one row for each date of a keyword, and totals.
 
@@ -160,55 +159,23 @@ class Rankings:
 
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Literal[Feed.CAMPAIGN, "campaign"] = ...,
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _Campaign = ..., **options: Unpack[PullOptions]
     ) -> Pull[KeywordRanking]: ...
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"],
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _CampaignByDate, **options: Unpack[PullOptions]
     ) -> Pull[CampaignPeriod]: ...
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"],
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _KeywordByDate, **options: Unpack[PullOptions]
     ) -> Pull[KeywordPeriod]: ...
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Feed | FeedValue,
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: Feed | FeedValue, **options: Unpack[PullOptions]
     ) -> Pull[KeywordRanking] | Pull[CampaignPeriod] | Pull[KeywordPeriod]: ...
     def pull(
         self,
-        ids: Iterable[int],
+        ids: Ids,
         start_date: Date,
         end_date: Date,
         *,
