@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
 
@@ -162,12 +162,10 @@ def check_account_name(account: object) -> str:
 
 def optional_strings(**named: object) -> dict[str, str | None]:
     """Return strings by their names; None means not given, anything else is a ConfigurationError."""
-    strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
             raise ConfigurationError(f"{name} must be a string, got {shown(value)}", argument=name)
-        strings[name] = value
-    return strings
+    return cast("dict[str, str | None]", named)
 
 
 def check_strings(name: str, value: object) -> Iterable[str] | None:

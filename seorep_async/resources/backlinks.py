@@ -63,6 +63,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
         Raises:
             OutcomeUnknownError: the backlink may have been created; check with `list(campaign_id, search=title)`.
         """
+        extra_params = mask_secrets(extra_params)
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
             "title": check_string("title", title),
@@ -71,7 +72,6 @@ class Backlinks(DeletableEndpoint[Backlink]):
             "date_published": check_date("date_published", date_published),
             **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
         }
-        extra_params = mask_secrets(extra_params)
         return await self._create(values, extra_params)
 
     async def update(
@@ -93,27 +93,19 @@ class Backlinks(DeletableEndpoint[Backlink]):
         None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1.
-            date_published: day of publication.
-            status: `published` or `unpublished`.
-            url: address of the page that contains the backlink.
-            link_type: type of link.
-            notes: short note.
-            title: title.
-            target_anchor: the anchor text of the link.
-            target_url: address of the target.
+            id: 1 to 2**31 - 1; the other arguments: see `create`.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such backlink.
         """
+        extra_params = mask_secrets(extra_params)
         values: Params = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
             **optional_strings(url=url, link_type=link_type, notes=notes, title=title),
             **optional_strings(target_anchor=target_anchor, target_url=target_url),
         }
-        extra_params = mask_secrets(extra_params)
         return await self._update(id, values, extra_params)
 
     def list(

@@ -39,12 +39,12 @@ class Campaigns(DeletableEndpoint[Campaign]):
         Raises:
             OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
         """
+        extra_params = mask_secrets(extra_params)
         values = {
             "url": check_string("url", url),
             "company": check_string("company", company),
             **optional_strings(scope=scope, group_title=group_title),
         }
-        extra_params = mask_secrets(extra_params)
         return await self._create(values, extra_params)
 
     async def update(
@@ -62,18 +62,14 @@ class Campaigns(DeletableEndpoint[Campaign]):
         None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1.
-            url: website address.
-            company: company name.
-            scope: scope of the URL; allowed values are not documented.
-            group_title: group that the campaign is assigned to.
+            id: 1 to 2**31 - 1; the other arguments: see `create`.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such campaign.
         """
-        values = optional_strings(url=url, company=company, scope=scope, group_title=group_title)
         extra_params = mask_secrets(extra_params)
+        values = optional_strings(url=url, company=company, scope=scope, group_title=group_title)
         return await self._update(id, values, extra_params)
 
     def list(

@@ -12,7 +12,8 @@ from seorep_async.models import Page
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, ModelListing, Query, all_items
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, mask_secrets, secrets_in
-from seorep_async.session import Decode, Request, Session, encode_query, encode_write
+from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
+from seorep_async.settings import RequestEncoding
 from seorep_async.tables.tabular import ModelList
 
 M = TypeVar("M")
@@ -45,15 +46,16 @@ class Endpoint(Generic[M]):
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
         sent = build_params(values, extra_params)
-        names = {"campaign_id": sent.get("campaign_id")}
-        return await self._write("POST", self._path, self._object_name, sent, names, idempotent=False)
+        decode = self._single(self._model, campaign_id=sent.get("campaign_id"))
+        request = self._request("POST", self._path, self._object_name, decode, sent, idempotent=False)
+        return await self._session.send(request)
 
     async def _update(self, one: int, values: Params, extra_params: ExtraParams | None) -> M:
         path, subject = f"{self._path}/{check_id('id', one)}", f"{self._object_name} {one}"
         sent = build_params({**values, "id": None}, extra_params)
         if not sent:
             raise ConfigurationError(f"{subject}: there is nothing to change; give at least one value")
-        return await self._write("PUT", path, subject, sent, {"id": one}, idempotent=True)
+        return await self._session.send(self._request("PUT", path, subject, self._single(self._model, id=one), sent))
 
     def _list(
         self, values: Params, extra_params: ExtraParams | None, *, path: str | None = None, subject: str | None = None
@@ -89,43 +91,19 @@ class Endpoint(Generic[M]):
         self, method: str, one: int, decode: Decode[T], extra_params: ExtraParams | None, subpath: str = "", **how: Any
     ) -> Request[T]:
         sent = build_params({"id": None}, extra_params)
-        return Request(
-            method=method,
-            path=f"{self._path}/{check_id('id', one)}{subpath}",
-            decode=decode,
-            query=encode_query(sent, self._session.settings.array_encoding),
-            subject=f"{self._object_name} {one}",
-            deadline=self._session.call_timeout.deadline(),
-            secrets=secrets_in(sent),
-            **how,
-        )
+        path = f"{self._path}/{check_id('id', one)}{subpath}"
+        return self._request(method, path, f"{self._object_name} {one}", decode, sent, **how)
 
-    async def _write(
-        self,
-        method: str,
-        path: str,
-        subject: str,
-        values: Mapping[str, Any],
-        asked: Mapping[str, object],
-        *,
-        idempotent: bool,
-    ) -> M:
+    def _request(
+        self, method: str, path: str, subject: str, decode: Decode[T], sent: Mapping[str, ParamValue], **how: Any
+    ) -> Request[T]:
         settings = self._session.settings
-        query, body, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
-        request = Request(
-            method=method,
-            path=path,
-            decode=self._single(self._model, **asked),
-            query=query,
-            body=body,
-            content_type=content_type,
-            subject=subject,
-            deadline=self._session.call_timeout.deadline(),
-            idempotent=idempotent,
-            secrets=secrets_in(values),
+        encoding = settings.request_encoding if method in ("POST", "PUT") else RequestEncoding.QUERY
+        query, body, content_type = encode_write(sent, encoding, settings.array_encoding)
+        deadline, secrets = self._session.call_timeout.deadline(), secrets_in(sent)
+        return Request(
+            method, path, decode, query, body, content_type, subject, deadline=deadline, secrets=secrets, **how
         )
-        del query, body  # they hold secrets, and tracebacks may show locals
-        return await self._session.send(request)
 
 
 class DeletableEndpoint(Endpoint[M]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seorep_async.models import Keyword
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, optional_strings
+from seorep_async.resources.arguments import ExtraParams, check_limit, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import Endpoint
 
 
@@ -39,6 +39,7 @@ class Keywords(Endpoint[Keyword]):
         Raises:
             ConfigurationError: an argument is wrong.
         """
+        extra_params = mask_secrets(extra_params)
         values = {
             **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "limit": check_limit(limit),

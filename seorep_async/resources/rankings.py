@@ -29,6 +29,7 @@ from seorep_async.resources.arguments import (
     check_id,
     check_ids,
     check_limit,
+    mask_secrets,
     optional_strings,
     secrets_in,
 )
@@ -200,6 +201,7 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
+        _mask(options)
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
@@ -217,9 +219,9 @@ class Rankings:
         )
 
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
+        _mask(options)
         one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
-        start, end = check_dates(start_date, end_date)
-        return self._listing(self._asked(feed, start, end, options), one)
+        return self._listing(self._asked(feed, *check_dates(start_date, end_date), options), one)
 
     def _listing(self, asked: _Asked, one: int) -> ReportListing[Any]:
         endpoint = asked.endpoint
@@ -261,6 +263,12 @@ class Rankings:
         chosen = encode_query(sent, settings.array_encoding)
         query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
         return _Asked(feed, _ENDPOINTS[feed], start, end, query, secrets_in(sent), compared)
+
+
+def _mask(options: FeedOptions) -> None:
+    """Mask secrets among further parameters, for all frames that hold these options."""
+    if "extra_params" in options:
+        options["extra_params"] = mask_secrets(options["extra_params"])
 
 
 def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH) -> QueryParams:

@@ -56,6 +56,7 @@ class Users(DeletableEndpoint[User]):
             OutcomeUnknownError: the user may have been created; check with `list(filter=username)`.
             SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
         """
+        extra_params = mask_secrets(extra_params)
         password = Secret.of(password)
         values = {
             "first_name": check_string("first_name", first_name),
@@ -66,7 +67,6 @@ class Users(DeletableEndpoint[User]):
             **optional_strings(email=email),
             "email_credentials": email_credentials,
         }
-        extra_params = mask_secrets(extra_params)
         return await self._create(values, extra_params)
 
     async def update(
@@ -86,18 +86,13 @@ class Users(DeletableEndpoint[User]):
         None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1.
-            first_name: first name.
-            last_name: last name.
-            username: login name.
-            email: e-mail address.
-            password: new password.
-            role: type of user; allowed values are not documented.
+            id: 1 to 2**31 - 1; the other arguments: see `create`.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such user.
         """
+        extra_params = mask_secrets(extra_params)
         if password is not None:
             password = Secret.of(password)
             check_string("password", password)
@@ -105,7 +100,6 @@ class Users(DeletableEndpoint[User]):
             **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
         }
-        extra_params = mask_secrets(extra_params)
         return await self._update(id, values, extra_params)
 
     def list(
