@@ -15,7 +15,7 @@ from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.errors import failed
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
 from seorep_async.cli.profiles import Connection, connect
@@ -24,7 +24,7 @@ from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
-from seorep_async.export import PullPreview, PullSummary, preview, pull_to, stream
+from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
 from seorep_async.export.preview import staged_pull
 from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
@@ -43,6 +43,15 @@ def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
         if job.json and not pulling.reported:
             summary.print_failure(error, **pulling.facts_so_far())
         raise
+
+
+class NoCampaignsError(UsageError):
+    """A pull found no campaign."""
+
+    exit_code = ExitCode.EMPTY
+
+    def __str__(self) -> str:
+        return "there is no such campaign, or none at all: nothing is written"
 
 
 @attrs.define
@@ -145,6 +154,8 @@ class _Pulling:
             alike = len(found) > 1 and not job.retry_failed
             known = [*found.values()][-1] if alike else await preview(client, *self._window(window), **how)
             found[f"{window[0]:%Y-%m}"] = known
+            if not known.campaigns and not job.retry_failed:
+                raise NoCampaignsError
         if job.json:
             await self._write(as_json(summary.preview_facts(found, self._labels, self.skipped)))
         else:
@@ -182,7 +193,13 @@ class _Pulling:
 
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
         job = self.job
-        arguments: Any = {**self._arguments(), "on_progress": display.show}
+
+        def show(state: PullProgress) -> None:
+            if state.total == 0 and state.stage in (Stage.KEYWORDS, Stage.ROWS) and not job.retry_failed:
+                raise NoCampaignsError
+            display.show(state)
+
+        arguments: Any = {**self._arguments(), "on_progress": show}
         if job.to_stdout:
             how: Any = {"write": _write_rows, "format": job.format or "csv", **arguments}
             return await stream(client, *self._window(self.windows[0]), **how)

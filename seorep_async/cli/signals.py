@@ -5,7 +5,6 @@ It is imported before all else, so it imports little.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -54,8 +53,10 @@ def finished(code: int) -> None:
 def _received(number: int, frame: FrameType | None) -> None:
     if _State.code is not None:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):  # closed, or in use
+            try:  # noqa: SIM105  # contextlib takes long to import
                 stream.flush()
+            except (AttributeError, OSError, RuntimeError, ValueError):  # closed, or in use
+                pass
         os._exit(_State.code)
     if _State.cancel is not None:
         _State.cancel()

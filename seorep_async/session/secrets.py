@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import itertools
 import json
@@ -14,7 +13,6 @@ from typing import NoReturn
 
 _HEAD_LENGTH = 8  # characters by which the beginning of a secret is recognised
 _SHORTEST = 4  # shorter secrets would be found in ordinary words
-_FINGERPRINTS: dict[bytes, str] = {}
 
 
 def key_problem(api_key: object) -> str | None:
@@ -29,6 +27,8 @@ def key_problem(api_key: object) -> str | None:
         return "api_key holds a line break or another control character: strip it after reading it from a file"
     if api_key != api_key.strip():
         return "api_key begins or ends with a space: strip it"
+    if len(api_key) > 1 and api_key[0] == api_key[-1] and api_key[0] in "'\"":
+        return "api_key begins and ends with a quotation mark: leave them out"
     try:
         api_key.encode()
     except UnicodeEncodeError:
@@ -57,13 +57,6 @@ class Authentication:
     def scrub(self, string: str, *, cut: bool = False) -> str:
         """Replace every form of the key in a string; see `Scrubber.scrub`."""
         return self._scrubber.scrub(string, cut=cut)
-
-    def fingerprint(self, salt: bytes) -> str:
-        """Return a hash that identifies the key without revealing it; takes 50 ms, once in a process."""
-        known = hashlib.sha256(salt + self._header.encode()).digest()
-        if known not in _FINGERPRINTS:
-            _FINGERPRINTS[known] = hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
-        return _FINGERPRINTS[known]
 
     def __repr__(self) -> str:
         return "Authentication(***)"
