@@ -152,7 +152,7 @@ def _type_of(hint: Any, own: Opt) -> dict[str, Any]:
     if isinstance(kinds[0], type) and issubclass(kinds[0], enum.Enum):
         return {"type": click.Choice([one.value for one in kinds[0]])}
     if typing.get_origin(kinds[0]) is Literal:
-        return {"type": click.Choice(typing.get_args(kinds[0]), case_sensitive=False)}
+        return {"type": click.Choice(typing.get_args(kinds[0]))}
     return {"metavar": "TEXT"}
 
 

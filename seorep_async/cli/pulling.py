@@ -195,7 +195,7 @@ class _Pulling:
         job = self.job
 
         def show(state: PullProgress) -> None:
-            if state.total == 0 and state.stage in (Stage.KEYWORDS, Stage.ROWS) and not job.retry_failed:
+            if state.total == 0 and state.stage is Stage.LISTING:
                 raise NoCampaignsError
             display.show(state)
 
@@ -206,8 +206,9 @@ class _Pulling:
         left = None if job.max_requests is None else job.max_requests - sum(one.requests for one in self.done)
         if left is not None and left <= 0:
             raise PullPausedError("stopped at --max-requests")
-        how = {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force, "max_requests": left}
-        return await pull_to(client, *self._window(self.windows[0]), out=job.target, **how, **arguments)
+        arguments |= {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force}
+        ids, first, last = self._window(self.windows[0])
+        return await pull_to(client, ids, first, last, out=job.target, max_requests=left, **arguments)
 
     @property
     def _left(self) -> str:

@@ -32,6 +32,7 @@ from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 
 _PAGES_AHEAD = 4
+_ORDER = ["list", "get", "create", "update", "delete", "login_grant"]
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 _COLUMNS = {
     "campaigns": ["id", "company", "url", "group_title", "status"],
@@ -50,16 +51,18 @@ class _Ordered(click.Group):
 
 
 def _group(resource: type[Any]) -> click.Group:
-    methods = [method for name, method in vars(resource).items() if not name.startswith("_")]
-    methods.sort(key=lambda method: (method.__name__ != "list", method.__name__ != "get"))
+    methods = [getattr(resource, name) for name in dir(resource) if not name.startswith("_")]
+    methods.sort(key=lambda method: _ORDER.index(method.__name__))
+    (model,) = typing.get_args(typing.get_type_hints(resource.list)["return"])
     name = resource.__name__.lower()
-    return _Ordered(name, commands=[_command(name, method) for method in methods])
+    return _Ordered(name, commands=[_command(name, method, model) for method in methods])
 
 
-def _command(resource: str, method: Callable[..., Any]) -> Command:
+def _command(resource: str, method: Callable[..., Any], model: Any) -> Command:
     """Return the command of a method: its own options, and those of every command."""
     hints, verb = typing.get_type_hints(method), method.__name__
-    model = next(iter(typing.get_args(hints["return"])), hints["return"])
+    if isinstance(hints["return"], type):  # not the model of the resource, but nothing or a grant
+        model = hints["return"]
     skip = {"resource", "verb", "model"} | (set() if verb == "list" else {"page_size", "limit"})
     skip |= {"columns", "format", "json"} if model is type(None) else {"yes"}
     skip |= set() if verb == "update" and "password" in hints else {"ask_password"}  # `create` asks unasked
@@ -67,7 +70,8 @@ def _command(resource: str, method: Callable[..., Any]) -> Command:
     made = command(_call, verb.replace("_", "-"), skip)
     made.params = [*options_of(method, {"extra_params", "limit", "password"}), *made.params]
     made.callback = partial(made.callback or _call, resource=resource, verb=verb, model=model)
-    made.help = made.short_help = (method.__doc__ or "").partition("\n")[0]
+    summary = (method.__doc__ or "").partition("\n")[0].replace("one object", f"one {resource.removesuffix('s')}")
+    made.help = made.short_help = summary
     if verb == "update":
         made.help += " Omitted fields stay as they are; an empty value is sent as empty."
     return made

@@ -27,7 +27,7 @@ class Stage(enum.Enum):
     """The stages of a pull."""
 
     LISTING = "listing campaigns"
-    """Listing the campaigns of the account; there is no total yet."""
+    """Listing the campaigns of the account; there is no total yet, or it is 0 as none was found."""
     KEYWORDS = "finding keywords"
     """Fetching the keywords of each campaign; counted in campaigns."""
     ROWS = "pulling rows"
