@@ -172,6 +172,8 @@ class _Pulling:
                     )
                     display.label = month if several else ""
                     self.done.append(await self._pull_one(client, display))
+                    if self.job.to_stdout and not self.done[-1].campaigns:
+                        raise NoCampaignsError
                     del self.windows[0]
         except PullPausedError:
             if not several:

@@ -53,7 +53,7 @@ class _Ordered(click.Group):
 def _group(resource: type[Any]) -> click.Group:
     methods = [getattr(resource, name) for name in dir(resource) if not name.startswith("_")]
     methods.sort(key=lambda method: _ORDER.index(method.__name__))
-    (model,) = typing.get_args(typing.get_type_hints(resource.list)["return"])
+    model = typing.get_args(typing.get_type_hints(resource.list)["return"])[0]
     name = resource.__name__.lower()
     return _Ordered(name, commands=[_command(name, method, model) for method in methods])
 
