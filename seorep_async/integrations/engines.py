@@ -99,7 +99,6 @@ def table_schema(feed: Feed | FeedValue = Feed.CAMPAIGN, *, on_error: Literal["r
 
     Raises:
         ConfigurationError: an argument is wrong.
-        ImportError: the extra `arrow` is missing.
     """
     pa, declared = require("pyarrow"), arrow_schema(table_of(check_feed(feed)))
     if on_error == "raise":
