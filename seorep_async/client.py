@@ -77,8 +77,9 @@ class SeoRepClient:
         if api_key is None:
             api_key = os.environ.get("SEOREP_API_KEY")
         problem = key_problem(api_key)
-        authentication = None if problem or api_key is None else Authentication(api_key)
-        del api_key
+        others = (getattr(settings, "proxy_password", None),)
+        authentication = None if problem or api_key is None else Authentication(api_key, *filter(None, others))
+        del api_key, others
         if authentication is None:
             raise ConfigurationError(problem or "no API key", argument="api_key")
         if not isinstance(settings, Settings):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import seorep_async
-from seorep_async import public
 from seorep_async.cli import application
 
 REPO = Path(__file__).parent.parent
@@ -26,8 +25,7 @@ FLOORS = [
     {"paging"},
     {"pull"},
     {"resources"},
-    {"client", "observability"},
-    {"public"},
+    {"client"},
     {"seorep_async"},
     {"export", "old_export"},  # the old one goes once the command and the integrations use the new one
     {"history"},
@@ -39,7 +37,7 @@ APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
-    "seorep_async": {"importlib", "public"},  # loads the public names when the first is used, and each guide
+    "seorep_async": {"importlib", "sys"},  # loads the public names when the first is used
     "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
     "seorep_async.cli.commands": {"cli"},  # help must not wait for aiohttp
     "seorep_async.cli.application": {"cli"},  # likewise
@@ -208,26 +206,12 @@ def test_only_the_session_and_the_sandbox_import_aiohttp() -> None:
     assert {module for module, _ in found if room(module) != "session"} <= others
 
 
-def test_the_page_of_public_names_holds_nothing_else() -> None:
-    page = ast.parse(SOURCES["seorep_async.public"].read_text(encoding="utf-8")).body
-    docstring, *rest = page
-    assert isinstance(docstring, ast.Expr)
-    assert isinstance(docstring.value, ast.Constant)
-    *imported, last = rest
-    assert all(isinstance(node, ast.ImportFrom) for node in imported)
-    assert isinstance(last, ast.Assign)
-    assert ast.unparse(last.targets[0]) == "__all__"
-    names = {
-        alias.asname or alias.name for node in imported if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert set(ast.literal_eval(last.value)) == names
-
-
 def test_the_package_gives_its_public_names_and_no_others() -> None:
     given: dict[str, object] = {}
     exec("from seorep_async import *", given)  # noqa: S102
-    assert given.keys() - {"__builtins__"} == set(public.__all__)
-    assert set(public.__all__) <= set(dir(seorep_async))
+    page = ast.parse(SOURCES["seorep_async"].read_text(encoding="utf-8"))
+    listed = {alias.name for node in ast.walk(page) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert given.keys() - {"__builtins__"} == listed <= set(dir(seorep_async))
     with pytest.raises(AttributeError, match="module 'seorep_async' has no attribute 'Nothing'"):
         _ = seorep_async.Nothing  # type: ignore[attr-defined]
 

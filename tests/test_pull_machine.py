@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack, nullcontext
 from typing import Any, TypeVar
 
 import attrs
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from seorep_async import (

@@ -21,7 +21,8 @@ SOURCES = {
     str(file.relative_to(REPO)): file.read_text(encoding="utf-8") for file in sorted(REPO.glob("seorep_async/**/*.py"))
 }
 EXAMPLES = {name: [block for block in blocks(text) if block.language == "python"] for name, text in SOURCES.items()}
-OPENED = Block("python", frozenset(), "from seorep_async import *\nclient = await SeoRepClient().open()")
+IMPORTED = Block("python", frozenset(), "from seorep_async import *")
+OPENED = Block("python", frozenset(), "client = await SeoRepClient().open()")
 CLOSED = Block("python", frozenset(), "await client.close()")
 COMMANDS = [
     line.partition("#")[0].partition("|")[0].split()[1:]
@@ -54,8 +55,8 @@ def test_the_commands_of_the_readme_succeed_in_their_order(capfd: pytest.Capture
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("name", [name for name, found in EXAMPLES.items() if found])
 def test_the_examples_of_a_docstring_run(name: str) -> None:
-    opens_itself = any("SeoRepClient().open()" in block.code for block in EXAMPLES[name])
-    run_page([*([] if opens_itself else [OPENED]), *EXAMPLES[name], CLOSED], name)
+    opens_its_own = any(re.search(r"client = await|\bas client\b", block.code) for block in EXAMPLES[name])
+    run_page([IMPORTED, *(EXAMPLES[name] if opens_its_own else [OPENED, *EXAMPLES[name], CLOSED])], name)
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,7 @@ def changes(
         raise click.UsageError(f"{names} can't be combined; give one of them.")
     from seorep_async.cli.progress import shown_warnings
     from seorep_async.cli.terminal import formatted, stderr_console, write_stdout
-    from seorep_async.history import Change
-    from seorep_async.history import changes as found_changes
+    from seorep_async.history import Change, changes as found_changes
 
     with shown_warnings():
         found = found_changes(

@@ -115,29 +115,15 @@ class Rankings:
         campaign_id: int,
         start_date: Date,
         end_date: Date,
-        *,
-        search: str | None = None,
-        limit: int | None = None,
-        sort_metric: str | None = None,
-        sort_direction: str | None = None,
-        compare_previous_period: bool | str | None = None,
-        extra_params: ExtraParams | None = None,
+        **options: Unpack[FeedOptions],
     ) -> ReportListing[KeywordRanking]:
         """Fetch one row for each keyword of a campaign.
 
-        Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
+        Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
 
         Returns:
             A `Listing`: await it for a `RankingReport[KeywordRanking]`, or iterate over its rows.
         """
-        options = FeedOptions(
-            search=search,
-            limit=limit,
-            sort_metric=sort_metric,
-            sort_direction=sort_direction,
-            compare_previous_period=compare_previous_period,
-            extra_params=extra_params,
-        )
         return self._feed(Feed.CAMPAIGN, campaign_id, start_date, end_date, options)
 
     def campaign_by_date(
@@ -145,29 +131,15 @@ class Rankings:
         campaign_id: int,
         start_date: Date,
         end_date: Date,
-        *,
-        search: str | None = None,
-        limit: int | None = None,
-        sort_metric: str | None = None,
-        sort_direction: str | None = None,
-        compare_previous_period: bool | str | None = None,
-        extra_params: ExtraParams | None = None,
+        **options: Unpack[FeedOptions],
     ) -> ReportListing[CampaignPeriod]:
         """Fetch one row for each period of a campaign, and totals.
 
-        Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
+        Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
 
         Returns:
             A `Listing`: await it for a `RankingReport[CampaignPeriod]`, or iterate over its rows.
         """
-        options = FeedOptions(
-            search=search,
-            limit=limit,
-            sort_metric=sort_metric,
-            sort_direction=sort_direction,
-            compare_previous_period=compare_previous_period,
-            extra_params=extra_params,
-        )
         return self._feed(Feed.CAMPAIGN_BY_DATE, campaign_id, start_date, end_date, options)
 
     def keyword_by_date(
@@ -175,29 +147,15 @@ class Rankings:
         keyword_id: int,
         start_date: Date,
         end_date: Date,
-        *,
-        search: str | None = None,
-        limit: int | None = None,
-        sort_metric: str | None = None,
-        sort_direction: str | None = None,
-        compare_previous_period: bool | str | None = None,
-        extra_params: ExtraParams | None = None,
+        **options: Unpack[FeedOptions],
     ) -> ReportListing[KeywordPeriod]:
         """Fetch one row for each date of a keyword, and totals.
 
-        Args: see `Rankings`; `keyword_id` is 1 to 2**31 - 1.
+        Args: see `Rankings`, also for the `options`; `keyword_id` is 1 to 2**31 - 1.
 
         Returns:
             A `Listing`: await it for a `RankingReport[KeywordPeriod]`, or iterate over its rows.
         """
-        options = FeedOptions(
-            search=search,
-            limit=limit,
-            sort_metric=sort_metric,
-            sort_direction=sort_direction,
-            compare_previous_period=compare_previous_period,
-            extra_params=extra_params,
-        )
         return self._feed(Feed.KEYWORD_BY_DATE, keyword_id, start_date, end_date, options)
 
     @overload

@@ -37,15 +37,18 @@ def key_problem(api_key: object) -> str | None:
 
 
 class Authentication:
-    """HTTP Basic with no user name and a key without `key_problem` as password (the service's reference, section 5)."""
+    """HTTP Basic with no user name and a key without `key_problem` as password (the service's reference, section 5).
+
+    It also knows `others`: further secrets of the client.
+    """
 
     __slots__ = ("_header", "_scrubber")
 
-    def __init__(self, api_key: str) -> None:
+    def __init__(self, api_key: str, *others: str) -> None:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
         self._header = f"Basic {encoded}"
-        self._scrubber = Scrubber({api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
+        self._scrubber = Scrubber({api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
 
     def header(self) -> str:
         """Return the value of the `Authorization` header."""

@@ -16,8 +16,7 @@ from typing import Any
 import attrs
 import duckdb
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from seorep_async import ConfigurationError, ExportError, Feed, NotFoundError, PullPausedError

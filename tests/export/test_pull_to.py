@@ -28,8 +28,7 @@ from seorep_async import (
     SeoRepError,
     Settings,
 )
-from seorep_async.export import PullProgress, PullSummary, Stage, preview, pull_to, stream
-from seorep_async.export import database as database_module
+from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, pull_to, stream
 from seorep_async.sandbox import Sandbox
 from tests.export.golden_nights import FORMATS
 from tests.export.staged import folder_of, staged_in

@@ -10,16 +10,14 @@ from typing import Any, cast
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging import PageBudget, Query, Schedule, Slot, all_items
 from seorep_async.paging.page_window import Waiter
 from seorep_async.session import Decode, Request
-from tests.session.virtual_loop import VirtualLoop
-from tests.session.virtual_loop import at_rest as everything_rests
+from tests.session.virtual_loop import VirtualLoop, at_rest as everything_rests
 
 
 class Waiting:

@@ -6,8 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from seorep_async.session.flow_control.circuit_breaker import CircuitBreaker, FailingSubjects
 from seorep_async.session.flow_control.concurrency_limit import ConcurrencyLimit

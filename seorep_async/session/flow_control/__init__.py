@@ -23,5 +23,4 @@ what its outcome changes; it alone calls the rules.
 
 from seorep_async.session.flow_control.admission_control import Permit as Permit
 from seorep_async.session.flow_control.governor import Governor as Governor
-from seorep_async.session.flow_control.limits import Limits as Limits
-from seorep_async.session.flow_control.limits import settings_within as settings_within
+from seorep_async.session.flow_control.limits import Limits as Limits, settings_within as settings_within
