@@ -98,7 +98,6 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
-        self._authentication = authentication
         self._session = Session(self._base_url, authentication, settings, session, self._clock, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
@@ -153,10 +152,6 @@ class SeoRepClient:
     def now(self) -> dt.datetime:
         """Return the time by the client's clock, in UTC and without a zone."""
         return self._session.clock.now()
-
-    def key_digest(self, salt: bytes) -> str:
-        """Return a digest that recognises the API key without showing it; it takes 50 ms, once for each salt."""
-        return self._authentication.fingerprint(salt)
 
     async def request(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import seorep_async
-from seorep_async.cli import application
+from seorep_async.cli import app
 
 REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
@@ -27,7 +27,7 @@ FLOORS = [
     {"resources"},
     {"client"},
     {"seorep_async"},
-    {"export", "old_export"},  # the old one goes once the command and the integrations use the new one
+    {"export"},
     {"history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
@@ -38,17 +38,13 @@ APART = [("session", "normalisation"), ("models", "settings")]
 
 IMPORTS_WHEN_NEEDED = {
     "seorep_async": {"importlib", "sys"},  # loads the public names when the first is used
-    "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
-    "seorep_async.cli.commands": {"cli"},  # help must not wait for aiohttp
-    "seorep_async.cli.application": {"cli"},  # likewise
-    "seorep_async.cli.history": {"cli", "history"},  # likewise
-    "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
+    "seorep_async.cli": {"click", "rich", "cli"},  # says how to install them where they are missing
     # pytest loads it always, few tests ask for it
     "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},
     "seorep_async.normalisation.decoder": {"normalisation"},  # cattrs takes a while, and most pulls never need it
 }
 """Modules with imports inside functions, what they import there, and why."""
-IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.application"}
+IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.exit_codes"}
 """Modules that import by a name made as they run: guides, libraries of the extras, the subcommand that is called."""
 
 ENTRIES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "seorep_async", "tests", "benchmarks"}
@@ -107,8 +103,8 @@ def test_imports_go_down_only() -> None:
 
 def modules_imported(module: str) -> set[str]:
     found = {name if name in SOURCES else name.rpartition(".")[0] for name in imports(module)}
-    if module == "seorep_async.cli.application":
-        found |= {f"seorep_async.cli.{name}" for name, _ in application._COMMANDS.values()}
+    if module == "seorep_async.cli.app":
+        found |= {f"seorep_async.cli.{name}" for name, _ in app._COMMANDS.values()}
     return {name for name in found if name in SOURCES}
 
 

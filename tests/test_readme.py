@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 import seorep_async
-from seorep_async.cli.application import run, seorep
+from seorep_async.cli.app import run, seorep
 from tests.test_guides import Block, blocks, place, run_page
 
 __all__ = ["place"]

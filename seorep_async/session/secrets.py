@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import itertools
 import json
@@ -14,7 +13,6 @@ from typing import NoReturn
 
 _HEAD_LENGTH = 8  # characters by which the beginning of a secret is recognised
 _SHORTEST = 4  # shorter secrets would be found in ordinary words
-_FINGERPRINTS: dict[bytes, str] = {}
 
 
 def key_problem(api_key: object) -> str | None:
@@ -57,13 +55,6 @@ class Authentication:
     def scrub(self, string: str, *, cut: bool = False) -> str:
         """Replace every form of the key in a string; see `Scrubber.scrub`."""
         return self._scrubber.scrub(string, cut=cut)
-
-    def fingerprint(self, salt: bytes) -> str:
-        """Return a hash that identifies the key without revealing it; takes 50 ms, once in a process."""
-        known = hashlib.sha256(salt + self._header.encode()).digest()
-        if known not in _FINGERPRINTS:
-            _FINGERPRINTS[known] = hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
-        return _FINGERPRINTS[known]
 
     def __repr__(self) -> str:
         return "Authentication(***)"
