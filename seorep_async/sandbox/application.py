@@ -17,11 +17,11 @@ from aiohttp.typedefs import Handler
 from attrs import define, field
 
 from seorep_async.sandbox.faults import JSON_HEADERS, RawResponse, inject_fault
-from seorep_async.sandbox.operations import OPERATIONS, Operation
+from seorep_async.sandbox.operations import OPERATIONS
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import ApiRequest, Body, Refusal
-from seorep_async.sandbox.service import Service
-from seorep_async.sandbox.traffic import Traffic
+from seorep_async.sandbox.service import Operation, Service
+from seorep_async.sandbox.traffic import Stats
 
 _LARGEST_BODY = 256 * 1024
 _FAULT = web.RequestKey("fault", str)
@@ -31,15 +31,12 @@ _FAULT = web.RequestKey("fault", str)
 class Chain:
     """What every request passes.
 
-    Attributes:
-        service: the service, until the sandbox is left; aiohttp keeps the application itself in a cache of handlers.
-        latency: seconds that each response takes at least.
-        limiter: returns the present limiter.
-        fault: returns the kind of fault for a request's number.
+    `service` is None once the sandbox is left: aiohttp keeps the application itself in a cache of handlers. `limiter`
+    returns the present limiter, `fault` the kind of fault for a request's number.
     """
 
     service: Service | None
-    traffic: Traffic
+    stats: Stats
     api_key: str
     latency: float
     limiter: Callable[[], Limiter | None]
@@ -69,14 +66,11 @@ class Chain:
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
         operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
-        self.traffic.arrive(operation)
-        status, size = None, 0
+        self.stats.arrive(operation)
+        status = None
         try:
             response = await handler(request)
-            if not isinstance(response, RawResponse) or response.has_status:
-                status = response.status
-            if isinstance(response, web.Response) and isinstance(response.body, bytes):
-                size = len(response.body)
+            status = response.seen if isinstance(response, RawResponse) else response.status
             return response
         except ConnectionError:
             raise
@@ -84,7 +78,7 @@ class Chain:
             status = 500
             raise
         finally:
-            self.traffic.leave(status, size, request.get(_FAULT))
+            self.stats.leave(status, request.get(_FAULT))
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -129,13 +123,13 @@ class Chain:
             sent = base64.b64decode(credentials, validate=True)
         except ValueError:
             sent = b""
-        if scheme.lower() != "basic" or sent != b":" + self.api_key.encode():
-            raise Refusal(403, "invalid API key: send it as the Basic password, with an empty user name")
+        if scheme.lower() != "basic" or sent.partition(b":")[2] != self.api_key.encode():
+            raise Refusal(403, "invalid API key: send it as the Basic password")
         return await handler(request)
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         body = Body()
-        if operation.writes:
+        if operation.method in ("POST", "PUT"):
             if "Content-Encoding" in request.headers:
                 raise Refusal(415, "the body must not be compressed")
             body = Body.read(request.content_type, await request.read())

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from attrs import field, frozen
 from attrs.validators import optional
 
-from seorep_async.sandbox.options import above_zero, at_least, one_of, require
+from seorep_async.sandbox.options import integer, number, one_of
 from seorep_async.sandbox.request import Refusal
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
@@ -41,13 +41,13 @@ class RateLimit:
         ValueError: a value is out of its range, or has no meaning beside the others.
     """
 
-    per_second: float | None = field(default=None, validator=optional(above_zero))
+    per_second: float | None = field(default=None, validator=optional(number()))
     kind: LimitKind = field(default="bucket", kw_only=True, validator=one_of(*KINDS))
-    window: float = field(default=1.0, kw_only=True, validator=above_zero)
+    window: float = field(default=1.0, kw_only=True, validator=number())
     counts_refused: bool = field(default=False, kw_only=True)
-    burst: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
-    at_once: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
-    status: int = field(default=429, kw_only=True, validator=require("429 or 503", lambda value: value in (429, 503)))
+    burst: int | None = field(default=None, kw_only=True, validator=optional(integer(1)))
+    at_once: int | None = field(default=None, kw_only=True, validator=optional(integer(1)))
+    status: int = field(default=429, kw_only=True, validator=one_of(429, 503))
     retry_after: Literal["seconds", "date"] | None = field(
         default=None, kw_only=True, validator=optional(one_of("seconds", "date"))
     )
@@ -59,17 +59,9 @@ class RateLimit:
             raise ValueError("counts_refused must be given with a sliding-window only")
         if self.burst is not None and (self.kind != "bucket" or self.per_second is None):
             raise ValueError("burst must be given with a bucket only")
-        if self.kind != "bucket":
-            most = (self.per_second or 0) * self.window
-            if most > _MOST_PER_WINDOW:
-                raise ValueError(f"per_second * window must be at most {_MOST_PER_WINDOW:,}")
-            if self.per_window < 1:
-                raise ValueError("per_second * window must be at least 1: a window has to let a request through")
-
-    @property
-    def per_window(self) -> int:
-        """How many requests a window lets through."""
-        return round((self.per_second or 0) * self.window)
+        most = (self.per_second or 0) * self.window
+        if self.kind != "bucket" and not 0.5 < most <= _MOST_PER_WINDOW:
+            raise ValueError(f"per_second * window must be from 1 to {_MOST_PER_WINDOW:,}: the requests of a window")
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -93,23 +85,37 @@ class RateLimit:
             raise ValueError(f"rate_limit: {error}") from None
 
 
-class Limiter:
-    """Applies a `RateLimit`, without waiting: time comes from its clocks alone.
+def _parse_part(part: str) -> tuple[str, Any]:
+    name, _, value = (one.strip() for one in part.partition("="))
+    if part in KINDS:
+        return "kind", part
+    if part == "counts-refused":
+        return "counts_refused", True
+    if name in ("burst", "at-once", "status") and value.isascii() and value.isdigit():
+        return name.replace("-", "_"), int(value)
+    if name == "retry-after" and value in ("seconds", "date"):
+        return "retry_after", value
+    rate = _RATE.fullmatch(part)
+    if rate and (seconds := float(rate[2] or 1) * _UNIT_SECONDS[rate[3] or "s"]):
+        return "rate", (float(rate[1]), seconds)
+    raise ValueError(
+        f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; {', '.join(KINDS)}; counts-refused; "
+        "burst=N; at-once=N; status=429 or 503; retry-after=seconds or date"
+    )
 
-    `clock` gives seconds and never goes back; `wall_clock` gives seconds since 1970, for dates only.
-    """
+
+class Limiter:
+    """Applies a `RateLimit`, without waiting: time comes from `clock`, and for dates from `wall_clock`, alone."""
 
     def __init__(
-        self,
-        limit: RateLimit,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
+        self, limit: RateLimit, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
     ) -> None:
         self.limit = limit
         self._clock = clock
         self._wall_clock = wall_clock
         self._in_progress = 0
-        self._rate = _RULES[limit.kind](limit, clock()) if limit.per_second else None
+        rule = _Bucket if limit.kind == "bucket" else _Window
+        self._rate = rule(limit, limit.per_second, clock()) if limit.per_second else None
 
     def acquire(self) -> None:
         """Accept a request, to be ended by `release`, or raise a Refusal."""
@@ -137,10 +143,9 @@ class Limiter:
 class _Bucket:
     """Tokens, one a request, refilled at the limit's rate."""
 
-    def __init__(self, limit: RateLimit, now: float) -> None:
-        self._per_second = limit.per_second or 0.0
-        self._size = float(limit.burst or max(1.0, self._per_second / 5))
-        self._tokens = self._size
+    def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
+        self._per_second = per_second
+        self._tokens = self._size = float(limit.burst or max(1.0, per_second / 5))
         self._filled_at = now
 
     def wait(self, now: float) -> float:
@@ -153,62 +158,22 @@ class _Bucket:
         return 0.0
 
 
-class _FixedWindow:
-    """A count that begins again with each window."""
+class _Window:
+    """The latest requests, as many as a window lets through, each by the time at which its place is free again.
 
-    def __init__(self, limit: RateLimit, now: float) -> None:
+    In a sliding window that is a window later; in a fixed one, all places are free when the next begins.
+    """
+
+    def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._limit = limit
-        self._ends = now + limit.window
-        self._count = 0
-
-    def wait(self, now: float) -> float:
-        """Count a request and return 0, or return the seconds until the next window."""
-        if now >= self._ends:
-            self._ends += ((now - self._ends) // self._limit.window + 1) * self._limit.window
-            self._count = 0
-        if self._count >= self._limit.per_window:
-            return self._ends - now
-        self._count += 1
-        return 0.0
-
-
-class _SlidingWindow:
-    """The times of the latest requests, as many as a window lets through."""
-
-    def __init__(self, limit: RateLimit, now: float) -> None:
-        self._limit = limit
-        self._times: deque[float] = deque(maxlen=limit.per_window)
+        self._most = round(per_second * limit.window)
+        self._free_at: deque[float] = deque(maxlen=self._most)
+        self._since = now
 
     def wait(self, now: float) -> float:
         """Record a request and return 0, or return the seconds until one is accepted if none comes meanwhile."""
-        full = len(self._times) == self._limit.per_window
-        refused = full and self._times[0] + self._limit.window > now
+        in_window = (now - self._since) % self._limit.window if self._limit.kind == "fixed-window" else 0.0
+        refused = len(self._free_at) == self._most and self._free_at[0] > now
         if not refused or self._limit.counts_refused:
-            self._times.append(now)
-        return self._times[0] + self._limit.window - now if refused else 0.0
-
-
-_RULES: dict[LimitKind, type[_Bucket | _FixedWindow | _SlidingWindow]] = {
-    "bucket": _Bucket,
-    "fixed-window": _FixedWindow,
-    "sliding-window": _SlidingWindow,
-}
-
-
-def _parse_part(part: str) -> tuple[str, Any]:
-    name, _, value = (one.strip() for one in part.partition("="))
-    if part in KINDS:
-        return "kind", part
-    if part == "counts-refused":
-        return "counts_refused", True
-    if name in ("burst", "at-once", "status") and value.isascii() and value.isdigit():
-        return name.replace("-", "_"), int(value)
-    if name == "retry-after" and value in ("seconds", "date"):
-        return "retry_after", value
-    rate = _RATE.fullmatch(part)
-    if rate and (seconds := float(rate[2] or 1) * _UNIT_SECONDS[rate[3] or "s"]):
-        return "rate", (float(rate[1]), seconds)
-    raise ValueError(
-        f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; {', '.join(KINDS)}; counts-refused; "
-        "burst=N; at-once=N; status=429 or 503; retry-after=seconds or date"
-    )
+            self._free_at.append(now - in_window + self._limit.window)
+        return self._free_at[0] - now if refused else 0.0

@@ -8,23 +8,27 @@ The previous period of a month is the month before; that of a range ends with th
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any
+from urllib.parse import quote
 
 from attrs import frozen
 
 from seorep_async.sandbox.account import Account
 from seorep_async.sandbox.seeded import Keyword, Trend, mix, text_boolean
-from seorep_async.sandbox.vocabulary import SEARCH_VOLUMES
-
-ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
-RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)
-CHANGES = tuple(f"{name}Change" for name in RANKINGS)
-VOLUMES = ("competitors", "localMonthlySearches")
-OLDER_METRICS = ("backlinks", "globalMonthlySearches", "wmtRanking", "wmtClicks", "wmtImpressions", "wmtCtr")
+from seorep_async.sandbox.vocabulary import (
+    BANDS,
+    CHANGES,
+    ENGINES,
+    LANGUAGE,
+    LAST_DATES,
+    OLDER_METRICS,
+    RANKINGS,
+    SEARCH_VOLUMES,
+    VOLUMES,
+)
 
 AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
 """Metrics whose aggregate is the mean; every other metric is summed."""
 
-BANDS = {"1_3": range(1, 4), "4_10": range(4, 11), "11_20": range(11, 21), "21_50": range(21, 51), "51": range(51, 101)}
 
 Measures = dict[str, int | None]
 
@@ -47,15 +51,12 @@ def measure(keyword: Keyword, month: int) -> Measures:
     step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(SEARCH_VOLUMES) - 1)
     clicks_per_cent = (noise >> 8) % 12
     shown = SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
-    measures["competitors"] = keyword.competitors + (noise >> 4) % 3
-    measures["localMonthlySearches"] = SEARCH_VOLUMES[step]
-    measures["backlinks"] = keyword.backlinks + (noise >> 6) % 4
-    measures["globalMonthlySearches"] = SEARCH_VOLUMES[step] * 4
-    measures["wmtRanking"] = measures["engineARanking"]
-    measures["wmtClicks"] = shown * clicks_per_cent // 100
-    measures["wmtImpressions"] = shown
-    measures["wmtCtr"] = clicks_per_cent
-    return measures
+    return measures | {
+        "competitors": keyword.competitors + (noise >> 4) % 3, "backlinks": keyword.backlinks + (noise >> 6) % 4,
+        "localMonthlySearches": SEARCH_VOLUMES[step], "globalMonthlySearches": SEARCH_VOLUMES[step] * 4,
+        "wmtRanking": measures["engineARanking"], "wmtClicks": shown * clicks_per_cent // 100,
+        "wmtImpressions": shown, "wmtCtr": clicks_per_cent,
+    }  # fmt: skip
 
 
 def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
@@ -71,17 +72,13 @@ def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
 def _rank(trend: Trend, month: int, noise: int) -> int | None:
     if noise < 10:  # now and then a keyword drops out of the results for a month
         return None
-    wave = abs((month * trend.speed + trend.phase) % 256 - 128) - 64
-    rank = trend.level + trend.swing * wave // 64 + noise % 5 - 2
-    return None if rank > _LAST_POSITION else max(rank, trend.best)
+    level, swing, speed, phase, best = trend
+    rank = level + swing * (abs((month * speed + phase) % 256 - 128) - 64) // 64 + noise % 5 - 2
+    return None if rank > _LAST_POSITION else max(rank, best)
 
 
 Row = dict[str, Any]
 
-LAST_DATES = (
-    "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
-    "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
-)  # fmt: skip
 _CHECKED_WITHIN_DAYS = 7
 
 
@@ -139,21 +136,16 @@ def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, i
 
 def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
     _, mobile, places, engine_b = keyword.trends
-    searched = f".example/search?q={keyword.query}"
+    searched = f".example/search?q={quote(keyword.phrase)}"
     row: Row = {
-        "keywordId": keyword.id,
-        "keywordPhrase": keyword.phrase,
-        "searchLocation": keyword.location,
-        "searchLanguage": keyword.language,
-        "primaryKeyword": text_boolean(keyword.primary),
-        **_with_urls(keyword, now),
-        **_changes(now, before),
+        "keywordId": keyword.id, "keywordPhrase": keyword.phrase, "primaryKeyword": text_boolean(keyword.primary),
+        "searchLocation": keyword.location, "searchLanguage": LANGUAGE, "tags": keyword.tags,
+        **_with_urls(keyword, now), **_changes(now, before),
         "engineASerpUrl": f"https://www.engine-a{searched}",
         "engineAMobileSerpUrl": mobile and f"https://m.engine-a{searched}",
         "engineAMapsSerpUrl": places and f"https://maps.engine-a{searched}",
         "engineBSerpUrl": engine_b and f"https://www.engine-b{searched}",
-        "tags": keyword.tags,
-    }
+    }  # fmt: skip
     for number, name in enumerate(LAST_DATES):
         row[name] = last_days[(keyword.key >> 3 * number) % len(last_days)]
     if places is None:
