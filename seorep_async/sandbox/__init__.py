@@ -16,7 +16,7 @@ limits. `seorep sandbox` serves it on a port of this machine until Ctrl-C.
 """
 
 # From the outside in: `server` listens, `application` is the chain that every request passes (`traffic` counts it,
-# `rate_limit` may refuse it, `faults` may replace its response), `operations` lists what it may ask of the `account`.
+# `rate_limit` may refuse it, `faults` may replace its response), `models` and `feeds` answer it from the `account`.
 from seorep_async.sandbox.faults import Faults
 from seorep_async.sandbox.rate_limit import RateLimit
 from seorep_async.sandbox.server import Sandbox

@@ -17,12 +17,17 @@ from aiohttp.typedefs import Handler
 from attrs import define, field
 
 from seorep_async.sandbox.faults import JSON_HEADERS, RawResponse, inject_fault
-from seorep_async.sandbox.operations import OPERATIONS
+from seorep_async.sandbox.feeds import FEEDS
+from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import ApiRequest, Body, Refusal
 from seorep_async.sandbox.service import Operation, Service
 from seorep_async.sandbox.traffic import Stats
 
+OPERATIONS: tuple[Operation, ...] = (
+    *(operation for model in MODELS for operation in model.operations()),
+    *(feed.operation() for feed in FEEDS),
+)
 _LARGEST_BODY = 256 * 1024
 _FAULT = web.RequestKey("fault", str)
 
@@ -45,8 +50,7 @@ class Chain:
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
     def application(self) -> web.Application:
-        waits = [self._wait] if self.latency else []
-        chain = [self._count, self._apply_limit, *waits, self._inject_faults, _refusals_as_json, self._authenticate]
+        chain = [self._count, self._apply_limit, self._wait, self._inject_faults, _refusals_as_json, self._authenticate]
         app = web.Application(middlewares=chain, client_max_size=_LARGEST_BODY)
         app.on_shutdown.append(self._end_pauses)  # or aiohttp would have to cancel them, and sometimes fails at that
         for operation in OPERATIONS:
@@ -58,9 +62,9 @@ class Chain:
         self._closing.set()
 
     async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._closing.wait()
+        if seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), seconds)
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:

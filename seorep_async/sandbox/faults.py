@@ -6,7 +6,6 @@ import socket
 import struct
 from collections.abc import Mapping
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Self
 
 import msgspec
@@ -26,10 +25,6 @@ _SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)")
 _SALT = 0x0FA017
 
 
-def _fixed(shares: Mapping[str, float]) -> Mapping[str, float]:
-    return MappingProxyType(dict(shares))
-
-
 @frozen
 class Faults:
     """Which faults happen, and how often.
@@ -42,7 +37,7 @@ class Faults:
         ValueError: there is no such kind, or a share is out of its range.
     """
 
-    shares: Mapping[str, float] = field(factory=dict, converter=_fixed)
+    shares: Mapping[str, float] = field(factory=dict)
     seed: int | None = field(default=None, validator=optional(integer()))
 
     def __attrs_post_init__(self) -> None:
@@ -119,7 +114,7 @@ class RawResponse(web.Response):
 
 
 async def inject_fault(kind: str, response: web.Response, connection: asyncio.Transport) -> web.Response:
-    """Return the replacement of a response; the package's docstring lists the kinds."""
+    """Return the replacement of a response; the guide "testing" lists the kinds."""
     body = response.body if isinstance(response.body, bytes) else b""
     head = _head(response, len(body))
     half = body[: len(body) // 2]

@@ -98,12 +98,13 @@ def _choice(service: Service, id_: int) -> int:
 
 
 def _span(request: ApiRequest) -> Span:
-    span = Span(request["start_date"], request["end_date"])
-    if span.end < span.start:
+    start, end = request["start_date"], request["end_date"]
+    first, last = (day.year * 12 + day.month - 1 for day in (start, end))
+    if end < start:
         raise Refusal(400, "end_date is before start_date")
-    if len(span.months) > _LONGEST_MONTHS:
+    if last - first >= _LONGEST_MONTHS:
         raise Refusal(400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months")
-    return span
+    return Span(end, range(first, last + 1))
 
 
 def _replaced(
@@ -121,13 +122,8 @@ def _replaced(
         yield dict.fromkeys(row_format.totals) | fact | numbers, row | values
 
 
-def _as_month(day: str) -> str:
-    return day[:7]
-
-
-def _as_midnight(day: str) -> str:
-    return f"{day} 00:00:00"
-
+_as_month = itemgetter(slice(7))
+_as_midnight = "{} 00:00:00".format
 
 _KEYWORD_FIELDS = (
     "keywordId", "keywordPhrase", "searchLocation", "searchLanguage", "primaryKeyword",

@@ -19,24 +19,17 @@ def require(expected: str, holds: Callable[[Any], bool], *, shown: bool = True) 
     return check
 
 
-def integer(low: int | None = None, high: int | None = None) -> Check:
-    """Require an integer, of at least `low`, or between two."""
-    within = "" if low is None else f" of at least {low}" if high is None else f" between {low} and {high}"
-    low_, high_ = -math.inf if low is None else low, math.inf if high is None else high
-    return require(
-        f"an integer{within}",
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and low_ <= value <= high_,
-    )
+def integer(low: float = -math.inf, high: float = math.inf) -> Check:
+    """Require an integer in low..high."""
+    return require(f"an integer from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
 
 
 def number(*, or_zero: bool = False) -> Check:
     """Require a finite number above 0, or 0."""
-
-    def holds(value: object) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and 0 <= value < math.inf and (or_zero or value > 0)  # type: ignore[operator]
-
-    return require(f"a finite number {'of at least' if or_zero else 'above'} 0", holds)
+    return require(
+        f"a finite number {'of at least' if or_zero else 'above'} 0",
+        lambda value: type(value) in (int, float) and 0 <= value < math.inf and (or_zero or value > 0),
+    )
 
 
 def one_of(*allowed: object) -> Check:

@@ -132,12 +132,11 @@ class Limiter:
 
     def _refusal(self, message: str, wait: float) -> Refusal:
         # Rounded up: a retry at the named moment is accepted.
-        headers = {}
-        if self.limit.retry_after == "seconds":
-            headers["Retry-After"] = str(math.ceil(wait))
-        elif self.limit.retry_after == "date":
-            headers["Retry-After"] = formatdate(math.ceil(self._wall_clock() + wait), usegmt=True)
-        return Refusal(self.limit.status, message, headers)
+        if self.limit.retry_after is None:
+            return Refusal(self.limit.status, message)
+        date = formatdate(math.ceil(self._wall_clock() + wait), usegmt=True)
+        value = str(math.ceil(wait)) if self.limit.retry_after == "seconds" else date
+        return Refusal(self.limit.status, message, {"Retry-After": value})
 
 
 class _Bucket:

@@ -1,7 +1,5 @@
 """Requests: their fields, the reading of their values, and their refusals.
 
-Each field describes its values in words and as a function. Any other value is a 400.
-
 Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
 query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
 A bad id in a path is a 404: no such resource exists.
@@ -17,7 +15,7 @@ import msgspec
 from attrs import field, frozen
 
 LAST_INT32 = 2**31 - 1
-_DIGITS = re.compile("[0-9]{1,10}")
+_DIGITS = re.compile("0*[1-9][0-9]{0,9}")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RANGE = re.compile(f"({_DAY.pattern}) *- *({_DAY.pattern})")
 _FILLED = re.compile(".+", re.DOTALL)
@@ -38,12 +36,8 @@ class Refusal(Exception):
 class Field:
     """The values that a field of a request takes.
 
-    Attributes:
-        expects: completes the sentence "NAME must be …".
-        read: returns the value of a string, or raises ValueError or KeyError.
-        absent: the value if the field is not given.
-        many: whether it is an array: `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
-        is_integer: whether JSON holds it as a number.
+    `expects` completes the sentence "NAME must be …"; `read` returns the value of a string, or raises ValueError or
+    KeyError. Of `many`, `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
     """
 
     expects: str
@@ -64,10 +58,7 @@ def _matched(pattern: re.Pattern[str], value: str) -> re.Match[str]:
 
 
 def _read_int32(value: str) -> int:
-    number = int(_matched(_DIGITS, value)[0])
-    if not 1 <= number <= LAST_INT32:
-        raise ValueError
-    return number
+    return range(LAST_INT32 + 1).index(int(_matched(_DIGITS, value)[0]))
 
 
 def _read_day(value: str) -> date:

@@ -46,9 +46,7 @@ def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
 
 
 def _faults(faults: str | Faults | None) -> Faults:
-    if not isinstance(faults, str | Faults | None):
-        raise ValueError(f"faults must be a string or Faults, not {faults!r}")
-    return faults if isinstance(faults, Faults) else Faults.parse(faults or "")
+    return faults if isinstance(faults, Faults) else Faults.parse(str(faults or ""))
 
 
 @define(kw_only=True, eq=False)
@@ -71,9 +69,8 @@ class Sandbox:
         failing: ids of campaigns whose responses are always 500, also those of their feeds and their keywords' feeds;
             or a mapping of such ids to another status.
         forbidden: ids of campaigns that the key has no access to: the same responses are 403.
-        reports: rows of a test's own, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such as
-            `{("campaign", 1): [{"keywordPhrase": "shoes", "engineARanking": 3}]}`. They replace the seeded rows, and
-            are sent as they are; fields that a row leaves out are those of the seeded row in its place. Rows by date
+        reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such
+            as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`; other fields are those of the seeded row. Rows by date
             need their `date`, and are sent if the requested range touches its month.
         faults: faults to meet, a string such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be changed while it runs.
         clock: returns the date and time of what is created or changed.
