@@ -17,6 +17,7 @@ class Bar:
         required: the bar.
         measured: the figure, or None if it could not be measured.
         at_least: whether the figure must be at least the bar, or else at most.
+        is_limit: whether aiohttp's public interface is what keeps the figure from the bar, so that it may miss it.
         unit: of both.
         note: what else there is to know, such as what was missing.
     """
@@ -25,6 +26,7 @@ class Bar:
     required: float
     measured: float | None
     at_least: bool = False
+    is_limit: bool = False
     unit: str = "×"
     note: str = ""
 
@@ -34,7 +36,7 @@ class Bar:
         if self.measured is None:
             return "skipped"
         held = self.measured >= self.required if self.at_least else self.measured <= self.required
-        return "held" if held else "MISSED"
+        return "held" if held else "limit" if self.is_limit else "MISSED"
 
     @property
     def cells(self) -> tuple[str, str, str, str, str, str]:

@@ -18,7 +18,7 @@ def measure(quick: bool) -> Findings:
     """Pull while a task wants to run every millisecond, and see how late it comes; then the same with nothing else."""
     rounds = 1 if quick else 5
     loads = {
-        50.0: Load(campaigns=2 if quick else 8, pages=1, rows=2_000 if quick else 20_000),
+        25.0: Load(campaigns=2 if quick else 32, pages=1, rows=2_000 if quick else 5_000),
         5.0: Load(campaigns=4 if quick else 40, pages=2 if quick else 5, rows=50 if quick else 500),
     }
     bars, rows = [], []

@@ -6,10 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-_PACKAGES = (
-    "aiohttp", "attrs", "cattrs", "msgspec", "yarl", "orjson", "pydantic", "openapi-python-client", "httpx", "requests",
-    "dlt",
-)  # fmt: skip
+_PACKAGES = ("aiohttp", "attrs", "cattrs", "msgspec", "yarl", "orjson", "pydantic", "requests")
 _CPU = Path("/proc/cpuinfo")
 
 

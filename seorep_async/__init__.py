@@ -1,66 +1,108 @@
 """Async Python client for an SEO reporting service: every ranking row of every campaign, exactly once, typed.
 
-The guides are the docstrings of the public modules. After `import seorep_async`:
-
-- `help(seorep_async.resources)`: every call, and how to read a listing.
-- `help(seorep_async.settings)`: every number, and the choices that the service's reference leaves open.
-- `help(seorep_async.errors)`: what is tried again, how limits are found, and every error.
-- `help(seorep_async.export)`: pulls into files and databases, data frames, and how an interrupted pull resumes.
-- `help(seorep_async.history)`: questions asked of the databases and datasets that pulls leave behind.
-- `help(seorep_async.observability)`: attempts, metrics, traces and logs in a service of your own, and an endpoint.
-- `help(seorep_async.sandbox)`: the service on your own machine, with its data, faults and limits.
-
-A program:
+The guides are Markdown pages in `seorep_async/guides/`, which `seorep guide` prints: pulls, errors and limits, exports,
+history, engines, tables and notebooks, observability, testing, the command, agents.
 
 ```python
-import asyncio
-
-from seorep_async import SeoRepClient
-
-
-async def main() -> None:
-    async with SeoRepClient() as client:  # reads SEOREP_BASE_URL and SEOREP_API_KEY
-        campaigns = await client.campaigns.list()
-        async with client.rankings.pull([one.id for one in campaigns], "2023-01-01", "2023-03-31") as outcomes:
-            async for outcome in outcomes:
-                print(outcome.id, len(outcome.report.rows) if outcome.report else outcome.error)
-
-
-asyncio.run(main())
+async with SeoRepClient() as client:  # reads SEOREP_BASE_URL and SEOREP_API_KEY
+    campaigns = await client.campaigns.list()
+    outcomes = await client.rankings.pull([one.id for one in campaigns], "2023-01-01", "2023-03-31")
 ```
-
-Short examples in the guides run in `python -m asyncio`, after
-
-```python
-from seorep_async import *
-
-client = await SeoRepClient().open()
-```
-
-and `await client.close()` ends them.
 """
 
 TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would show a traceback of `seorep`
 
-if TYPE_CHECKING:
-    from seorep_async.public import *  # noqa: F403
+if TYPE_CHECKING or globals().get("_is_used"):
+    from seorep_async.client import (
+        SeoRepClient as SeoRepClient,
+    )
+    from seorep_async.errors import (
+        AttemptTimeoutError as AttemptTimeoutError,
+        AuthenticationError as AuthenticationError,
+        BodyTooLargeError as BodyTooLargeError,
+        ConfigurationError as ConfigurationError,
+        ConnectionFailedError as ConnectionFailedError,
+        DeadlineExceededError as DeadlineExceededError,
+        DecodeError as DecodeError,
+        ExportError as ExportError,
+        InvalidRequestError as InvalidRequestError,
+        NotFoundError as NotFoundError,
+        OutcomeUnknownError as OutcomeUnknownError,
+        PaginationError as PaginationError,
+        ProtocolError as ProtocolError,
+        PullPausedError as PullPausedError,
+        RateLimitedError as RateLimitedError,
+        RedirectError as RedirectError,
+        SeoRepError as SeoRepError,
+        ServerError as ServerError,
+        StatusError as StatusError,
+        TransportError as TransportError,
+    )
+    from seorep_async.models import (
+        Backlink as Backlink,
+        Campaign as Campaign,
+        CampaignPeriod as CampaignPeriod,
+        Feed as Feed,
+        Keyword as Keyword,
+        KeywordPeriod as KeywordPeriod,
+        KeywordRanking as KeywordRanking,
+        LoginGrant as LoginGrant,
+        Page as Page,
+        RankingTotals as RankingTotals,
+        SearchLanguage as SearchLanguage,
+        SearchLocation as SearchLocation,
+        Tag as Tag,
+        User as User,
+    )
+    from seorep_async.paging import (
+        Listing as Listing,
+    )
+    from seorep_async.pull import (
+        Pull as Pull,
+    )
+    from seorep_async.reports import (
+        PullOutcome as PullOutcome,
+        PullOutcomes as PullOutcomes,
+        RankingReport as RankingReport,
+    )
+    from seorep_async.session import (
+        Attempt as Attempt,
+        Limits as Limits,
+        RawAnswer as RawAnswer,
+        Stats as Stats,
+    )
+    from seorep_async.settings import (
+        ArrayEncoding as ArrayEncoding,
+        EngineNames as EngineNames,
+        FeedSearchParam as FeedSearchParam,
+        RequestEncoding as RequestEncoding,
+        Settings as Settings,
+    )
+    from seorep_async.tables.tabular import (
+        ModelList as ModelList,
+        Tabular as Tabular,
+    )
 else:
-    _GUIDES = {"errors", "export", "history", "observability", "resources", "sandbox", "settings"}
+    _is_used = False
+    _MODULES = {"errors", "export", "guides", "history", "integrations", "resources", "sandbox", "settings", "tables"}
 
     def __getattr__(name: str) -> object:
         """Load all public names when the first is used: aiohttp takes 0.3 s, and `seorep --help` need not wait."""
-        if name.startswith("_") and name != "__all__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name in _GUIDES:
-            import importlib
+        global _is_used
+        import importlib
+        import sys
 
+        if name in _MODULES:
             return importlib.import_module(f"{__name__}.{name}")
-        import seorep_async.public as public
-
-        globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
-        if name not in globals():
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return globals()[name]
+        if not _is_used and (name == "__all__" or not name.startswith("_")):
+            _is_used = True
+            importlib.reload(sys.modules[__name__])  # which runs the imports above
+            known = {found for found, value in globals().items() if not isinstance(value, type(sys))}
+            globals()["__all__"] = sorted(found for found in known - {"TYPE_CHECKING"} if found[0] != "_")
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_GUIDES, *__getattr__("__all__")})
+        __getattr__("__all__") if not _is_used else None
+        return sorted({*globals(), *_MODULES})

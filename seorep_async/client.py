@@ -77,8 +77,9 @@ class SeoRepClient:
         if api_key is None:
             api_key = os.environ.get("SEOREP_API_KEY")
         problem = key_problem(api_key)
-        authentication = None if problem or api_key is None else Authentication(api_key)
-        del api_key
+        others = (getattr(settings, "proxy_password", None),)
+        authentication = None if problem or api_key is None else Authentication(api_key, *filter(None, others))
+        del api_key, others
         if authentication is None:
             raise ConfigurationError(problem or "no API key", argument="api_key")
         if not isinstance(settings, Settings):
@@ -97,7 +98,6 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
-        self._authentication = authentication
         self._session = Session(self._base_url, authentication, settings, session, self._clock, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
@@ -152,10 +152,6 @@ class SeoRepClient:
     def now(self) -> dt.datetime:
         """Return the time by the client's clock, in UTC and without a zone."""
         return self._session.clock.now()
-
-    def key_digest(self, salt: bytes) -> str:
-        """Return a digest that recognises the API key without showing it; it takes 50 ms, once for each salt."""
-        return self._authentication.fingerprint(salt)
 
     async def request(
         self,

@@ -1,42 +1,14 @@
 """Every default number and every undocumented choice, with its unit, on one page.
 
-The defaults suit a service of which nothing is known. Reasons to change one:
-
-- You know the service's limit: `requests_per_second` holds it from the first request on.
-- Several programs share one limit: give each its part of `max_concurrency` and `requests_per_second`.
-- Several clients of one program share one limit: give them the same `Limits`; `help(seorep_async.errors)` says when.
-- A single call must fail sooner, for example behind a web page: lower `call_timeout`.
-- Pages are large and slow: raise `attempt_timeout`, or pass a smaller `limit` to the call.
-
-The service's reference leaves some questions open. Each has a setting; try the next value where the default does not
-work with your account:
-
-| not documented | setting | default | other values |
-| --- | --- | --- | --- |
-| how writes carry their parameters | `request_encoding` | `FORM` | `JSON`, `QUERY` |
-| how an array such as `role` is written | `array_encoding` | `BRACKETS`: `role[]=a&role[]=b` | `REPEAT`, `COMMA` |
-| which parameter a feed's search uses | `feed_search_param` | `BOTH` | `FILTER`, `SEARCH` |
-| what the two search engines are called | `engine_names` | `engineA`, `engineB`, `wmt` | `EngineNames(engine_a=…)` |
-
-```python
-settings = Settings(request_encoding=RequestEncoding.JSON, engine_names=EngineNames(engine_a="google"))
-print(settings.request_encoding)
-```
-
-Values of `role`, `scope`, `status`, `link_type`, sorting and the like are not documented either: any string is sent as
-it is, `True` and `False` as `true` and `false`. Parameters that this package does not know go into `extra_params`; live
-services accept `campaign_id` on `/v3/keywords`:
-
-```python
-keywords = await client.keywords.list(extra_params={"campaign_id": 1})
-print(len(keywords))
-```
+When to change which: the guide `errors-and-limits`.
 """
 
 from __future__ import annotations
 
 import enum
 import itertools
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import attrs
 
@@ -115,7 +87,7 @@ class EngineNames:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """All options of a client; immutable, comparable, picklable, free of secrets.
+    """All options of a client; immutable, comparable, picklable.
 
     Args:
         max_concurrency: requests in flight at once, 1 to 1024; no more than 8 at first, until as many were accepted or
@@ -138,6 +110,8 @@ class Settings:
         engine_names: what the account's responses call the search engines.
         allow_insecure_http: allow `http://` to a host that is not this machine; the key is then sent unencrypted.
         user_agent: the `User-Agent` header.
+        proxy: address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment names none. Its
+            password is in no repr, and settings with one are not pickled.
 
     Raises:
         ConfigurationError: a value is out of its range or of the wrong type.
@@ -160,6 +134,7 @@ class Settings:
     engine_names: EngineNames = EngineNames()
     allow_insecure_http: bool = False
     user_agent: str = "seorep-async"
+    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and _without_password(proxy)))
 
     def __attrs_post_init__(self) -> None:
         for name, low, high in (
@@ -193,6 +168,39 @@ class Settings:
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
             problem = f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
             raise ConfigurationError(problem, argument="user_agent")
+        if self.proxy is not None and not _is_proxy(self.proxy):
+            problem = "proxy must be an address such as http://user:password@proxy.example:3128, or None"
+            raise ConfigurationError(problem, argument="proxy")
+
+    @property
+    def proxy_password(self) -> str | None:
+        """The proxy's password, as it is sent; a secret."""
+        password = self.proxy and urlsplit(self.proxy).password
+        return unquote(password) if password else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.proxy_password is not None:
+            raise TypeError("settings that hold a proxy's password are not pickled; make them where they are needed")
+        return _restored, (attrs.asdict(self, recurse=False),)
+
+
+def _restored(fields: dict[str, Any]) -> Settings:
+    return Settings(**fields)
+
+
+def _is_proxy(address: object) -> bool:
+    if not isinstance(address, str) or not address.isprintable() or not address.startswith(("http://", "https://")):
+        return False
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0) and not (parts.query or parts.fragment)
+    except ValueError:
+        return False
+
+
+def _without_password(address: str) -> str:
+    before, at, host = address.rpartition("@")
+    return f"{before.partition('://')[0]}://***@{host}" if at else address
 
 
 def require_positive(name: str, value: object, unit: str) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import seorep_async
-from seorep_async import public
-from seorep_async.cli import application
+from seorep_async.cli import app
 
 REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
@@ -26,10 +25,9 @@ FLOORS = [
     {"paging"},
     {"pull"},
     {"resources"},
-    {"client", "observability"},
-    {"public"},
+    {"client"},
     {"seorep_async"},
-    {"export", "old_export"},  # the old one goes once the command and the integrations use the new one
+    {"export"},
     {"history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
@@ -39,18 +37,14 @@ APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
-    "seorep_async": {"importlib", "public"},  # loads the public names when the first is used, and each guide
-    "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
-    "seorep_async.cli.commands": {"cli"},  # help must not wait for aiohttp
-    "seorep_async.cli.application": {"cli"},  # likewise
-    "seorep_async.cli.history": {"cli", "history"},  # likewise
-    "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
+    "seorep_async": {"importlib", "sys"},  # loads the public names when the first is used
+    "seorep_async.cli": {"click", "rich", "cli"},  # says how to install them where they are missing
     # pytest loads it always, few tests ask for it
     "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},
     "seorep_async.normalisation.decoder": {"normalisation"},  # cattrs takes a while, and most pulls never need it
 }
 """Modules with imports inside functions, what they import there, and why."""
-IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.application"}
+IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.exit_codes"}
 """Modules that import by a name made as they run: guides, libraries of the extras, the subcommand that is called."""
 
 ENTRIES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "seorep_async", "tests", "benchmarks"}
@@ -109,8 +103,8 @@ def test_imports_go_down_only() -> None:
 
 def modules_imported(module: str) -> set[str]:
     found = {name if name in SOURCES else name.rpartition(".")[0] for name in imports(module)}
-    if module == "seorep_async.cli.application":
-        found |= {f"seorep_async.cli.{name}" for name, _ in application._COMMANDS.values()}
+    if module == "seorep_async.cli.app":
+        found |= {f"seorep_async.cli.{name}" for name, _ in app._COMMANDS.values()}
     return {name for name in found if name in SOURCES}
 
 
@@ -208,43 +202,14 @@ def test_only_the_session_and_the_sandbox_import_aiohttp() -> None:
     assert {module for module, _ in found if room(module) != "session"} <= others
 
 
-def test_the_page_of_public_names_holds_nothing_else() -> None:
-    page = ast.parse(SOURCES["seorep_async.public"].read_text(encoding="utf-8")).body
-    docstring, *rest = page
-    assert isinstance(docstring, ast.Expr)
-    assert isinstance(docstring.value, ast.Constant)
-    *imported, last = rest
-    assert all(isinstance(node, ast.ImportFrom) for node in imported)
-    assert isinstance(last, ast.Assign)
-    assert ast.unparse(last.targets[0]) == "__all__"
-    names = {
-        alias.asname or alias.name for node in imported if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert set(ast.literal_eval(last.value)) == names
-
-
 def test_the_package_gives_its_public_names_and_no_others() -> None:
     given: dict[str, object] = {}
     exec("from seorep_async import *", given)  # noqa: S102
-    assert given.keys() - {"__builtins__"} == set(public.__all__)
-    assert set(public.__all__) <= set(dir(seorep_async))
+    page = ast.parse(SOURCES["seorep_async"].read_text(encoding="utf-8"))
+    listed = {alias.name for node in ast.walk(page) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert given.keys() - {"__builtins__"} == listed <= set(dir(seorep_async))
     with pytest.raises(AttributeError, match="module 'seorep_async' has no attribute 'Nothing'"):
         _ = seorep_async.Nothing  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import seorep_async",
-        "import seorep_async.cli",
-        "import seorep_async.errors",
-        "import seorep_async.pytest_plugin",
-    ],
-)
-def test_aiohttp_is_imported_only_when_a_public_name_is_used(statement: str) -> None:
-    script = f"import sys; {statement}; print('aiohttp' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=REPO, check=True)
-    assert done.stdout == "False\n"
 
 
 def test_the_package_is_typed() -> None:
@@ -262,9 +227,10 @@ def test_the_repository_has_the_known_top_level_entries_only() -> None:
     assert found <= ENTRIES
 
 
-@pytest.mark.parametrize("statement", ["import seorep_async", "import seorep_async.sandbox"])
-def test_importing_the_package_imports_nothing_of_the_extras(statement: str) -> None:
-    extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt", "dask", "pyspark", "mcp"]
-    script = f"import sys; {statement}; print(*(name for name in {extras} if name in sys.modules))"
+@pytest.mark.parametrize("name", ["", ".cli", ".errors", ".pytest_plugin", ".sandbox"])
+def test_an_import_loads_nothing_of_the_extras(name: str) -> None:
+    late = {"click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt", "dask", "pyspark", "mcp", "aiohttp"}
+    late -= {"aiohttp"} if name == ".sandbox" else set()  # the rest loads it once a public name is used
+    script = f"import sys, seorep_async{name}; print(*{late} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, cwd=REPO)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

@@ -7,7 +7,6 @@ open client, whose account has campaign 1; some files are in the way.
 import asyncio
 import contextlib
 import datetime as dt
-import itertools
 import os
 import re
 import tempfile
@@ -16,50 +15,42 @@ from typing import Any
 from unittest.mock import patch
 
 import attrs
-from tests.export.reports import END, FORMATS, START, account, contents
 
-import seorep_async.public as api
-from seorep_async.cli.choosing import ids_in
-from seorep_async.export import CsvOptions, pull_to
+import seorep_async as api
+from seorep_async.export import pull_to
 from seorep_async.sandbox import Faults, RateLimit, Sandbox
-from seorep_async.tables.declared import totals_table
-from seorep_async.tables.text import csv_header
 from tests.golden import answered
 
 PAGE = Path(__file__).with_name("mistakes.txt")
-OURS = (CsvOptions, Faults, Path, RateLimit, Sandbox, ids_in, pull_to)
-KNOWN = {name: getattr(api, name) for name in api.__all__} | {one.__name__: one for one in OURS}
-KNOWN |= {"START": START, "END": END, "DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
+KNOWN = {name: getattr(api, name) for name in dir(api) if name[0].isupper() and name != "TYPE_CHECKING"}
+KNOWN |= {one.__name__: one for one in (Faults, Path, RateLimit, Sandbox, pull_to)}
+KNOWN |= {"DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
 
 
 def prepare(folder: Path) -> None:
     """Make what is in the way of some targets."""
     for name in ("full", "folder.csv", "beside.failures.csv"):
         (folder / name).mkdir()
-    (folder / "astray.totals.csv").symlink_to(folder / "missing" / "file.csv")
     os.mkfifo(folder / "fifo.csv")
-    sides = itertools.product(("totals", "failures"), FORMATS[:3])
-    for name, held in {
-        "file": b"",
-        "a.csv": b"",
-        "full/thesis.tex": b"",
-        "deep.totals.jsonl": b"[" * 100_000,
-        "wider.totals.csv": csv_header(totals_table()).replace(b"\r\n", b",note\r\n"),
-        **{f"{side}.{side}.{ending}": b'{"feed": "mine"}\n' for side, ending in sides},
-    }.items():
-        (folder / name).write_bytes(held)
+    sides = [f"{side}.{side}.{ending}" for side in ("totals", "failures") for ending in ("csv", "jsonl", "parquet")]
+    for name in ("file", "a.csv", "deep.totals.jsonl", *sides):
+        (folder / name).write_bytes(b"" if "." not in name or name == "a.csv" else b'{"feed": "mine"}\n')
+
+
+def contents(folder: Path) -> set[tuple[str, bytes | None]]:
+    files = sorted(folder.rglob("*"))
+    return {(str(file), file.read_bytes() if file.is_file() else None) for file in files}
 
 
 async def answers_to(page: str) -> str:
     """Return the page with the errors of today."""
 
     async def pull(out: Any, **options: Any) -> object:
-        arguments: dict[str, Any] = {"ids": None, "start_date": START, "end_date": END} | options
+        arguments: dict[str, Any] = {"ids": None, "start_date": "2023-01-01", "end_date": "2023-01-31"} | options
         return await pull_to(c, out=out, **arguments)
 
-    async with account(campaigns=1, keywords=1) as (sandbox, c):
-        known = KNOWN | {"c": c, "pull": pull}
-        found = await answered(page, known)
+    async with Sandbox(campaigns=1, keywords=1) as sandbox, api.SeoRepClient(sandbox.base_url, sandbox.api_key) as c:
+        found = await answered(page, KNOWN | {"c": c, "pull": pull})
         assert sandbox.stats.requests == 1  # for the campaign that there is not
     return found
 

@@ -8,7 +8,7 @@ import pytest
 from nbclient import NotebookClient
 
 from seorep_async.sandbox import Sandbox
-from tests.test_guides import FOLDER, blocks
+from tests.test_guides import FOLDER, PAGES
 from tests.threads import in_a_thread
 
 WITHOUT_WIDGETS = "import sys; sys.modules['ipywidgets'] = None"
@@ -24,7 +24,7 @@ page_of("rankings.duckdb", out="page.html")
 
 
 def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    guide = [block.code.strip() for block in blocks("tables")]
+    guide = [block.code.strip() for block in PAGES["tables"]]
     codes = [WITHOUT_WIDGETS, *guide, HISTORY, *SHOWN]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = nbformat.v4.new_notebook(

@@ -1,5 +1,6 @@
-"""The guide of `seorep_async.observability`: its spans, metrics and log lines are right, and hold no key."""
+"""The guide `observability`: its spans, metrics and log lines are right, and hold no key."""
 
+import ast
 import asyncio
 import json
 from collections import Counter
@@ -9,11 +10,13 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
-from tests.test_readme import PRELUDE, SNIPPETS, compiled, serving
+from tests.test_guides import PAGES
+from tests.threads import in_a_thread
 
-PAGE = "seorep_async.observability"
+PAGE = "observability"
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,10 @@ def names() -> dict[str, Any]:
     """The names that the guide's snippets define, with everything that they printed as `printed`."""
     defined: dict[str, Any] = {"printed": []}
     defined["print"] = lambda *parts: defined["printed"].append(" ".join(map(str, parts)))
-    with serving(KEY) as service, pytest.MonkeyPatch.context() as environment:
+    with (
+        in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=KEY)) as service,
+        pytest.MonkeyPatch.context() as environment,
+    ):
         environment.setenv("SEOREP_BASE_URL", service.base_url)
         environment.setenv("SEOREP_API_KEY", KEY)
         environment.setattr("sys.stdout", Written(defined["printed"]))
@@ -42,14 +48,12 @@ class Written:
 
 
 async def run_snippets(defined: dict[str, Any]) -> None:
-    try:
-        for code in PRELUDE + SNIPPETS[PAGE]:
-            faulty = code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
-            result = eval(compiled(PAGE, faulty), defined)  # noqa: S307
-            if asyncio.iscoroutine(result):
-                await result
-    finally:
-        await defined["client"].close()
+    for block in PAGES[PAGE]:
+        faulty = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
+        code = compile(faulty, PAGE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, defined)  # noqa: S307
+        if asyncio.iscoroutine(result):
+            await result
 
 
 def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str, Any]) -> None:
@@ -102,7 +106,7 @@ def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) 
 
 def test_the_end_of_the_service_cancels_its_pulls(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     many = {"campaign": list(range(1, 3000))}
-    with serving(KEY) as service:
+    with in_a_thread(Sandbox(campaigns=12, api_key=KEY)) as service:
         monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
         cancelled = pulls_of_a_service_that_ends(names, many)
     assert cancelled == [True, True]

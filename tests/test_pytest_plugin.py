@@ -11,34 +11,26 @@ from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
 
 pytest_plugins = ["pytester"]
 
-ASYNCIO = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
+FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
+SESSION_LOOPS = (
+    *("-o", "asyncio_default_fixture_loop_scope=session"),
+    *("-o", "asyncio_default_test_loop_scope=session"),
+)
 REPO = Path(__file__).parent.parent
-
 USER_TESTS = """
     import pytest
     from seorep_async import NotFoundError, ServerError
 
     {mark}
     async def test_client_and_sandbox_belong_together(seorep_client, seorep_sandbox):
-        campaigns = await seorep_client.campaigns.list()
-        assert len(campaigns) == 3
-        assert seorep_sandbox.stats.requests == 1
+        assert len(await seorep_client.campaigns.list()) == 3
+        assert len((await seorep_client.rankings.campaign(1, "2022-01-01", "2022-01-31")).rows) == 10
+        assert seorep_sandbox.stats.requests == 2
 
     {mark}
-    async def test_there_are_rankings(seorep_client):
-        report = await seorep_client.rankings.campaign(1, "2022-01-01", "2022-01-31")
-        assert len(report.rows) == 10
-
-    {mark}
-    @pytest.mark.seorep_sandbox(campaigns=5, keywords=2, shape="flat")
-    async def test_the_marker_sets_the_sandbox_up(seorep_client):
-        assert len(await seorep_client.campaigns.list()) == 5
-        report = await seorep_client.rankings.campaign(5, "2022-01-01", "2022-01-31")
-        assert (len(report.rows), report.version) == (2, False)
-
-    {mark}
-    @pytest.mark.seorep_sandbox(faults="404s=100%")
-    async def test_faults_can_be_rehearsed(seorep_client):
+    @pytest.mark.seorep_sandbox(campaigns=5, keywords=2, shape="flat", faults="404s=100%")
+    async def test_the_marker_takes_options_of_the_sandbox(seorep_client, seorep_sandbox):
+        assert (seorep_sandbox.campaigns, seorep_sandbox.shape) == (5, "flat")
         with pytest.raises(NotFoundError):
             await seorep_client.campaigns.get(1)
 
@@ -81,35 +73,17 @@ USER_TESTS = """
 WRONG_TESTS = """
     import pytest
 
-    @pytest.mark.asyncio
     @pytest.mark.seorep_sandbox(campagnes=5)
-    async def test_an_option_that_there_is_not(seorep_sandbox):
-        pass
+    async def test_an_option_that_there_is_not(seorep_sandbox): pass
 
-    @pytest.mark.asyncio
     @pytest.mark.seorep_sandbox(5)
-    async def test_an_option_without_its_name(seorep_sandbox):
-        pass
+    async def test_an_option_without_a_name(seorep_sandbox): pass
 
-    @pytest.mark.asyncio
-    @pytest.mark.seorep_client(3)
-    async def test_a_setting_without_its_name(seorep_client):
-        pass
+    @pytest.mark.seorep_client(2)
+    async def test_a_setting_without_a_name(seorep_client): pass
 
-    @pytest.mark.asyncio
     @pytest.mark.seorep_sandbox(campaigns=-1)
-    async def test_an_option_out_of_its_range(seorep_sandbox):
-        pass
-"""
-PLAIN_TESTS = """
-    def test_plain():
-        pass
-
-    def test_that_asks_for_a_client(seorep_client):
-        pass
-
-    def test_that_asks_for_a_sandbox(seorep_sandbox):
-        pass
+    async def test_an_option_with_a_wrong_value(seorep_sandbox): pass
 """
 
 
@@ -120,52 +94,75 @@ def package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
-def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
+def run(pytester: pytest.Pytester, tests: str, *options: str, asyncio: str | None = "auto") -> pytest.RunResult:
+    pytester.makepyfile(tests)
     ours = ("-p", "seorep_async.pytest_plugin", "-p", "no:cacheprovider")
-    return pytester.runpytest_subprocess(*options, *ours, "--strict-markers", "-W", "error")
+    mode = ("-p", "pytest_asyncio.plugin", f"--asyncio-mode={asyncio}") if asyncio else ()
+    loops = options if "-o" in options else (*options, *FUNCTION_LOOPS) if asyncio else options
+    return pytester.runpytest_subprocess(*loops, *mode, *ours, "--strict-markers", "-W", "error")
 
 
-@pytest.mark.parametrize(("mode", "mark"), [("strict", "@pytest.mark.asyncio"), ("auto", "")])
-def test_the_fixtures_and_the_marker_work(mode: str, mark: str, pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(USER_TESTS.format(mark=mark))
-    run(pytester, *ASYNCIO, f"--asyncio-mode={mode}").assert_outcomes(passed=11)
+@pytest.mark.parametrize(
+    ("mode", "mark", "loops"),
+    [
+        ("strict", "@pytest.mark.asyncio", FUNCTION_LOOPS),
+        ("auto", "", FUNCTION_LOOPS),
+        ("auto", "", SESSION_LOOPS),
+        ("strict", "@pytest.mark.asyncio", SESSION_LOOPS),
+    ],
+)
+def test_the_fixtures_and_the_markers_work(
+    mode: str, mark: str, loops: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    run(pytester, USER_TESTS.format(mark=mark), *loops, asyncio=mode).assert_outcomes(passed=9)
 
 
-def test_a_wrong_option_of_the_marker_is_an_error_of_its_test(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(WRONG_TESTS)
-    result = run(pytester, *ASYNCIO)
+def test_a_wrong_option_of_a_marker_is_an_error_of_its_test(pytester: pytest.Pytester) -> None:
+    result = run(pytester, WRONG_TESTS)
     result.assert_outcomes(errors=4)
-    result.stdout.fnmatch_lines(["*unexpected keyword argument 'campagnes'*"])
-    result.stdout.fnmatch_lines(["*UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5*"])
-    result.stdout.fnmatch_lines(
-        ["*UsageError: the marker seorep_client takes options by name, such as max_attempts=2*"]
-    )
-    result.stdout.fnmatch_lines(["*campaigns must be between 0 and *, not -1*"])
+    for line in (
+        "*unexpected keyword argument 'campagnes'*",
+        "*UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5*",
+        "*UsageError: the marker seorep_client takes options by name, such as max_attempts=2*",
+        "*campaigns must be between 0 and *, not -1*",
+    ):
+        result.stdout.fnmatch_lines([line])
 
 
-def test_the_fixtures_and_the_marker_are_described(pytester: pytest.Pytester) -> None:
-    fixtures = run(pytester, *ASYNCIO, "--fixtures").stdout.str()
+def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -> None:
+    fixtures = run(pytester, "", "--fixtures").stdout.str()
     assert "A running sandbox: 3 campaigns of 10 keywords" in fixtures
     assert "An open client of `seorep_sandbox`" in fixtures
-    markers = run(pytester, "--markers").stdout.str()
+    markers = run(pytester, "", "--markers", asyncio=None).stdout.str()
     assert "@pytest.mark.seorep_sandbox(**options)" in markers
     assert "@pytest.mark.seorep_client(**settings)" in markers
 
 
-def test_without_pytest_asyncio_only_users_of_the_fixtures_fail(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("library", "fixture", "failure"),
+    [
+        ("pytest_asyncio", "seorep_client", "seorep_sandbox and seorep_client need pytest-asyncio: pip install "),
+        ("pytest_asyncio", "seorep_sandbox", "seorep_sandbox and seorep_client need pytest-asyncio: pip install "),
+        ("aioresponses", "seorep_responses", "seorep_responses needs aioresponses: pip install aioresponses"),
+    ],
+)
+def test_without_its_library_only_a_fixture_fails(
+    library: str, fixture: str, failure: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.mkdir("missing").joinpath("pytest_asyncio.py").write_text("raise ImportError('not installed')")
+    missing = f"raise ModuleNotFoundError('not installed', name='{library}')"
+    pytester.mkdir("missing").joinpath(f"{library}.py").write_text(missing)
     monkeypatch.setenv("PYTHONPATH", f"{pytester.path / 'missing'}:{REPO}")
-    pytester.makepyfile(PLAIN_TESTS)
-    result = run(pytester)
-    result.assert_outcomes(passed=1, errors=2)
-    result.stdout.fnmatch_lines(["*seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio*"])
+    result = run(pytester, f"def test_it({fixture}): pass\ndef test_plain(): pass", asyncio=None)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines([f"*{failure}*"])
 
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {"seorep": "seorep_async.pytest_plugin"}
+
+
+# --- Mocked responses
 
 
 MOCKED_TESTS = """
@@ -178,12 +175,8 @@ MOCKED_TESTS = """
     from seorep_async.pytest_plugin import error_response, feed_response, list_response
 
     BASE = "https://api.example.com"
-    ROWS = [{"keywordId": one, "keywordPhrase": f"k{one}", "engineARanking": one} for one in (1, 2, 3)]
     FEED = re.compile(rf"{BASE}/v3/resources/rankings/campaign\\?")
     CAMPAIGN = {"id": 1, "url": "https://a.example", "company": "A", "account_id": 1}
-
-    def page(number):
-        return re.compile(rf"{BASE}/v3/campaigns\\?.*page={number}")
 
     @pytest.mark.parametrize("shape", ["nested", "flat"])
     @pytest.mark.parametrize("size", [0, 3, 5000])
@@ -197,7 +190,8 @@ MOCKED_TESTS = """
 
     async def test_a_list_of_several_pages(seorep_responses):
         for number in (1, 2):
-            seorep_responses.get(page(number), **list_response([CAMPAIGN | {"id": number}], pages=2))
+            page = re.compile(rf"{BASE}/v3/campaigns\\?.*page={number}")
+            seorep_responses.get(page, **list_response([CAMPAIGN | {"id": number}], pages=2))
         async with SeoRepClient(BASE, "key") as client:
             assert [one.id for one in await client.campaigns.list()] == [1, 2]
 
@@ -216,16 +210,12 @@ MOCKED_TESTS = """
         async with SeoRepClient(BASE, "key") as client:
             assert (await client.campaigns.create("https://a.example", "A")).id == 1
 
-    async def test_many_at_once_are_mocked(seorep_responses):
-        seorep_responses.get(FEED, **feed_response(ROWS), repeat=True)
+    async def test_many_at_once_are_mocked_by_a_callback(seorep_responses):
+        page = feed_response([{"keywordId": 1, "keywordPhrase": "x"}])
+        seorep_responses.get(FEED, callback=lambda url, **_: aioresponses.CallbackResult(**page), repeat=True)
         async with SeoRepClient(BASE, "key") as client:
-            async with client.rankings.pull(range(1, 200), "2023-01-01", "2023-01-31") as outcomes:
-                assert sum([len(outcome.report.rows) async for outcome in outcomes]) == 597
-
-    async def test_a_callback_answers(seorep_responses):
-        seorep_responses.get(FEED, callback=lambda url, **_: aioresponses.CallbackResult(**feed_response(ROWS)))
-        async with SeoRepClient(BASE, "key") as client:
-            assert len((await client.rankings.campaign(1, "2023-01-01", "2023-01-31")).rows) == 3
+            outcomes = await client.rankings.pull(range(1, 200), "2023-01-01", "2023-01-31")
+        assert len(outcomes.to_dicts()) == 199
 
     def test_without_a_loop(seorep_responses):
         assert seorep_responses.requests == {}
@@ -238,60 +228,45 @@ UNMOCKED_TESTS = """
     from seorep_async import SeoRepClient
     from seorep_async.pytest_plugin import list_response
 
+    @pytest.fixture
+    async def client(seorep_responses):
+        async with SeoRepClient("https://api.example.com", "key") as client:
+            yield client
+
     @pytest.mark.parametrize("method", ["GET", "POST"])
-    async def test_a_call(seorep_responses, method):
-        async with SeoRepClient("https://api.example.com", "key") as client:
-            try:
-                await client.request(method, "/v3/campaigns")
-            except Exception:
-                raise AssertionError("the client takes it for an error of the service")
-            finally:
-                print(method, "sent", [len(calls) for calls in seorep_responses.requests.values()])
+    async def test_a_call(client, seorep_responses, method):
+        try:
+            await client.request(method, "/v3/campaigns")
+        except Exception:
+            raise AssertionError("the client takes it for an error of the service")
+        finally:
+            print(method, "sent", [len(calls) for calls in seorep_responses.requests.values()])
 
-    async def test_a_pull(seorep_responses):
-        async with SeoRepClient("https://api.example.com", "key") as client:
-            async with client.rankings.pull(range(1, 50), "2023-01-01", "2023-01-31") as outcomes:
-                async for outcome in outcomes:
-                    pass
+    async def test_a_pull(client):
+        await client.rankings.pull(range(1, 50), "2023-01-01", "2023-01-31")
 
-    async def test_a_page_ahead(seorep_responses):
+    async def test_a_page_ahead(client, seorep_responses):
         items = [{"id": 1, "url": "u", "company": "c", "account_id": 1}]
         seorep_responses.get(re.compile(r".*[?&]page=1$"), **list_response(items, pages=3))
-        async with SeoRepClient("https://api.example.com", "key") as client:
-            await client.campaigns.list()
+        await client.campaigns.list()
 
-    async def test_a_response_that_was_used(seorep_responses):
+    async def test_a_response_that_was_used(client, seorep_responses):
         seorep_responses.get(re.compile(".*"), **list_response([]))
-        async with SeoRepClient("https://api.example.com", "key") as client:
-            await client.users.list()
-            await client.users.list()
+        await client.users.list()
+        await client.users.list()
 """
 
 
 def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(MOCKED_TESTS)
-    run(pytester, *ASYNCIO, "--asyncio-mode=auto").assert_outcomes(passed=12)
+    run(pytester, MOCKED_TESTS).assert_outcomes(passed=11)
 
 
 def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(UNMOCKED_TESTS)
-    result = run(pytester, *ASYNCIO, "--asyncio-mode=auto")
+    result = run(pytester, UNMOCKED_TESTS)
     result.assert_outcomes(failed=5)
     assert result.stdout.str().count("is not mocked, or its response was used") >= 5
     result.stdout.fnmatch_lines(["GET https://api.example.com/v3/campaigns is not mocked*", "GET sent [[]1]"])
     assert "Error" not in result.stdout.str()
-
-
-def test_without_aioresponses_only_its_fixture_fails(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    missing = "raise ModuleNotFoundError('not installed', name='aioresponses')"
-    pytester.mkdir("missing").joinpath("aioresponses.py").write_text(missing)
-    monkeypatch.setenv("PYTHONPATH", f"{pytester.path / 'missing'}:{REPO}")
-    pytester.makepyfile("def test_mocked(seorep_responses): pass\ndef test_plain(): pass")
-    result = run(pytester)
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*seorep_responses needs aioresponses: pip install aioresponses*"])
 
 
 async def test_plain_aioresponses_still_needs_mending() -> None:

@@ -31,6 +31,7 @@ TYPED: dict[str, list[Any]] = {
     "engine_names": [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
     "allow_insecure_http": [None, 0, 1, "true", "false"],
     "user_agent": [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
+    "proxy": [7, b"http://proxy", "", "proxy:80", "ftp://proxy", "http://", "http://proxy:x", "http://a\tb"],
 }
 
 WRONG: list[tuple[str, Any]] = [
@@ -54,6 +55,8 @@ RIGHT: list[tuple[str, Any]] = [
     *(("feed_search_param", value) for value in FeedSearchParam),
     ("engine_names", EngineNames(engine_a="google")),
     ("allow_insecure_http", True),
+    ("proxy", "http://proxy.example:3128"),
+    ("proxy", None),
     ("user_agent", "my-reports/1.0 (+https://example.com)"),
 ]
 
@@ -75,6 +78,7 @@ EVERYTHING = Settings(
     engine_names=EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt"),
     allow_insecure_http=True,
     user_agent="mine",
+    proxy="http://proxy.example:3128",
 )
 
 

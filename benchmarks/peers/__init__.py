@@ -13,23 +13,17 @@ Pull = Callable[[str, Load], int]
 
 OURS = "seorep_async"
 BARE = "aiohttp + orjson"
-WHOLE = "aiohttp + orjson, whole campaigns"
 PYDANTIC = "aiohttp + pydantic"
-GENERATED = "generated client"
 REQUESTS = "requests, 32 threads"
-DLT = "dlt RESTClient"
 
-GIVES_MODELS = frozenset({OURS, PYDANTIC, GENERATED})
+GIVES_MODELS = frozenset({OURS, PYDANTIC})
 """The peers that give typed rows; the others give dicts."""
 
 _MODULES = {
     OURS: "ours",
     BARE: "bare",
-    WHOLE: "whole",
     PYDANTIC: "pydantic_models",
-    GENERATED: "generated",
     REQUESTS: "threads",
-    DLT: "dlt_client",
 }
 
 

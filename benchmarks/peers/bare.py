@@ -4,12 +4,11 @@ import orjson
 
 from benchmarks.load import Load
 from benchmarks.peers import web
-from benchmarks.peers.crawl import crawl
 
 
 def pull(address: str, load: Load) -> int:
     """Pull a load."""
-    return web.pull(address, load, _decode, crawl)
+    return web.pull(address, load, _decode)
 
 
 def _decode(body: bytes) -> tuple[int, int]:

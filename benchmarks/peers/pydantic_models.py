@@ -11,7 +11,6 @@ import pydantic
 
 from benchmarks.load import Load
 from benchmarks.peers import web
-from benchmarks.peers.crawl import crawl
 from seorep_async.models import KeywordRanking
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
@@ -19,7 +18,7 @@ from seorep_async.settings import EngineNames
 
 def pull(address: str, load: Load) -> int:
     """Pull a load."""
-    return web.pull(address, load, _decode, crawl)
+    return web.pull(address, load, _decode)
 
 
 def _decode(body: bytes) -> tuple[int, int]:

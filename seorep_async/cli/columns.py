@@ -3,50 +3,43 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
-
-import click
+from typing import Literal
 
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import SectionedCommand
-from seorep_async.cli.terminal import as_json, named, stdout_width, write_stdout
-from seorep_async.tables.columns import Table
+from seorep_async.cli.options import Output
+from seorep_async.cli.output import as_json, formatted, stdout_width, write
 from seorep_async.tables.declared import all_tables
 
 _TABLES = {table.name: table for table in all_tables()}
+_FIELDS = ("name", "type", "nullable", "description")
 
 
-@click.command(cls=SectionedCommand)
-@click.argument("table", required=False, type=click.Choice(list(_TABLES)), metavar="[TABLE]")
-@click.option("--json", "in_json", is_flag=True, help="Print JSON: an object for each table.")
-def columns(table: str | None, in_json: bool) -> ExitCode:
+def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Output()) -> int:  # type: ignore[valid-type]
     """Explain the columns of the tables that a pull writes: of one table, or of all.
 
-    A * marks the columns that together identify a row. The names and types are the same in every format.
-
-    \b
-    Tables:
-      keyword_rankings  campaign_periods  keyword_periods  totals
-      campaigns         keywords          failures         pulls
+    A * marks the columns that together identify a row. Names and types are the same in every format.
     """
-    tables = [_TABLES[table]] if table is not None else list(_TABLES.values())
-    if in_json:
-        output = as_json([_described(one) for one in tables]) + "\n"
+    chosen = [_TABLES[table]] if table else [*_TABLES.values()]
+    if output.kind == "json":
+        facts = [
+            {
+                "table": one.name,
+                "description": one.description,
+                "key": one.key,
+                "columns": [{name: getattr(column, name) for name in _FIELDS} for column in one.columns],
+            }
+            for one in chosen
+        ]
+        write(as_json(facts))
+    elif output.kind != "table":
+        write(formatted([column for one in chosen for column in one.columns], _FIELDS, output.kind))
     else:
-        output = "\n".join(_in_words(one, stdout_width()) for one in tables)
-    write_stdout(output, as_data=in_json)
+        width = stdout_width()
+        for one in chosen:
+            lines = [f"{one.name}: {one.description}", ""]
+            for column in one.columns:
+                mark = "*" if column.name in one.key else " "
+                lines.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
+            wrapped = (textwrap.fill(line, width, subsequent_indent=" " * 6, break_on_hyphens=False) for line in lines)
+            write("\n".join(wrapped) + "\n\n" * (one is not chosen[-1]) + "\n" * (one is chosen[-1]))
     return ExitCode.OK
-
-
-def _in_words(table: Table, width: int) -> str:
-    """Return a paragraph for the table, and one for each column."""
-    paragraphs = [f"{table.name}: {table.description}", ""]
-    for column in table.columns:
-        mark = "*" if column.name in table.key else " "
-        paragraphs.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
-    return "".join(textwrap.fill(one, width, subsequent_indent=" " * 6) + "\n" for one in paragraphs)
-
-
-def _described(table: Table) -> dict[str, Any]:
-    columns = [named(column, "name type nullable description") for column in table.columns]
-    return {"table": table.name, **named(table, "description key"), "columns": columns}

@@ -5,90 +5,91 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import json
+import os
 import urllib.parse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 from rich.text import Text
 
-from seorep_async.cli.choosing import ChosenDays, chosen_days
-from seorep_async.cli.connection import Connection, config_file, connect
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
-from seorep_async.cli.signals import run_until_interrupted
-from seorep_async.cli.terminal import print_hanging, stderr_console
+from seorep_async.cli.errors import code_of, explain
+from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.keys import config_file
+from seorep_async.cli.options import Service
+from seorep_async.cli.output import messages
+from seorep_async.cli.profiles import Connection, chosen_profile, connect
+from seorep_async.cli.pull import days_of
+from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import SeoRepError, one_line
 from seorep_async.models import Campaign, Page
 from seorep_async.session import RawAnswer
 
-if TYPE_CHECKING:
-    from seorep_async.sandbox import Sandbox
-
 _SECONDS = 20.0
 _CLOCK_SECONDS = 60.0
+_STYLES = {"ok": "green", "note": "yellow", "FAIL": "bold red"}
 
 
-class Level(enum.Enum):
-    """The severity of a check's result: its word and style."""
+def doctor(*, service: Service = Service()) -> int:
+    """Check the settings, the connection and the service's responses.
 
-    OK = "ok", "green"
-    NOTE = "note", "yellow"
-    FAIL = "FAIL", "bold red"
-    FACT = "", ""
-
-
-def check(options: Mapping[str, Any], sandbox: Sandbox | None, now: dt.datetime) -> ExitCode:
-    """Show the connection in force, check the service, and show each result when it is known."""
+    It only reads: the list of campaigns, and one page of each feed.
+    """
     try:
-        return run_until_interrupted(_check(connect(options, sandbox), now))
-    except click.UsageError:
-        raise
-    except click.ClickException as error:
-        _show(Level.FAIL, "settings", error.message)
+        connection, (profile, _) = connect(service), chosen_profile(service)
+    except UsageError as error:
+        _show("FAIL", "settings", str(error))
         return ExitCode.USAGE
+    return wait_for(_check(connection, profile, click.get_current_context().obj))
 
 
-def _show(level: Level, subject: str, message: str) -> None:
-    word, style = level.value
-    line = Text.assemble((f"{word:<4}", style), f"  {subject:<20}{one_line(message)}")
-    print_hanging(stderr_console(), line, 26)
+def _show(level: str, subject: str, message: str) -> None:
+    messages().print(Text.assemble((f"{level:<4}", _STYLES.get(level, "")), f"  {subject:<20}{one_line(message)}"))
 
 
-async def _check(connection: Connection, now: dt.datetime) -> ExitCode:
+async def _check(connection: Connection, profile: str | None, today: dt.date) -> int:
     # one retry is enough for a connection that was closed, or a limit of the service
-    settings = attrs.evolve(connection.settings, max_attempts=min(2, connection.settings.max_attempts))
-    async with attrs.evolve(connection, settings=settings).opened() as client:
-        _show(Level.OK, "settings", f"{connection.address}, and a key")
-        for subject, message in _in_force(connection) if connection.sandbox is None else ():
-            _show(Level.FACT, subject, message)
-        campaigns = None
-        with client.record_answers() as answers:
-            try:
+    attempts = min(2, connection.settings.max_attempts)
+    campaigns, answers = None, []
+    try:
+        async with connection.opened(max_attempts=attempts) as client:
+            _show("ok", "settings", f"{client.base_url}, and a key")
+            if connection.sandbox is None:
+                _show_sources(connection, profile)
+            with client.record_answers() as answers:
                 campaigns = await _list_campaigns(client, answers)
-                await _check_feeds(client, answers, campaigns, chosen_days({}, now))
-            except SeoRepError as error:
-                code = exit_code_of(error)
-                is_key = code is ExitCode.AUTHENTICATION and campaigns is None  # else that of one campaign
-                _show(Level.FAIL, "key" if is_key else "responses" if answers else "connection", explain(error))
-                return code
+                await _check_feeds(client, answers, campaigns, *days_of(today)[0])
+    except (SeoRepError, UsageError) as error:
+        code = code_of(error)
+        if isinstance(error, UsageError):
+            subject = "settings"
+        elif code is ExitCode.AUTHENTICATION and campaigns is None:  # else that of one campaign
+            subject = "key"
+        else:
+            subject = "responses" if answers else "connection"
+        _show("FAIL", subject, explain(error))
+        return code
     return ExitCode.OK
 
 
-def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Yield each value that is no default, and its source."""
-    if connection.profile is not None:
-        yield "profile", f"{connection.profile}, from {config_file()}"
+def _show_sources(connection: Connection, profile: str | None) -> None:
+    """Show each value that is no default, and its source."""
+    if profile is not None:
+        _show("", "profile", f"{profile}, from {config_file()}")
     if connection.account is not None:
-        yield "account", connection.account
+        _show("", "account", connection.account)
     for name, source in connection.sources.items():
-        found = {"base_url": "the address", "key": "the key"}.get(name) or getattr(connection.settings, name)
-        yield name.replace("_", "-"), f"{found.value if isinstance(found, enum.Enum) else found}, from {source}"
-    if connection.storage_options:
-        yield "storage-options", f"{', '.join(connection.storage_options)}, from profile {connection.profile}"
-    yield "other settings", "defaults"
+        found = {"base_url": "the address", "key": "the key"}.get(name) or getattr(connection.settings, name, None)
+        if found is not None:
+            value = found.value if isinstance(found, enum.Enum) else found
+            _show("", name, f"{value}, from {source}")
+    _show("", "other settings", "defaults")
+    proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy") if os.environ.get(name)]
+    if proxies and not getattr(connection.settings, "proxy", None):
+        _show("note", "proxy", f"{proxies[0]} is set, and not used: a proxy sees requests; -c proxy=URL uses one")
 
 
 async def _list_campaigns(client: SeoRepClient, answers: Sequence[RawAnswer]) -> Page[Campaign]:
@@ -100,73 +101,67 @@ async def _list_campaigns(client: SeoRepClient, answers: Sequence[RawAnswer]) ->
         if answers:
             url = urllib.parse.urlsplit(client.base_url)
             secured = " over TLS" if url.scheme == "https" else ", not encrypted"
-            milliseconds = answers[-1].seconds * 1000
-            _show(Level.OK, "connection", f"{url.hostname} answered after {milliseconds:.0f} ms{secured}")
-            level, message = compare_clocks(answers[-1].headers.get("Date"), dt.datetime.now(dt.UTC))
-            _show(level, "clock", message)
+            _show("ok", "connection", f"{url.hostname} answered after {answers[-1].seconds * 1000:.0f} ms{secured}")
+            _show(*compare_clocks(answers[-1].headers.get("Date"), dt.datetime.now(dt.UTC)))
 
 
 async def _check_feeds(
-    client: SeoRepClient, answers: Sequence[RawAnswer], campaigns: Page[Campaign], days: ChosenDays
+    client: SeoRepClient, answers: Sequence[RawAnswer], campaigns: Page[Campaign], first: dt.date, last: dt.date
 ) -> None:
     """Fetch a page of each feed, and show shapes, rows, page sizes and unknown fields."""
-    _show(Level.OK, "key", "accepted")
-    _show(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
+    _show("ok", "key", "accepted")
+    _show("", "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
     _show_unknown_fields("campaigns", campaigns.items)
     if not campaigns.items:
-        _show(Level.NOTE, "feeds", "not checked, as the account has no campaign")
+        _show("note", "feeds", "not checked, as the account has no campaign")
         return
-    one = campaigns.items[0].id
-    rankings = await client.rankings.campaign(one, days.first, days.last).page(1)
+    one, feeds = campaigns.items[0].id, client.rankings
+    rankings = await feeds.campaign(one, first, last).page(1)
     _show_feed("campaign", f"campaign {one}", rankings, answers[-1])
-    periods = await client.rankings.campaign_by_date(one, days.first, days.last).page(1)
+    periods = await feeds.campaign_by_date(one, first, last).page(1)
     _show_feed("campaign-by-date", f"campaign {one}", periods, answers[-1])
     unknown = _fields_in_extra((*rankings.items, *periods.items))
     if rank := next((name for name in sorted(unknown) if name.endswith("Ranking")), None):
-        message = f"no column takes {rank}; if the account calls a search engine so, pass --engine-names"
-        _show(Level.NOTE, "engine-names", message)
+        advice = f"no column takes {rank}; if the account calls a search engine so, pass -c engine_names=A,B,WMT"
+        _show("note", "engine_names", advice)
     if not rankings.items:
-        _show(Level.NOTE, "keyword-by-date", f"not checked, as campaign {one} has no keyword")
+        _show("note", "keyword-by-date", f"not checked, as campaign {one} has no keyword")
         return
     keyword = rankings.items[0].keyword_id
-    dates = await client.rankings.keyword_by_date(keyword, days.first, days.last).page(1)
-    _show_feed("keyword-by-date", f"keyword {keyword}", dates, answers[-1])
+    page = await feeds.keyword_by_date(keyword, first, last).page(1)
+    _show_feed("keyword-by-date", f"keyword {keyword}", page, answers[-1])
 
 
-def compare_clocks(date: str | None, now: dt.datetime) -> tuple[Level, str]:
-    """Compare this machine's time with the `Date` header of a response."""
+def compare_clocks(date: str | None, now: dt.datetime) -> tuple[str, str, str]:
+    """Compare this machine's time with the `Date` header of a response; return level, subject and message."""
     try:
         theirs = parsedate_to_datetime(date or "")
     except (ValueError, OverflowError):
-        return Level.NOTE, "the service does not send its time"
-    if theirs.tzinfo is None:
-        theirs = theirs.replace(tzinfo=dt.UTC)
-    apart = (now - theirs).total_seconds()
+        return "note", "clock", "the service does not send its time"
+    apart = (now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=dt.UTC))).total_seconds()
     if abs(apart) <= _CLOCK_SECONDS:
-        return Level.OK, "agrees with the service's"
+        return "ok", "clock", "agrees with the service's"
     order = "ahead of" if apart > 0 else "behind"
-    return Level.NOTE, f"this machine's is {abs(apart):,.0f} s {order} the service's; default dates may be wrong"
+    problem = f"this machine's is {abs(apart):,.0f} s {order} the service's; default dates may be wrong"
+    return "note", "clock", problem
 
 
 def _show_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> None:
     data = json.loads(answer.body)["data"]  # the models do not show its shape
     rows = data if isinstance(data, list) else data.get("rows") or []
-    facts = [
-        f"{subject}: {_count(page.total_records)} rows",
-        _pages(page),
-        f"{'flat' if isinstance(data, list) else 'nested'} shape",
-        f"{'older' if any('globalMonthlySearches' in row for row in rows) else 'current'} rows",
-        "totals" if page.totals is not None else "no totals",
-    ]
-    _show(Level.FACT, name, ", ".join(facts))
+    shape = "flat" if isinstance(data, list) else "nested"
+    age = "older" if any("globalMonthlySearches" in row for row in rows) else "current"
+    totals = "totals" if page.totals is not None else "no totals"
+    facts = f"{subject}: {_count(page.total_records)} rows, {_pages(page)}"
+    _show("", name, f"{facts}, {shape} shape, {age} rows, {totals}")
     _show_unknown_fields(name, page.items)
     if page.total_records is None or page.total_pages is None:
-        _show(Level.NOTE, name, "no total counts; a pull reads pages until one is empty")
+        _show("note", name, "no total counts; a pull reads pages until one is empty")
 
 
 def _show_unknown_fields(name: str, items: Iterable[Any]) -> None:
     if fields := sorted(_fields_in_extra(items)):
-        _show(Level.NOTE, name, f"undocumented fields, stored in `extra`: {', '.join(fields[:10])}")
+        _show("note", name, f"undocumented fields, stored in extra: {', '.join(fields[:10])}")
 
 
 def _fields_in_extra(items: Iterable[Any]) -> set[str]:

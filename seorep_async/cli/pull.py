@@ -1,222 +1,253 @@
-"""`seorep pull` once its options are parsed: one pull, or one for each month, run and reported."""
+"""`seorep pull`: its options, and the days and campaigns that they name."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import calendar
+import csv
+import datetime as dt
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
-import attrs
 import click
-from rich.console import Console
-from rich.text import Text
 
-from seorep_async.cli import summary as words
-from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
-from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.exit_codes import ExitCode, show_error
-from seorep_async.cli.months import Months, months_facts, preview_of_months, show_failures_of_months, show_months
-from seorep_async.cli.progress import ProgressDisplay, shown_warnings, written_log
-from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
-from seorep_async.cli.terminal import as_json, print_hanging, stderr_console, write_stdout, write_stdout_bytes
-from seorep_async.client import SeoRepClient
-from seorep_async.errors import ExportError, PullPausedError, SeoRepError, one_line
-from seorep_async.models import Feed
-from seorep_async.old_export import CsvOptions, PullSummary
-from seorep_async.old_export.formats import Format
-from seorep_async.old_export.preview import preview
-from seorep_async.old_export.progress import ProgressTracker, StagedPull
-from seorep_async.old_export.pull_to import run_export, stream_rows
-from seorep_async.old_export.spec import CampaignChoice, PullSpec
-from seorep_async.old_export.storage import is_address
-from seorep_async.old_export.targets import Target, target_of
-from seorep_async.resources.rankings import FeedOptions
+from seorep_async.cli.exit_codes import later
+from seorep_async.cli.options import Service
+from seorep_async.cli.parameters import LARGEST, Opt, count, not_empty
 
-if TYPE_CHECKING:
-    from seorep_async.sandbox import Sandbox
+FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
+Days = tuple[dt.date, dt.date]
+_WHAT, _HOW, _SHOWN = "What to pull", "How", "What is shown"
+_MONTHS = 3
 
 
-@attrs.define
-class PullJob:
-    """A pull with the command line's options.
+def _ids(value: str) -> tuple[int, ...]:
+    """Read ids with commas between, or those in an @file."""
+    if not value.startswith("@"):
+        return tuple(_id(one.strip()) for one in value.split(","))
+    name = "stdin" if value == "@-" else value[1:]
+    try:
+        text = sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise click.BadParameter(f"can't read {name}: it is not UTF-8 text.") from None
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
+    try:
+        found = [*_ids_in(text)]
+    except click.BadParameter as error:
+        hint = "Give one id a line, or a CSV with a column campaign_id."
+        raise click.BadParameter(f"{name}, {error.message} {hint}") from None
+    if not found:
+        raise click.BadParameter(f"there are no ids in {name}.")
+    return tuple(found)
 
-    Attributes:
-        out: the target, or None for stdout.
-        options: the other options, by their names.
-        notes: the console of what `--quiet` leaves out.
-        sandbox: to pull from in place of the service.
+
+def _ids_in(text: str) -> Iterator[int]:
+    """Yield the ids of a text: one a line, or the column campaign_id or id of a CSV; lines may be # comments."""
+    column = None
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = [cell.strip() for cell in next(csv.reader([line.partition("#")[0]]), [])]
+        if not any(cells):
+            continue
+        if column is None:
+            column = next((cells.index(name) for name in ("campaign_id", "id") if name in cells), -1)
+            if column >= 0:
+                continue
+        try:
+            yield _id(",".join(cells) if column < 0 else "".join(cells[column : column + 1]))
+        except click.BadParameter as error:
+            raise click.BadParameter(f"line {number}: {error.message}") from None
+
+
+def _id(value: str) -> int:
+    try:
+        return count(value)
+    except click.BadParameter:
+        problem = f"{value!r} is not a campaign id, an integer from 1 to {LARGEST}; `seorep campaigns list` shows them."
+    raise click.BadParameter(problem)
+
+
+def _period(value: str) -> tuple[int, str]:
+    found = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m.")
+    return int(found[1]), found[2]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is pulled, and how.
+
+    Args:
+        out: Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.
+            [default: rankings-FEED.csv]
+        feed: campaign (a row is a keyword), campaign-by-date (a date of a campaign) or keyword-by-date (a date of a
+            keyword); repeatable.  [default: campaign]
+        start: First day.  [default: the first day of the last three full months]
+        end: Last day.  [default: the last day of last month]
+        last: The last N days (30d), weeks (4w) or full months (3m) before today.
+        month: A month: 2023-03, last, or this up to today; or several, each pulled by itself: 2021-01..2022-12.
+        campaign: Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; repeatable.
+            [default: all campaigns]
+        exclude: Campaigns to leave out; written likewise.
+        group: Pull the campaigns of this group; repeatable.
+        filter: Pull the campaigns that the service's filter finds.
+        compare_previous_period: Request changes from the previous period, too.
+        page_size: Rows of one request; the service has a default and a maximum of its own.
+        account: Name of the account in every row.  [default: the profile's, or the host]
+        snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
+        restart: Start over instead of resuming an interrupted pull.
+        retry_failed: Fetch only the reports that failed last time; of several months, those of each.
+        skip_complete: Leave out months that this database has complete, after their last day.
+        max_requests: Stop after N requests in all, keep what is fetched, and exit with 5; the same command goes on.
+        force: Replace files that no pull wrote.
+        excel: Write CSV for Excel: with a byte order mark, and ' before cells that it would run as formulas.
+        format: Format of -o -: csv or jsonl.  [default: csv]
+        dry_run: Write nothing; show what would be fetched, and in how many requests.
+        json: Print the summary, the dry run or the failure as JSON on stdout.
+        quiet: Print only errors, failures and warnings.
+        verbose: Show retries and found limits as they happen.
     """
 
-    feeds: tuple[Feed, ...]
-    days: ChosenDays
-    campaigns: ChosenCampaigns
-    out: str | None
-    options: Mapping[str, Any]
-    notes: Console
-    sandbox: Sandbox | None
-    _console: Console = attrs.field(factory=stderr_console, repr=False)
-    _json_begun: bool = attrs.field(default=False, init=False)
+    out: Annotated[str | None, Opt("-o --out", metavar="FILE")] = None
+    feed: Annotated[list[FeedName] | None, Opt(section=_WHAT, metavar="FEED")] = None
+    start: Annotated[dt.date | None, Opt("--from", _WHAT, "DATE")] = None
+    end: Annotated[dt.date | None, Opt("--to", _WHAT, "DATE")] = None
+    last: Annotated[tuple[int, str] | None, Opt("--last", _WHAT, "PERIOD", _period)] = None
+    month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
+    campaign: Annotated[list[str] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    exclude: Annotated[list[str] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    group: Annotated[list[str] | None, Opt(section=_WHAT, metavar="TITLE", read=not_empty)] = None
+    filter: Annotated[str | None, Opt(section=_WHAT, read=not_empty)] = None
+    compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
+    page_size: Annotated[int | None, Opt(section=_HOW)] = None
+    account: Annotated[str | None, Opt(section=_HOW, metavar="NAME")] = None
+    snapshot_date: Annotated[dt.date | None, Opt(section=_HOW)] = None
+    restart: Annotated[bool, Opt(section=_HOW)] = False
+    retry_failed: Annotated[bool, Opt(section=_HOW)] = False
+    skip_complete: Annotated[bool, Opt(section=_HOW)] = False
+    max_requests: Annotated[int | None, Opt(section=_HOW)] = None
+    force: Annotated[bool, Opt(section=_HOW)] = False
+    excel: Annotated[bool, Opt(section=_HOW)] = False
+    format: Annotated[Literal["csv", "jsonl"] | None, Opt(section=_HOW)] = None
+    dry_run: Annotated[bool, Opt(section=_SHOWN)] = False
+    json: Annotated[bool, Opt(section=_SHOWN)] = False
+    quiet: Annotated[bool, Opt("-q --quiet", _SHOWN)] = False
+    verbose: Annotated[bool, Opt("-v --verbose", _SHOWN)] = False
 
-    def run(self) -> ExitCode:
-        """Pull, and report on stderr; with `--json`, report also a complete failure on stdout."""
-        options = self.options
-        try:
-            with written_log(self.notes, verbose=options["verbose"], file=options["log_file"]):
-                code = run_until_interrupted(self._run(connect(options, self.sandbox)))
-        except (click.exceptions.Exit, click.UsageError):  # `application.run` reports wrong usage
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            self._write_failure(error)
-            raise
-        if code is ExitCode.INTERRUPTED:
-            self._write_failure(KeyboardInterrupt())
-        return code
+    @property
+    def feeds(self) -> tuple[FeedName, ...]:
+        """The feeds, each once."""
+        return tuple(dict.fromkeys(self.feed or ("campaign",)))
 
-    def _write_failure(self, error: BaseException) -> None:
-        if self.options["json"] and not self._json_begun:
-            labels = {name: self.options[name] for name in ("account", "snapshot_date")}
-            words.print_failure(error, feeds=self.feeds, start_date=self.days.first, end_date=self.days.last, **labels)
+    @property
+    def to_stdout(self) -> bool:
+        return self.out == "-"
 
-    async def _run(self, connection: Connection) -> ExitCode:
-        options = self.options
-        place: Any = {"storage_options": connection.storage_options} if is_address(self.out) else {}
-        async with connection.opened() as client:
-            specs = self._specs(client, connection)
-            for note in (*self.days.notes, *self.campaigns.notes):
-                print_hanging(self.notes, Text(one_line(note)), 2)
-            target = None
-            if self.out is not None:
-                how = {name: options[name] for name in ("force", "work_dir")}
-                find_target = partial(target_of, self.out, self.feeds, account=specs[0].account)
-                target = await asyncio.to_thread(find_target, **how, **place)
-            if target is not None and (len(specs) > 1 or options["skip_complete"]):
-                months = Months(client, specs, target)
-                restart, skip_complete = options["restart"] and not options["dry_run"], options["skip_complete"]
-                await asyncio.to_thread(months.prepare, skip_complete=skip_complete, restart=restart, **place)
-                code = await self._pull_months(months, connection.label)
-            elif options["dry_run"]:
-                code = await self._preview(client, specs[0], target, connection.label)
-            else:
-                with shown_warnings() as warnings:
-                    code = await self._pull(client, specs[0], target, connection.label, warnings)
-            exit_on_signal(code)
-            return code
+    @property
+    def target(self) -> str:
+        return self.out or (f"rankings-{self.feeds[0]}.csv" if len(self.feeds) == 1 else "rankings.csv")
 
-    def _specs(self, client: SeoRepClient, connection: Connection) -> list[PullSpec]:
-        options, chosen = self.options, self.campaigns
-        feed_options = FeedOptions(
-            limit=options["limit"], compare_previous_period=options["compare_previous_period"] or None
-        )
-        return [
-            PullSpec.of(
-                client,
-                chosen.ids or None,
-                *window,
-                self.feeds,
-                feed_options,
-                account=connection.account if options["account"] is None else options["account"],
-                service=connection.service,
-                snapshot_date=options["snapshot_date"],
-                key_renewed=options["key_renewed"],
-                csv=CsvOptions(
-                    line_end="\n" if options["csv_line_end"] == "lf" else "\r\n",
-                    bom=options["csv_bom"],
-                    guard=options["csv_guard"],
-                ),
-                choice=CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
-            )
-            for window in self.days.windows
-        ]
-
-    async def _write(self, text: str, *, as_data: bool = True) -> None:
-        self._json_begun = True
-        await run_in_daemon_thread(partial(write_stdout, f"{text}\n", as_data=as_data))
-
-    async def _pull_months(self, months: Months, source: str) -> ExitCode:
-        in_json = self.options["json"]
-        if self.options["dry_run"]:
-            shown = preview_of_months(await months.preview(), months.skipped, source, in_json=in_json)
-            await self._write(shown, as_data=in_json)
-            return ExitCode.OK
-        with shown_warnings() as warnings:
-            try:
-                async with ProgressDisplay(self.notes, months.client) as display:
-                    await months.run(display, self.options["restart"], self.options["max_requests"])
-            except asyncio.CancelledError:
-                self._console.print(f"Interrupted; {months.finished}. Repeat the command to resume.")
-                return ExitCode.INTERRUPTED
-            except SeoRepError:
-                self._console.print(f"Stopped; {months.finished}.")
-                raise
-            if in_json:
-                await self._write(as_json(months_facts(months, warnings)))
-        show_failures_of_months(self._console, months)
-        show_months(self.notes, months, source)
-        return months.code
-
-    async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
-        in_json, how = self.options["json"], {name: self.options[name] for name in ("restart", "retry_failed")}
-        found = await preview(client, spec, target, **how)
-        if in_json:
-            shown = words.preview_as_json(found, spec)
-        elif how["retry_failed"] and not found.campaigns:
-            shown = words.nothing_to_retry(found.files)
-        else:
-            shown = words.preview_in_words(found, spec, source, self.days.origin)
-        await self._write(shown, as_data=in_json)
-        return ExitCode.OK
-
-    async def _pull(
-        self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str, warnings: Sequence[str]
-    ) -> ExitCode:
-        console, notes = self._console, self.notes
-        left: list[StagedPull | None] = []
-        try:
-            async with ProgressDisplay(notes, client) as display:
-                tracker = ProgressTracker(display.show, partial(words.show_resumed, notes), left.append)
-                if target is None:
-                    kind = Format.JSON_LINES if self.options["stdout_format"] == "jsonl" else Format.CSV
-                    summary = await stream_rows(client, spec, kind, _write_rows, tracker)
-                else:
-                    how = {name: self.options[name] for name in ("restart", "retry_failed", "max_requests")}
-                    summary = await run_export(client, spec, target, tracker, **how)
-        except asyncio.CancelledError:
-            if target is None:
-                raise
-            console.print(f"Interrupted; {words.how_to_resume(left[0]) if left else 'nothing was fetched.'}")
-            return ExitCode.INTERRUPTED
-        except (ExportError, PullPausedError):
-            if any(left):
-                console.print(f"Stopped; {words.how_to_resume(left[0])}")
-            raise
-        code = words.code_of(summary.failures, written=summary.rows > 0 if target is None else bool(summary.paths))
-        problem = await self._write_summary(summary, code, warnings)
-        words.show_failures(console, summary)
-        if not summary.outcomes and not summary.requests:
-            notes.print(Text(words.nothing_to_retry(summary.paths)))
-        else:
-            facts: Any = {"to_file": target is not None, "night": spec.snapshot_date, "origin": self.days.origin}
-            words.show_summary(notes, summary, source, **facts)
-        if problem is None:
-            return code
-        show_error(f"{words.written_files(summary)}: {problem}")
-        return code or ExitCode.UNWRITTEN
-
-    async def _write_summary(self, summary: PullSummary, code: ExitCode, warnings: Sequence[str]) -> str | None:
-        """Write the summary to stdout with `--json`; return the reason if that failed, or None.
-
-        A closed stdout is not an error: the export succeeded.
-        """
-        try:
-            if self.options["json"]:
-                await self._write(as_json(words.summary_facts(summary, code, warnings)))
-        except ExportError as error:
-            return error.message
-        except (asyncio.CancelledError, click.exceptions.Exit):
-            pass
-        return None
+    def check(self, windows: list[Days]) -> None:
+        """Refuse options that contradict each other."""
+        both = [("restart", "retry_failed"), ("quiet", "verbose"), ("campaign", "group"), ("campaign", "filter")]
+        both += [("retry_failed", "skip_complete")]
+        for one, other in both:
+            if getattr(self, one) and getattr(self, other):
+                raise click.UsageError(f"{_flag(one)} and {_flag(other)} can't be combined; give one of them.")
+        if self.format and not self.to_stdout:
+            raise click.UsageError("--format: only with -o -; the ending of a file chooses its format.")
+        several = len(windows) > 1 or self.skip_complete
+        if several and not self.target.endswith(".duckdb"):
+            raise click.UsageError("-o: several months, or --skip-complete, need a database, such as rankings.duckdb.")
+        if self.max_requests and len(windows) > 1 and not self.skip_complete:
+            problem = "--max-requests with several months needs --skip-complete, or it would begin again each time"
+            raise click.UsageError(f"{problem}.")
+        if self.to_stdout:
+            for name in ("force", "restart", "retry_failed", "max_requests", "json"):
+                if getattr(self, name):
+                    raise click.UsageError(f"{_flag(name)}: not with -o -, as the rows go to stdout; name a file.")
+            if len(self.feeds) > 1:
+                raise click.UsageError("several feeds can't be written to stdout together; name a file.")
 
 
-async def _write_rows(data: bytes) -> None:
-    await run_in_daemon_thread(partial(write_stdout_bytes, data))
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def pull(*, job: Job = Job(), service: Service = Service()) -> int:
+    """Pull the rankings of many campaigns into a file or a database.
+
+    `seorep login` stores address and key; --sandbox needs neither.
+
+    Fetched reports are staged beside the target, which appears, or is replaced, only when it is complete. To resume an
+    interrupted pull, repeat the command. With several feeds, each has its own file, such as
+    rankings.keyword_rankings.csv, or its own table. Totals, campaigns, keywords and failures are written beside them.
+
+    Examples:
+      seorep pull --sandbox
+      seorep pull -o march.csv --excel --month 2023-03 --campaign 3,5
+      seorep pull -o rankings.duckdb --last 30d --exclude 7
+      seorep pull -o years.duckdb --month 2021-01..2022-12 \\
+          --skip-complete --max-requests 500     # repeat it to go on
+      seorep pull -o - --quiet | head
+      seorep pull -s forbidden=3; echo $?        # rehearse a failure
+    """
+    windows = days_of(click.get_current_context().obj, job.start, job.end, job.last, job.month)
+    job.check(windows)
+    return int(later("pulling", "run")(job, windows, service))
+
+
+def days_of(
+    today: dt.date,
+    start: dt.date | None = None,
+    end: dt.date | None = None,
+    last: tuple[int, str] | None = None,
+    month: str | None = None,
+) -> list[Days]:
+    """Return the first and the last day of each pull: by default, of the last three full months."""
+    given = {"--from": start, "--to": end, "--last": last, "--month": month}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1 and names != ["--from", "--to"]:
+        problem = f"{' and '.join(names)} can't be combined; give one of --last and --month, or --from and --to."
+        raise click.UsageError(problem)
+    if month is not None:
+        return _months(month, today)
+    number, unit = last or (_MONTHS, "m")
+    if unit != "m":
+        length = dt.timedelta(number * (7 if unit == "w" else 1))
+        return [(today - length, today - dt.timedelta(1))]
+    last_day = end or today.replace(day=1) - dt.timedelta(1)
+    year, first = divmod(last_day.year * 12 + last_day.month - number, 12)
+    first_day = start or (dt.date(year, first + 1, 1) if year > 0 else dt.date.min)
+    if last_day < first_day:
+        default = "; swap them" if end else ", the end of last month; give --to as well"
+        raise click.UsageError(f"--from {first_day} is after --to {last_day}{default}.")
+    return [(first_day, last_day)]
+
+
+def _months(value: str, today: dt.date) -> list[Days]:
+    first, dots, last = value.partition("..")
+    day, until = _month(first, today), _month(last if dots else first, today)
+    if until < day:
+        raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
+    found = []
+    while day <= until:
+        end = day.replace(day=calendar.monthrange(day.year, day.month)[1])
+        is_this = (last if dots else first) == "this" and day == until
+        found.append((day, today if is_this else end))
+        day = end + dt.timedelta(1)
+    return found
+
+
+def _month(value: str, today: dt.date) -> dt.date:
+    if value in ("this", "last"):
+        return (today if value == "this" else today.replace(day=1) - dt.timedelta(1)).replace(day=1)
+    try:
+        return dt.datetime.strptime(value, "%Y-%m").date()
+    except ValueError:
+        problem = f"--month: {value!r} is not a month such as 2023-03, this or last, nor 2021-01..2022-12."
+        raise click.UsageError(problem) from None

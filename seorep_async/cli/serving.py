@@ -6,82 +6,79 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
 
-import click
-
-from seorep_async.cli.connection import Connection
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.signals import run_in_daemon_thread, run_until_interrupted
-from seorep_async.cli.terminal import stderr_console, write_stdout
+from seorep_async.cli import embedded
+from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.options import Service
+from seorep_async.cli.output import can_ask, messages, write
+from seorep_async.cli.parameters import Command
+from seorep_async.cli.profiles import Connection, connect
+from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.integrations.mcp import mcp_server
-from seorep_async.old_export.storage import is_address
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.optional import require
 
 
-def build(options: Mapping[str, Any]) -> Sandbox:
-    """Return the sandbox of the options; one out of its range is a UsageError."""
+def _serve(**options: str | None) -> ExitCode:
+    given = {name: value for name, value in options.items() if value is not None}
+    served = embedded.build({"port": "8765"} | given)
     try:
-        return Sandbox(**options)
-    except ValueError as error:
-        # the sandbox's message begins with the option's name
-        raise click.UsageError(f"--{error}".replace("_", "-")) from None
-
-
-def serve(options: Mapping[str, Any]) -> ExitCode:
-    sandbox = build(options)
-    try:
-        run_until_interrupted(_serve_sandbox(sandbox))
+        wait_for(_until_interrupted(served))
     except KeyboardInterrupt:  # the usual way to end it
-        stderr_console().print(f"\nStopped after {sandbox.stats.requests:,} requests.")
+        messages().print(f"\nStopped after {served.stats.requests:,} requests.")
     return ExitCode.OK
 
 
-async def _serve_sandbox(sandbox: Sandbox) -> None:
+sandbox: Command = Command("sandbox", params=embedded.options(), callback=_serve)
+
+
+async def _until_interrupted(served: Sandbox) -> None:
     try:
-        await sandbox.__aenter__()
+        await served.__aenter__()
     except OSError as error:
         problem = os.strerror(error.errno) if error.errno else str(error)
-        raise click.UsageError(f"can't use port {sandbox.port} ({problem}); choose another with --port.") from None
+        raise UsageError(f"can't use port {served.port} ({problem}); choose another with --port.") from None
     try:
-        write_stdout(_welcome(sandbox) + "\n")
-        await asyncio.Event().wait()
-    finally:
-        await sandbox.__aexit__(None, None, None)
-
-
-def _welcome(sandbox: Sandbox) -> str:
-    address, key = sandbox.base_url, sandbox.api_key
-    return f"""\
-Sandbox with {sandbox.campaigns:,} campaigns of {sandbox.keywords:,} keywords, until Ctrl-C
+        key, address = shlex.quote(served.api_key), served.base_url
+        write(f"""\
+Sandbox with {served.campaigns:,} campaigns of {served.keywords:,} keywords, until Ctrl-C
   Address  {address}
-  API key  {key}
+  API key  {served.api_key}
 
 Try it:
-curl --user {shlex.quote(f":{key}")} '{address}/v3/campaigns?limit=2'
+curl --user {shlex.quote(f":{served.api_key}")} '{address}/v3/campaigns?limit=2'
 
 Pull from it:
 export SEOREP_BASE_URL={address}
-export SEOREP_API_KEY={shlex.quote(key)}
+export SEOREP_API_KEY={key}
 seorep pull
-"""
+""")
+        await asyncio.Event().wait()
+    finally:
+        await served.__aexit__(None, None, None)
 
 
-_CHUNK = 1 << 16
+def mcp(*, history: str, account: str | None = None, service: Service = Service()) -> int:
+    """Serve the history and the service to agents (MCP).
+
+    It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client starts it. `seorep
+    guide agents` shows the configuration of such a client, and the tools.
+
+    Args:
+        history: Database (.duckdb) that pulls write; it need not exist yet.
+        account: Name of the account in every row.  [default: the profile's, or the host]
+    """
+    return wait_for(_serve_agents(connect(service), history, account))
 
 
-async def serve_agents(connection: Connection, history: str, account: str | None) -> ExitCode:
-    """Serve agents until stdin ends."""
+async def _serve_agents(connection: Connection, history: str, account: str | None) -> int:
     stdio = require("mcp.server.stdio")
-    options = connection.storage_options if is_address(history) else None
-    account = connection.account if account is None else account
     async with connection.opened() as client:
-        server = mcp_server(client, history, account=account, service=connection.service, storage_options=options)
-        if sys.stdin is not None and sys.stdin.isatty():
-            stderr_console().print("An agent's client starts this command, and talks to it. Ctrl-C ends it.")
+        server = mcp_server(client, history, account=account)
+        if can_ask():
+            messages().print("An agent's client starts this command, and talks to it. Ctrl-C ends it.")
         try:
             async with stdio.stdio_server(stdin=_lines()) as (reader, writer):
                 await server.run(reader, writer, server.create_initialization_options())
@@ -92,8 +89,10 @@ async def serve_agents(connection: Connection, history: str, account: str | None
 
 async def _lines() -> AsyncIterator[str]:
     """Yield the lines of stdin. The SDK's own reader would not let a signal end the process before the next line."""
+    if sys.stdin is None:
+        return
     begun: list[bytes] = []  # of a line, which may be long
-    while data := await run_in_daemon_thread(partial(os.read, 0, _CHUNK)):
+    while data := await in_daemon_thread(partial(os.read, 0, 1 << 16)):
         *ends, rest = data.split(b"\n")
         for end in ends:
             yield b"".join([*begun, end]).decode("utf-8", "replace")

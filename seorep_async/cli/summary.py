@@ -1,107 +1,165 @@
-"""The summary of a pull, and the preview of a dry run: for a person to read, or as JSON."""
+"""The summary of a pull or of several, and the preview of a dry run: for a person to read, or as JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, counted, exit_code_of, explain, failure_message, joined, message_of
-from seorep_async.cli.terminal import as_json, duration, named, print_hanging, size, write_stdout
+from seorep_async.cli.errors import code_of, explain, in_shell_words
+from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.output import as_json, counted, duration, size, write
 from seorep_async.errors import ExportError, one_line
-from seorep_async.models import Feed
-from seorep_async.old_export import PullFailure, PullSummary
-from seorep_async.old_export.preview import PullPreview
-from seorep_async.old_export.progress import StagedPull
-from seorep_async.old_export.spec import PullSpec
+from seorep_async.export import PullFailure, PullSummary
+from seorep_async.export.preview import PullPreview
 
 _LISTED = 20
+_FAILS_AGAIN = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
+_LABELS = ("feeds", "start_date", "end_date", "account", "snapshot_date")
 
 
-def code_of(failures: Sequence[PullFailure], *, written: bool) -> ExitCode:
-    """Return the exit code: if every report failed, that of the first error, or 5 if any error was transient."""
+def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
+    """Return the exit code: 9 if every failure would come again, else 4, or 5 where nothing was received at all."""
+    failures = [failure for one in pulls for failure in one.failures]
     if not failures:
         return ExitCode.OK
-    if written:
-        return ExitCode.PARTIAL
-    codes = [exit_code_of(failure.error) for failure in failures]
-    return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
+    if all(one.error in _FAILS_AGAIN for one in failures):
+        return ExitCode.REFUSED
+    return ExitCode.PARTIAL if any(one.rows or one.campaigns_complete for one in pulls) else ExitCode.UNAVAILABLE
 
 
-def show_failures(console: Console, summary: PullSummary) -> None:
-    """Print a line for each reason, if there are failures."""
-    if not summary.failures:
-        return
-    console.print(Text("Failed", style="bold red"))
-    for line in failures_in_words(summary.failures, several=len(summary.feeds) > 1):
-        print_hanging(console, Text(f"  {line}"), 4)
-    console.print()
+def month_of(one: Any) -> str:
+    """Return the month of a pull of several, or its first day if that is another."""
+    return f"{one.start_date:%Y-%m}" if one.start_date.day == 1 else one.start_date.isoformat()
 
 
-def show_summary(
-    console: Console,
-    summary: PullSummary,
-    source: str,
-    *,
-    origin: str = "",
-    to_file: bool = True,
-    night: dt.date | None = None,
-) -> None:
-    """Print a summary.
+def show_failures(console: Console, pulls: Sequence[PullSummary]) -> None:
+    """Print a line for each reason."""
+    for one in pulls:
+        prefix = f"{month_of(one)}: " if len(pulls) > 1 else ""
+        for line in failures_in_words(one.failures, several=len(one.feeds) > 1):
+            console.print(Text.assemble(("Failed: ", "bold red"), f"{prefix}{line}"))
 
-    `source` and `origin` are those of the rows and of the dates (or empty), `to_file` tells files from a stream.
-    `night` is that of a pull that resumes none, if known.
-    """
-    pulled = bool(summary.paths) or not to_file
-    names = [feed.value for feed in summary.feeds]
-    title = f"Pulled {'' if pulled else 'nothing of '}the {joined(names)} feed{'s' if len(names) > 1 else ''}"
-    days = f", {summary.start_date} to {summary.end_date}, from {one_line(source)}"
-    print_hanging(console, Text.assemble((title, "bold"), days), 2)
-    dates = [("Dates", origin)] if origin else []
-    print_facts(console, (*dates, *_facts(summary, to_file)))
-    if pulled and not summary.compared and set(summary.feeds) != {Feed.KEYWORD_BY_DATE}:
-        console.print("Without changes from the previous period; --compare-previous-period requests them.")
-    if night is not None and night != summary.snapshot_date:
-        began = f"This finished the pull of {summary.snapshot_date}; its rows have that snapshot date."
-        print_hanging(console, Text(f"{began} To pull {night}, run the command once more."), 0)
-    if summary.failures and summary.paths:
+
+def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
+    """Yield a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
+    groups: dict[tuple[str, int | None, str], list[int]] = defaultdict(list)
+    for one in failures:
+        status = f" (status {one.status})" if one.status is not None else ""
+        feed = f"{one.feed.value}: " if several and one.feed is not None else ""
+        keyword = one.keyword_id
+        campaign = None if keyword is None else one.campaign_id
+        why = one_line(f"{in_shell_words(one.message)}{status}")
+        groups[feed, campaign, why].append(one.campaign_id if keyword is None else keyword)
+    for (feed, campaign, why), ids in groups.items():
+        shown = ", ".join(map(str, sorted(ids)[:_LISTED]))
+        more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
+        kind = f"{'campaign' if campaign is None else f'campaign {campaign}, keyword'}{'s' if len(ids) > 1 else ''}"
+        yield f"{feed}{kind} {shown}{more}: {why}"
+
+
+def show_summary(console: Console, pulls: Sequence[PullSummary], source: str, *, to_stdout: bool, skipped: int) -> None:
+    """Print what was pulled, into which files, and the next step if there were failures."""
+    first, last = pulls[0], pulls[-1]
+    days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}, from {one_line(source)}"
+    what = counted(len(pulls), "month") if len(pulls) > 1 else " and ".join(feed.value for feed in first.feeds)
+    console.print(Text.assemble((f"Pulled {what}", "bold"), f", {days}"))
+    for label, value in _facts(pulls, to_stdout=to_stdout, skipped=skipped):
+        console.print(Text.assemble((f"  {label:<11}", "dim"), value))
+    today = dt.datetime.now(dt.UTC).date()
+    if last.resumed and last.snapshot_date < today:
+        console.print(f"This finished the pull of {last.snapshot_date}. To pull {today}, run the command once more.")
+    code = code_of_pulls(pulls)
+    if code is ExitCode.PARTIAL:
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
+    elif code is ExitCode.REFUSED:
+        ids = sorted({one.campaign_id for pull in pulls for one in pull.failures if one.campaign_id is not None})
+        few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
+        console.print(f"What failed would fail again; --exclude {few} leaves it out.")
 
 
-def print_facts(console: Console, facts: Iterable[tuple[str, str | Text]]) -> None:
-    """Print a line for each fact: its label and its value."""
-    for label, value in facts:
-        print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
+def _facts(pulls: Sequence[PullSummary], *, to_stdout: bool, skipped: int) -> Iterator[tuple[str, str | Text]]:
+    first = pulls[0]
+    yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
+    if skipped:
+        yield "Skipped", f"{counted(skipped, 'month')}, complete already"
+    campaigns, complete = max(one.campaigns for one in pulls), min(one.campaigns_complete for one in pulls)
+    incomplete = (f"{campaigns - complete:,} with failures", "red")
+    yield "Campaigns", f"{campaigns:,}" if complete == campaigns else Text.assemble(f"{campaigns:,}, ", incomplete)
+    rows = {feed: sum(one.rows_of(feed) for one in pulls) for feed in first.feeds}
+    several = f" ({', '.join(f'{feed.value} {count:,}' for feed, count in rows.items())})" if len(rows) > 1 else ""
+    yield "Rows", f"{sum(rows.values()):,}{several}"
+    if resumed := sum(one.resumed for one in pulls):
+        yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
+    retries = sum(sum(one.stats.retries.values()) for one in pulls)
+    again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
+    yield "Requests", f"{sum(one.requests for one in pulls):,}{again}"
+    if not any(one.compared for one in pulls) and not to_stdout:
+        yield "Changes", "not requested; --compare-previous-period requests them"
+    yield "Time", duration(sum(one.seconds for one in pulls))
+    paths = [*dict.fromkeys(path for one in pulls for path in one.paths)]
+    if not paths and not to_stdout:
+        yield "File", "none written, as every campaign failed"
+    for number, path in enumerate(paths[: len(first.feeds)]):
+        held = f" ({size(path.stat().st_size)})" if path.is_file() else ""
+        yield "" if number else "File", f"{one_line(str(path))}{held}"
+    if beside := paths[len(first.feeds) :]:
+        yield "Beside it", one_line(", ".join(path.name for path in beside))
 
 
-def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the facts of a pull, by their names in JSON; shards leave no statistics."""
-    stats = summary.stats
+def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the facts of a pull, by their names in JSON."""
+    code, stats = code_of_pulls([summary]), summary.stats
     return {
         "ok": code is ExitCode.OK,
         "exit_code": int(code),
         "error": None,
         "error_type": None,
-        **named(summary, "feeds start_date end_date account snapshot_date compared"),
-        "files": summary.paths,
-        **named(summary, "campaigns campaigns_complete"),
+        **{name: getattr(summary, name) for name in (*_LABELS, "compared")},
+        "files": [*map(str, summary.paths)],
+        "campaigns": summary.campaigns,
+        "campaigns_complete": summary.campaigns_complete,
         "rows": {feed.value: summary.rows_of(feed) for feed in summary.feeds},
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
         "started_at": summary.started_at,
-        "retries": stats and stats.retries,
-        "refusals": stats and stats.throttled,
-        "waited": stats and {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
+        "retries": dict(stats.retries),
+        "refusals": stats.throttled,
+        "waited": {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
         "seconds": round(summary.seconds, 3),
-        "leftover": summary.leftover,
-        "warnings": list(warnings),
-        "failures": [_failure(failure) for failure in summary.failures],
+        "warnings": [*warnings],
+        "failures": [_failure(one) for one in summary.failures],
+    }
+
+
+def _failure(one: PullFailure) -> dict[str, Any]:
+    names = ("feed", "campaign_id", "keyword_id", "error", "status", "attempts")
+    facts = {name: getattr(one, name) for name in names}
+    return facts | {"message": one_line(in_shell_words(one.message)), "fails_again": one.error in _FAILS_AGAIN}
+
+
+def months_facts(
+    pulls: Sequence[PullSummary], left: Iterable[str], skipped: int, code: ExitCode, warnings: Sequence[str]
+) -> dict[str, Any]:
+    """Return the facts of several pulls, by their names in JSON; `left` are the months that are not pulled yet."""
+    return {
+        "ok": code is ExitCode.OK,
+        "exit_code": int(code),
+        "error": None,
+        "error_type": None,
+        "months_left": [*left],
+        "months_skipped": skipped,
+        "requests": sum(one.requests for one in pulls),
+        "rows": sum(one.rows for one in pulls),
+        "failures": sum(len(one.failures) for one in pulls),
+        "warnings": [*warnings],
+        "pulls": [summary_facts(one) for one in pulls],
     }
 
 
@@ -109,145 +167,67 @@ def print_failure(error: BaseException, **known: Any) -> None:
     """Print a pull that ended without a summary as one JSON object; unknown facts are null."""
     facts = {
         "ok": False,
-        "exit_code": int(exit_code_of(error)),
-        "error": one_line(explain(error)),
+        "exit_code": int(code_of(error)),
+        "error": explain(error),
         "error_type": type(error).__name__,
         "status": getattr(error, "status", None),
         "attempts": getattr(error, "attempts", 0),
-        **dict.fromkeys(("feeds", "start_date", "end_date", "account", "snapshot_date")),
-        **known,
+        **dict.fromkeys(_LABELS),
         "files": [],
         "failures": [],
+        **known,
     }
     with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-        write_stdout(f"{as_json(facts)}\n")
+        write(as_json(facts))
 
 
-def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: str) -> str:
-    feeds, days = ", ".join(feed.value for feed in spec.feeds), f"{spec.start_date} to {spec.end_date}"
-    facts = [("Dates", origin)] if origin else []
-    facts += [
-        ("Account", one_line(spec.account)),
-        ("Campaigns", f"{found.campaigns:,}"),
-        ("Requests", f"about {found.requests:,}{_estimated(found)}"),
-        *(("File", one_line(str(file))) for file in found.files),
-    ]
-    if (staged := found.staged) is not None:
+def preview_in_words(found: Mapping[str, PullPreview], labels: Mapping[str, Any], source: str, skipped: int) -> str:
+    """Return the previews of one pull, or of each month by its name, for a person to read."""
+    several = len(found) > 1
+    one = next(iter(found.values()))
+    feeds, days = ", ".join(labels["feeds"]), f"{labels['start_date']} to {labels['end_date']}"
+    facts = [("Account", one_line(labels["account"])), ("Campaigns", f"{one.campaigns:,}")]
+    if skipped:
+        facts.append(("Skipped", f"{counted(skipped, 'month')}, complete already"))
+    if several:
+        facts += [(name, f"about {counted(each.requests, 'request')}") for name, each in found.items()]
+    facts.append(("Requests", f"about {sum(each.requests for each in found.values()):,}{_estimated(one)}"))
+    facts += [("File", one_line(str(file))) for file in one.files]
+    if (staged := one.staged) is not None:
         state = "that ended with failures" if staged.ended else "that was interrupted"
+        then = "resumes it" if one.resumes else "starts over"
         reports = counted(staged.reports, "report")
-        then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
-        then = then if found.resumes else "the pull would start over"
-        facts.append(("Stored", f"{reports} of a pull of {staged.started_at:%Y-%m-%d %H:%M} {state}; {then}"))
-    return in_lines(f"Would pull {feeds}, {days}, from {one_line(source)}", facts)
-
-
-def in_lines(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in facts)])
-
-
-def preview_as_json(found: PullPreview, spec: PullSpec) -> str:
-    """Return the preview of a pull as one JSON object, for a program to read."""
-    staged = found.staged and {
-        "begun": found.staged.started_at.isoformat(timespec="minutes"),
-        **named(found.staged, "reports ended"),
-        "resumes": found.resumes,
-    }
-    of_spec, of_preview = "feeds start_date end_date account", "files campaigns requests sampled skipped"
-    return as_json({"dry_run": True, **named(spec, of_spec), **named(found, of_preview), "staged": staged})
-
-
-def nothing_to_retry(paths: Sequence[Path | str]) -> str:
-    """Return that the last pull into some files had no failure."""
-    files = one_line(", ".join(map(str, paths)))
-    return f"Nothing to retry: no report failed in the last pull into {files}. Omit --retry-failed to pull everything."
-
-
-def show_resumed(console: Console, staged: StagedPull) -> None:
-    console.print(f"Resuming the pull of {staged.started_at:%Y-%m-%d %H:%M}: {_stored(staged)} already.")
-
-
-def how_to_resume(staged: StagedPull | None) -> str:
-    """Return what is stored of a pull that has ended early, and the next step."""
-    if staged is None:
-        return "no report is stored yet."
-    return f"{_stored(staged)}.\nRepeat the command to resume, or add --restart to start over."
-
-
-def _stored(staged: StagedPull) -> str:
-    return f"{counted(staged.reports, 'report is', 'reports are')} stored"
-
-
-def written_files(summary: PullSummary) -> str:
-    """Return what is written of a pull whose summary is not."""
-    names = [str(path) for path in summary.paths[: len(summary.feeds)]]
-    if not names:
-        return "nothing is written"
-    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} written, but the summary is not"
+        facts.append(("Stored", f"{reports} of a pull of {staged.started_at:%Y-%m-%d %H:%M} {state}; this {then}"))
+    lines = [f"Would pull {feeds}, {days}, from {one_line(source)}"]
+    return "\n".join([*lines, *(f"  {label:<11}{value}" for label, value in facts), ""])
 
 
 def _estimated(found: PullPreview) -> str:
-    by = f", estimated from campaign {found.sampled}" if found.sampled is not None else ", at one page per report"
-    if not found.skipped:
-        return by
-    return f"{by}; campaign{'s' if len(found.skipped) > 1 else ''} {joined(map(str, found.skipped))} did not answer"
+    ids = ", ".join(map(str, found.skipped))
+    skipped = f"; campaign{'s' * (len(found.skipped) > 1)} {ids} did not answer" if found.skipped else ""
+    if found.sampled is None:
+        return f", at one page per report{skipped}" if found.requests else ""
+    return f", estimated from campaign {found.sampled}{skipped}"
 
 
-def _failure(failure: PullFailure) -> dict[str, Any]:
-    error = failure.error
-    return {
-        **named(failure, "feed campaign_id keyword_id"),
-        "error": type(error).__name__,
-        "message": one_line(message_of(error)),
-        **named(error, "status attempts"),
+def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], skipped: int) -> dict[str, Any]:
+    """Return the previews of one pull, or of each month by its name, by their names in JSON."""
+    one = next(iter(found.values()))
+    staged = one.staged and {
+        "begun": one.staged.started_at.isoformat(timespec="minutes"),
+        "reports": one.staged.reports,
+        "ended": one.staged.ended,
+        "resumes": one.resumes,
     }
-
-
-def _facts(summary: PullSummary, to_file: bool) -> Iterator[tuple[str, str | Text]]:
-    yield "Account", f"{one_line(summary.account)}, snapshot of {summary.snapshot_date}"
-    if summary.ok:
-        yield "Campaigns", f"{summary.campaigns:,}"
-    else:
-        failed = summary.campaigns - summary.campaigns_complete
-        counts = f"{summary.campaigns_complete:,} of {summary.campaigns:,} complete, "
-        whole = len(summary.feeds) == 1 and all(failure.keyword_id is None for failure in summary.failures)
-        yield "Campaigns", Text.assemble(counts, (f"{failed:,} {'failed' if whole else 'incomplete'}", "red"))
-    several = f" ({', '.join(f'{feed.value} {summary.rows_of(feed):,}' for feed in summary.feeds)})"
-    yield "Rows", f"{summary.rows:,}{several if len(summary.feeds) > 1 else ''}"
-    if summary.resumed:
-        yield "Resumed", f"{counted(summary.resumed, 'report was', 'reports were')} stored already"
-    retries = 0 if summary.stats is None else sum(summary.stats.retries.values())
-    again = counted(retries, "of them a retry", "of them retries")
-    yield "Requests", f"{summary.requests:,}{f', {again}' if retries else ''}"
-    yield "Time", duration(summary.seconds)
-    if to_file and not summary.paths:
-        yield "File", "none written, as every campaign failed"
-    if summary.leftover is not None:
-        yield "Leftover", f"{one_line(str(summary.leftover))} could not be removed; please remove it"
-    with_rows = summary.paths[: len(summary.feeds)]
-    for number, path in enumerate(with_rows):
-        held = f" ({size(path.stat().st_size)})" if isinstance(path, Path) and path.is_file() else ""
-        yield "" if number else "File", f"{one_line(str(path))}{held}"
-    if beside := summary.paths[len(with_rows) :]:
-        yield "Beside it", one_line(", ".join(Path(path).name for path in beside))
-
-
-def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
-    """Yield a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
-    groups: dict[tuple[Feed | None, int | None, str], list[PullFailure]] = {}
-    for failure in failures:
-        campaign = None if failure.keyword_id is None else failure.campaign_id
-        feed = failure.feed if several else None
-        why = failure_message(failure.error.evolve(attempts=1))  # attempts are those of the last request only
-        groups.setdefault((feed, campaign, one_line(why)), []).append(failure)
-    for (feed, campaign, why), group in groups.items():
-        prefix = f"{feed.value}: " if feed is not None else ""
-        if campaign is None:
-            yield f"{prefix}{_with_ids('campaign', [failure.campaign_id for failure in group])}: {why}"
-        else:
-            keywords = [failure.keyword_id for failure in group if failure.keyword_id is not None]
-            yield f"{prefix}campaign {campaign}, {_with_ids('keyword', keywords)}: {why}"
-
-
-def _with_ids(object_name: str, ids: list[int]) -> str:
-    more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
-    return f"{object_name}{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:_LISTED]))}{more}"
+    return {
+        "dry_run": True,
+        **labels,
+        "files": [*map(str, one.files)],
+        "campaigns": one.campaigns,
+        "requests": sum(each.requests for each in found.values()),
+        "sampled": one.sampled,
+        "skipped": one.skipped,
+        "staged": staged,
+        **({"months": {name: each.requests for name, each in found.items()}} if len(found) > 1 else {}),
+        "months_skipped": skipped,
+    }

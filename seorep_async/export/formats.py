@@ -252,7 +252,7 @@ class Arrow(Format):
     ending, stages_keywords = ".duckdb", False
 
     def __init__(self) -> None:
-        self.problems: list[Exception] = []
+        self.problems: list[BaseException] = []
         """What reading raised: DuckDB tells only the text of it."""
 
     def require_extra(self) -> None:
@@ -291,7 +291,7 @@ class Arrow(Format):
         try:
             for table in self.tables(source):
                 yield from table.to_batches()
-        except Exception as error:
+        except BaseException as error:
             self.problems.append(error)
             raise
 

@@ -24,6 +24,7 @@ from seorep_async.resources.arguments import MAX_ID
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 
 _TRIED = 3
+_CHOOSING = ("groups", "filter", "exclude", "account", "snapshot_date", "excel")
 
 
 @attrs.frozen
@@ -108,6 +109,27 @@ async def preview(
     needed = missing or await _full_pull(client, request)
     estimate = await _estimate(client, request, needed, options.get("limit"))
     return PullPreview(files, needed.campaigns, *estimate, staged, resumes=missing is not None)
+
+
+async def staged_pull(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    out: str | os.PathLike[str],
+    **arguments: Any,
+) -> StagedPull | None:
+    """Return what an earlier run has staged beside a target; nothing is sent. The arguments are those of `preview`."""
+    chosen = {name: arguments.pop(name) for name in _CHOOSING if name in arguments}
+    feeds = arguments.pop("feeds", Feed.CAMPAIGN)
+    options: Any = arguments
+    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen)
+    async with background() as run:
+        target = await run(target_of, out, request, options, False)
+        if not target.staging_folder(request).exists():
+            return None
+        return (await run(_look, target, request, chosen.get("snapshot_date") is not None, False))[0]
 
 
 def _look(

@@ -95,24 +95,22 @@ async def pull_to(
         folder = target.staging_folder(request)
         with errors_of(folder):
             await run(target.check, request, run.stop)
-            requests = [request]
-            if retry_failed:
-                failed = await run(target.failed, request, run.stop)
-                if failed == [] and not folder.exists():
-                    return summary_of(request, outcomes=(), paths=(), resumed=0, **effort.facts())
-                if failed:
-                    chosen = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
-                    requests.append(msgspec.structs.replace(request, **chosen))
+            requests, failed = [request], None
+            if retry_failed and (failed := await run(target.failed, request, run.stop)):
+                only = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
+                requests.append(msgspec.structs.replace(request, **only))
             how = {"keeps_night": snapshot_date is not None, "restart": restart, "retry_failed": retry_failed}
             stack = ExitStack()
             try:
-                entered = stack.enter_context
-                staging = await run(entered, opened(folder, target.format, *requests, **how))
+                staging = await run(stack.enter_context, opened(folder, target.format, *requests, **how))
+                stack.callback(staging.discard_if_empty)
+                if failed == [] and staging.plan is None:
+                    return summary_of(request, outcomes=(), paths=(), resumed=0, **effort.facts())
                 summary = await _pull(client, options, staging, target, run, effort, tracker)
             finally:
                 await run(stack.close)
                 await run(remove_rest, folder)
-    return summary
+            return summary
 
 
 async def _pull(

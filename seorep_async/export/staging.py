@@ -278,6 +278,11 @@ class Staging:
         blocks = {place >> _POSITION for place in places.values()}
         return len(places), sum(one.rows for block in blocks for one in self._file.record(block).records[name])
 
+    def discard_if_empty(self) -> None:
+        """Remove the file if not even the campaigns are known."""
+        if self.plan is None:
+            self.discard()
+
     def discard(self) -> None:
         """Remove the file under its lock, so that what a pull that begins now makes here stays."""
         if os.name != "nt":  # which can't remove open files

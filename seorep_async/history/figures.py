@@ -3,98 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import attrs
 
+from seorep_async.export.views import COUNTED_REPORTS
 from seorep_async.history.comparing import CHANGES, ORDER, compared_campaigns
 from seorep_async.history.source import History
 
-T = TypeVar("T")
-
+Standing: TypeAlias = dict[str, Any]
+"""Of keywords in one engine: how many are in each of `bands`, the last being "not ranked", and sums and mean of it."""
 ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
-BANDS = {
-    "1 to 3": "BETWEEN 1 AND 3",
-    "4 to 10": "BETWEEN 4 AND 10",
-    "11 to 20": "BETWEEN 11 AND 20",
-    "21 to 50": "BETWEEN 21 AND 50",
-    "51 on": ">= 51",
-}
+BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
-GROUPED_BY = {
+_GROUPED_BY = {
     "campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
         WHERE named.account = $account AND named.campaign_id = ranked.campaign_id)""",
     "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "location": "search_location_canonical_name",
 }
-"""The groups of keywords, and the expression of each."""
-MOVES = {"Risen": "kinds LIKE '%rose%'", "Fallen": "kinds LIKE '%fell%'", "Lost": "kinds SIMILAR TO 'removed|lost.*'"}
+_MOVES = {"Risen": "kinds LIKE '%rose%'", "Fallen": "kinds LIKE '%fell%'", "Lost": "kinds SIMILAR TO 'removed|lost.*'"}
 """The lists of changed keywords, and the kinds of change in each."""
 _MOST_LISTED = 10
-_CHOSEN = """FROM keyword_rankings_by_day AS ranked
-    WHERE account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"""
-
-
-@attrs.frozen
-class Standing:
-    """Keywords of one engine: how many are in each band and, last, not ranked; the mean rank of those ranked."""
-
-    bands: tuple[int, ...]
-    average: float | None
-
-    @property
-    def keywords(self) -> int:
-        return sum(self.bands)
-
-    @property
-    def ranked(self) -> int:
-        return sum(self.bands[:-1])
-
-    @property
-    def top_3(self) -> int:
-        return self.bands[0]
-
-    @property
-    def top_10(self) -> int:
-        return sum(self.bands[:2])
-
-
-@attrs.frozen
-class Day:
-    """One day, and the keywords of each engine."""
-
-    date: dt.date
-    standings: Mapping[str, Standing]
-
-
-@attrs.frozen
-class Listed(Generic[T]):
-    """The first of many, and their number."""
-
-    first: Sequence[T] = ()
-    total: int = 0
-
-
-@attrs.frozen
-class Group:
-    """Keywords with one tag, location or campaign, on the last day and on the first."""
-
-    label: str | None
-    now: Standing
-    before: Standing
-
-
-@attrs.frozen
-class Move:
-    """A keyword whose rank on an engine is another on the last day than on the first."""
-
-    phrase: str
-    location: str | None
-    engine: str
-    before: int
-    now: int | None
-    is_removed: bool
+_CHOSEN = "account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"
 
 
 @attrs.frozen
@@ -107,42 +39,44 @@ class Chosen:
 
     def campaigns_by_day(self, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
         """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
-        query = f"""SELECT as_of, count(DISTINCT campaign_id) {_CHOSEN}
+        query = f"""SELECT as_of, count(*) FROM ({COUNTED_REPORTS}) WHERE {_CHOSEN}
             AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
         return dict(self._rows(query, first=first, last=last))
 
-    def days(self, dates: Sequence[dt.date]) -> list[Day]:
-        """Return the keywords of each of these days."""
-        among = ", ".join(f"DATE '{date}'" for date in dates)  # DuckDB skips other days only if these are constants
-        query = f"""SELECT as_of, {", ".join(map(_standing, ENGINES))} {_CHOSEN} AND as_of IN ({among})
-            GROUP BY 1 ORDER BY 1"""
-        return [
-            Day(date, dict(zip(ENGINES, map(_as_standing, found), strict=True))) for date, *found in self._rows(query)
-        ]
+    def days(self, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
+        """Return the `date` of each of these days, and the `Standing` of each engine."""
+        query = f"""SELECT as_of, {", ".join(map(_standing, ENGINES))} FROM keyword_rankings_by_day
+            WHERE {_CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY 1 ORDER BY 1"""
+        return [dict(zip(("date", *ENGINES), found, strict=True)) for found in self._rows(query, dates=dates)]
 
-    def groups(self, kind: str, engine: str, first: dt.date, last: dt.date) -> Listed[Group]:
-        """Return the largest groups of a kind on the last day."""
+    def groups(self, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
+        """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
         now, before = (_standing(engine, f"as_of = ${day}") for day in ("last", "first"))
-        size = "count(*) FILTER (as_of = $last)"
-        query = f"""SELECT count(*) OVER (), label, {now}, {before}
-            FROM (SELECT *, {GROUPED_BY[kind]} AS label {_CHOSEN} AND as_of IN ($first, $last)) GROUP BY label
-            HAVING {size} > 0 ORDER BY {size} DESC, label LIMIT {_MOST_LISTED}"""
-        rows = self._rows(query, first=first, last=last)
-        groups = [Group(label, _as_standing(now), _as_standing(before)) for _, label, now, before in rows]
-        return Listed(groups, rows[0][0] if rows else 0)
+        # as two queries, each of which DuckDB answers from the rows of its day alone
+        days = ("$first", "$last") if first != last else ("$last",)
+        found, size = {}, "count(*) FILTER (as_of = $last)"
+        for kind, label in _GROUPED_BY.items():
+            rows_of = f"SELECT *, {label} AS label FROM keyword_rankings_by_day AS ranked WHERE {_CHOSEN} AND as_of = "
+            query = f"""SELECT label, {now} AS now, {before} AS before, count(*) OVER ()
+                FROM ({" UNION ALL ".join(rows_of + day for day in days)})
+                GROUP BY label HAVING {size} > 0 ORDER BY {size} DESC, label LIMIT {_MOST_LISTED}"""
+            rows = self._rows(query, first=first, last=last) if kind != "campaign" or len(self.campaigns) > 1 else []
+            if rows:
+                found[kind] = [dict(zip(("label", "now", "before", "total"), row, strict=True)) for row in rows]
+        return found
 
-    def moves(self, first: dt.date, last: dt.date) -> dict[str, Listed[Move]]:
-        """Return the largest moves of each kind; of lost keywords those whose rank was best."""
-        whens = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in MOVES.items())
-        query = f"""SELECT list, count(*) OVER of_list, phrase, location, engine, before, after, kinds = 'removed'
+    def moves(self, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
+        """Return the largest moves of each kind, of lost keywords those whose rank was best; `total` counts all."""
+        whens = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in _MOVES.items())
+        query = f"""SELECT list, phrase, location, engine, before, after, kinds, count(*) OVER (PARTITION BY list)
             FROM (SELECT *, CASE {whens} END AS list FROM ({CHANGES})) WHERE engine IS NOT NULL AND list IS NOT NULL
-            WINDOW of_list AS (PARTITION BY list)
             QUALIFY row_number() OVER (PARTITION BY list ORDER BY {ORDER}) <= {_MOST_LISTED} ORDER BY {ORDER}"""
         compared, _ = compared_campaigns(self.history, self.account, (first, last))
-        both = attrs.evolve(self, campaigns=sorted({*compared} & {*self.campaigns}))
-        found: dict[str, Listed[Move]] = {name: Listed() for name in MOVES}
-        for name, total, *move in both._rows(query, before=first, after=last, moved=1):
-            found[name] = Listed([*found[name].first, Move(*move)], total)
+        both = attrs.evolve(self, campaigns=[one for one in compared if one in {*self.campaigns}])
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in _MOVES}
+        names = ("phrase", "location", "engine", "before", "after", "kinds", "total")
+        for kind, *move in both._rows(query, before=first, after=last, moved=1):
+            found[kind].append(dict(zip(names, move, strict=True)))
         return found
 
     def _rows(self, query: str, **values: object) -> list[Any]:
@@ -153,10 +87,13 @@ class Chosen:
 def _standing(engine: str, where: str = "true") -> str:
     """Return the expression of a `Standing`."""
     rank = f"{engine}_ranking"
-    bands = [*(f"{rank} {band}" for band in BANDS.values()), f"coalesce({rank} <= 0, true)"]
-    counts = ", ".join(f"count(*) FILTER ({where} AND {band})" for band in bands)
-    return f"struct_pack(bands := [{counts}], average := avg({rank}) FILTER ({where} AND {rank} > 0))"
 
+    def count(condition: str) -> str:
+        return f"count(*) FILTER ({where} AND {condition})"
 
-def _as_standing(found: Mapping[str, Any]) -> Standing:
-    return Standing(tuple(found["bands"]), found["average"])
+    bands = [count(f"{rank} BETWEEN {first} AND {last}") for first, last in BANDS.values()]
+    unranked = count(f"coalesce({rank} <= 0, true)")
+    sums = {"keywords": count("true"), "ranked": count(f"{rank} > 0"), "top_3": bands[0]}
+    sums |= {"top_10": f"{bands[0]} + {bands[1]}", "average": f"avg({rank}) FILTER ({where} AND {rank} > 0)"}
+    named = ", ".join(f"{name} := {expression}" for name, expression in sums.items())
+    return f"struct_pack(bands := [{', '.join(bands)}, {unranked}], {named})"

@@ -10,13 +10,14 @@ import math
 import os
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.export.files import refusal
 from seorep_async.history.charts import bars, line, marks
-from seorep_async.history.figures import BANDS, ENGINES, GROUPED_BY, Chosen, Standing
+from seorep_async.history.figures import BANDS, ENGINES, Chosen, Standing
 from seorep_async.history.source import History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
@@ -61,19 +62,16 @@ def report(
         ExportError: the file can't be written, or the database can't be read.
         ImportError: the extra `duckdb` is missing.
     """
-    names = _engine_names(engine_names)
     if title is not None and (not isinstance(title, str) or not title.strip()):
         raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
     if campaign is not None and group is not None:
         raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
+    names, target = _engine_names(engine_names), _checked_target(out)
     chosen = None if campaign is None else check_id("campaign", campaign)
-    first, last = (
-        None if day is None else check_date(name, day)
-        for name, day in (("start_date", start_date), ("end_date", end_date))
-    )
+    first = None if start_date is None else check_date("start_date", start_date)
+    last = None if end_date is None else check_date("end_date", end_date)
     if first is not None and last is not None and first > last:
         raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
-    target = _checked_target(out)
     with asked(database) as history:
         whose = history.account(account)
         known = history.known_days(whose)
@@ -94,39 +92,32 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
         SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
         ORDER BY campaign_id"""
     known = history.connection.execute(query, [account]).fetchall()
-    wanted = group.strip().casefold() if isinstance(group, str) else None
-    chosen = [
-        (id_, company, of_group)
-        for id_, company, of_group in known
-        if campaign in (None, id_) and (group is None or (of_group or "").strip().casefold() == wanted)
-    ]
-    if not chosen or group == "":
-        subject = f"campaign {campaign}" if group is None else f"group {shown(group)}"
-        existing = [id_ for id_, *_ in known] if group is None else sorted({one for *_, one in known if one})
-        names = listed(existing) or "none"
-        raise ConfigurationError(f"{history.label} has no rankings of {subject}; it has {names}")
-    _, company, of_group = chosen[0]
-    names = (company or f"campaign {campaign}") if campaign is not None else of_group if group is not None else account
-    return [id_ for id_, *_ in chosen], names
+    if campaign is None and group is None:
+        return [id_ for id_, *_ in known], account
+    wanted = "" if group is None else str(group).strip().casefold()
+    found = [row for row in known if row[0] == campaign or (wanted and (row[2] or "").strip().casefold() == wanted)]
+    if not found:
+        subject = f"group {shown(group)}" if campaign is None else f"campaign {campaign}"
+        others = sorted({title for *_, title in known if title}) if campaign is None else [id_ for id_, *_ in known]
+        raise ConfigurationError(f"{history.label} has no rankings of {subject}; it has {listed(others) or 'none'}")
+    _, company, title = found[0]
+    return [id_ for id_, *_ in found], title if campaign is None else company or f"campaign {campaign}"
 
 
 def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
     """Return the values of the template, but for its names."""
-    dates = list(by_day)
+    dates, history = list(by_day), rows.history
     drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
     days = rows.days(sorted({*drawn, *dates[-2:]}))
-    first, last = days[0], days[-1]
-    engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")
-    kinds = [kind for kind in GROUPED_BY if kind != "campaign" or len(rows.campaigns) > 1]
-    groups = {kind: rows.groups(kind, engine, first.date, last.date) for kind in kinds}
-    shown = [day for day in days if day.date in drawn]
-    ranked = [one for one in ENGINES if any(day.standings[one].ranked for day in shown)]
-    is_first = first is last
+    first, last, shown = days[0], days[-1], [day for day in days if day["date"] in drawn]
+    engine = next((one for one in ENGINES if last[one]["ranked"]), "engine_a")
+    ranked = [one for one in ENGINES if any(day[one]["ranked"] for day in shown)]
     incomplete = sum(count < max(by_day.values()) for count in by_day.values())
+    differing = history.differing_windows(rows.account, dates[0], dates[-1])
     notes = [
-        "This is the first day; changes appear with the second." if is_first else "",
-        rows.history.repeated_nights(rows.account) or "",
-        "" if is_first else rows.history.differing_windows(rows.account, first.date, last.date) or "",
+        "" if len(dates) > 1 else "This is the first day; changes appear with the second.",
+        history.repeated_nights(rows.account) or "",
+        differing or "",
         f"{incomplete:,} of {len(dates):,} days lack a campaign that others have." if incomplete else "",
         f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances." if len(drawn) < len(dates) else "",
     ]
@@ -135,27 +126,28 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
         "days": shown,
         "first": first,
         "last": last,
-        "earlier": [] if is_first else [days[-2], first] if len(days) > 2 else [first],
+        "earlier": list({day["date"]: day for day in (days[-2], first)}.values()) if len(dates) > 1 else [],
         "total": len(dates),
         "engine": engine,
-        "charts": {one: _chart([day.standings[one] for day in shown]) for one in ranked},
+        "charts": {one: _chart([day[one] for day in shown]) for one in ranked},
         "bands": [*BANDS, "not ranked"],
-        "moves": {} if is_first else rows.moves(first.date, last.date),
-        "groups": {kind: found for kind, found in groups.items() if found.total},
-        "notes": " ".join(note for note in notes if note),
+        "moves": rows.moves(first["date"], last["date"]) if len(dates) > 1 else {},
+        "groups": rows.groups(engine, first["date"], last["date"]),
+        "notes": " ".join(filter(None, notes)),
     }
 
 
 def _chart(standings: Sequence[Standing]) -> dict[str, Any]:
     """Return the paths and the marks of an engine's charts, the upper mark first."""
-    counts = marks(0, max(one.keywords for one in standings))
-    averages = [one.average for one in standings]
+    counts = marks(0, max(one["keywords"] for one in standings))
+    averages = [one["average"] for one in standings]
     known = [one for one in averages if one is not None]
     ranks = [mark + 1 for mark in marks(min(known) - 1, max(known) - 1, steps=3)]
-    parts = bars([one.bands for one in standings], counts[-1])
     return {
         "counts": counts[::-1],
-        "bars": [(f"b{number}", path) for number, path in enumerate(parts)],
+        "bars": [
+            (f"b{number}", path) for number, path in enumerate(bars([one["bands"] for one in standings], counts[-1]))
+        ],
         "ranks": ranks,
         "lines": list(zip(("line", "dot"), line(averages, ranks[0], ranks[-1]), strict=True)),
         "ends": (_number(known[0]), _number(known[-1])),
@@ -204,36 +196,32 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
     if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
         raise ConfigurationError(f"out must be the path of a file, got {shown(out)}", argument="out")
     target = Path(out)
-    problem = None
     if target.suffix.lower() not in (".html", ".htm"):
-        problem = "the name must end in .html"
-    elif not target.resolve().parent.is_dir():
-        problem = f"there is no folder {target.resolve().parent}; create it first"
-    elif os.path.lexists(target) and not target.is_file():
-        problem = "it is not a regular file; name another"
-    elif target.exists() and (head := _head(target)) and _MADE_BY.encode() not in head:
-        problem = "no report wrote it; name another file, or delete this one first"
-    if problem is not None:
-        raise ConfigurationError(f"can't write {target}: {problem}", argument="out")
+        raise refusal(target, "the name must end in .html")
+    if not target.resolve().parent.is_dir():
+        raise refusal(target, f"there is no folder {target.resolve().parent}; create it first")
+    if os.path.lexists(target) and not target.is_file():
+        raise refusal(target, "it is not a regular file; name another")
+    with _errors_of(target):
+        if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:_HEAD]:
+            raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
-
-
-def _head(file: Path) -> bytes:
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(_HEAD)
-    except OSError as error:
-        raise ExportError(f"can't write {file}: {error.strerror}", file=file) from error
 
 
 def _write(target: Path, page: str) -> None:
     path = target.resolve()
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
+    with _errors_of(target):
+        try:
+            near.write_text(page, encoding="utf-8", newline="\n")
+            os.replace(near, path)
+        finally:
+            near.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _errors_of(target: Path) -> Generator[None, None, None]:
     try:
-        near.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(near, path)
+        yield
     except OSError as error:
         raise ExportError(f"can't write {target}: {error.strerror}", file=target) from error
-    finally:
-        with contextlib.suppress(OSError):
-            near.unlink()

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.export.schema import found_columns, problems
 from seorep_async.export.views import AS_OF, COUNTED_REPORTS, VIEWS
 from seorep_async.models import Feed
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.declared import all_tables, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -174,8 +175,6 @@ def complete_windows(
         ExportError: it is being written, or is damaged.
         ImportError: the extra `duckdb` is missing.
     """
-    tables = {"keyword_rankings": Feed.CAMPAIGN, "campaign_periods": Feed.CAMPAIGN_BY_DATE}
-    tables["keyword_periods"] = Feed.KEYWORD_BY_DATE
     query = f"""SELECT p.start_date, p.end_date, known.feed, max(p.started_at),
             bool_or(p.started_at::DATE > p.end_date AND NOT EXISTS (FROM failures f WHERE f.account = p.account
                 AND f.snapshot_date = p.snapshot_date AND f.start_date = p.start_date AND f.end_date = p.end_date
@@ -183,8 +182,8 @@ def complete_windows(
         FROM pulls p, (SELECT unnest($feeds) AS feed, unnest($tables) AS table_name) known
         WHERE p.account = $account AND list_contains(string_split(p.feeds, ','), known.feed)
             AND p.selection IS NOT DISTINCT FROM $selection AND (p.compared OR NOT $compared) GROUP BY ALL"""
-    feeds = [feed.value for feed in tables.values()]
-    values = {"account": account, "selection": selection, "compared": compared, "feeds": feeds, "tables": [*tables]}
+    feeds, tables = [feed.value for feed in Feed], [table_of(feed).name for feed in Feed]
+    values = {"account": account, "selection": selection, "compared": compared, "feeds": feeds, "tables": tables}
     with asked(database) as history:
         found = history.connection.execute(query, values).fetchall()
     return {(first, last, Feed(name)): (complete, began) for first, last, name, began, complete in found}
@@ -206,16 +205,11 @@ def _path_of(database: object) -> Path:
 
 
 def _check_tables(connection: duckdb.DuckDBPyConnection, database: str | os.PathLike[str]) -> None:
-    """Refuse a database without the tables of pulls and their columns."""
-    query = """SELECT table_name, column_name FROM duckdb_columns() SEMI JOIN duckdb_tables()
-        USING (database_name, schema_name, table_name) WHERE schema_name = 'main'"""
-    found = {(table.lower(), name.lower()) for table, name in connection.execute(query).fetchall()}
-    for table in all_tables():
-        if not any(name == table.name for name, _ in found):
-            raise _refusal(database, f"it has no table {table.name}")
-        for column in table.columns:
-            if (table.name, column.name) not in found:
-                raise _refusal(database, f"its table {table.name} has no column {column.name}")
+    """Refuse a database that is not a pull's, or that was changed so that no pull takes it either."""
+    found = found_columns(connection)
+    lacking = [f"it has no table {table.name}" for table in all_tables() if table.name not in found]
+    for problem in (*lacking, *problems(connection)):
+        raise _refusal(database, problem)
     if not connection.execute("SELECT EXISTS (FROM pulls)").fetchall()[0][0]:
         raise _refusal(database, "no pull wrote it")
 

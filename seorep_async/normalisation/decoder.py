@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
-from seorep_async.normalisation import envelope as envelopes
-from seorep_async.normalisation import values
+from seorep_async.normalisation import envelope as envelopes, values
 from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows, TypedMetadata, TypedPage
 from seorep_async.settings import EngineNames
 

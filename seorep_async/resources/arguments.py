@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
 
@@ -18,7 +18,6 @@ from seorep_async.session import ParamValue
 MAX_ID = 2**31 - 1
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
-_KEY_MARK = re.compile("[0-9a-f]{6}")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
 
 Date: TypeAlias = dt.date | str
@@ -161,23 +160,12 @@ def check_account_name(account: object) -> str:
     raise ConfigurationError(problem, argument="account")
 
 
-def check_key_mark(mark: object) -> str | None:
-    """Return the mark of a key, or None; the error does not show the value, as it may be the key itself."""
-    if mark is None or (isinstance(mark, str) and _KEY_MARK.fullmatch(mark)):
-        return mark
-    problem = 'key_renewed must be the mark of the new key, six hexadecimal digits such as "3f9a21"'
-    advice = "leave it out, and the refusal of the key names its mark"
-    raise ConfigurationError(f"{problem}; {advice}", argument="key_renewed")
-
-
 def optional_strings(**named: object) -> dict[str, str | None]:
     """Return strings by their names; None means not given, anything else is a ConfigurationError."""
-    strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
             raise ConfigurationError(f"{name} must be a string, got {shown(value)}", argument=name)
-        strings[name] = value
-    return strings
+    return cast("dict[str, str | None]", named)
 
 
 def check_strings(name: str, value: object) -> Iterable[str] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Backlink
-from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     Date,
@@ -17,13 +16,12 @@ from seorep_async.resources.arguments import (
     mask_secrets,
     optional_strings,
 )
-from seorep_async.resources.endpoint import Endpoint
-from seorep_async.session import Session
+from seorep_async.resources.endpoint import DeletableEndpoint
 
 _STATUSES = ("published", "unpublished")
 
 
-class Backlinks:
+class Backlinks(DeletableEndpoint[Backlink]):
     """The backlinks of the account's campaigns (the service's reference, section 4.5).
 
     A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are `datetime.date` or `YYYY-MM-DD`.
@@ -31,8 +29,9 @@ class Backlinks:
     and nothing is sent.
     """
 
-    def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, Backlink, path="/v3/backlinks", object_name="backlink")
+    _model = Backlink
+    _path = "/v3/backlinks"
+    _object_name = "backlink"
 
     async def create(
         self,
@@ -60,11 +59,11 @@ class Backlinks:
             target_anchor: the anchor text of the link.
             target_url: address of the target.
             notes: short note.
-            extra_params: further parameters.
 
         Raises:
             OutcomeUnknownError: the backlink may have been created; check with `list(campaign_id, search=title)`.
         """
+        extra_params = mask_secrets(extra_params)
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
             "title": check_string("title", title),
@@ -73,21 +72,7 @@ class Backlinks:
             "date_published": check_date("date_published", date_published),
             **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
         }
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.create(values, extra_params)
-
-    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Backlink:
-        """Get a backlink.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters.
-
-        Raises:
-            NotFoundError: there is no such backlink.
-        """
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.get(id, extra_params)
+        return await self._create(values, extra_params)
 
     async def update(
         self,
@@ -108,42 +93,20 @@ class Backlinks:
         None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1.
-            date_published: day of publication.
-            status: `published` or `unpublished`.
-            url: address of the page that contains the backlink.
-            link_type: type of link.
-            notes: short note.
-            title: title.
-            target_anchor: the anchor text of the link.
-            target_url: address of the target.
-            extra_params: further parameters.
+            id: 1 to 2**31 - 1; the other arguments: see `create`.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such backlink.
         """
+        extra_params = mask_secrets(extra_params)
         values: Params = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
             **optional_strings(url=url, link_type=link_type, notes=notes, title=title),
             **optional_strings(target_anchor=target_anchor, target_url=target_url),
         }
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.update(id, values, extra_params)
-
-    async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
-        """Delete a backlink.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters.
-
-        Raises:
-            NotFoundError: there is no such backlink.
-        """
-        extra_params = mask_secrets(extra_params)
-        await self._endpoint.delete(id, extra_params)
+        return await self._update(id, values, extra_params)
 
     def list(
         self,
@@ -169,7 +132,6 @@ class Backlinks:
             limit: records per page; the service has a default and a maximum of its own.
             sort_metric: field of the backlink to sort by.
             sort_direction: such as `asc` or `desc`; allowed values are not documented.
-            extra_params: further parameters.
 
         Returns:
             A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service leaves `target_anchor`
@@ -183,7 +145,7 @@ class Backlinks:
             "limit": check_limit(limit),
             **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
-        return self._endpoint.list(
+        return self._list(
             values, extra_params, path="/v3/resources/backlinks/manager/links", subject=f"campaign {campaign_id}"
         )
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from seorep_async.models import Campaign
-from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import ExtraParams, check_limit, check_string, mask_secrets, optional_strings
-from seorep_async.resources.endpoint import Endpoint
-from seorep_async.session import Session
+from seorep_async.resources.endpoint import DeletableEndpoint
 
 
-class Campaigns:
+class Campaigns(DeletableEndpoint[Campaign]):
     """The account's campaigns (the service's reference, section 4.1).
 
     Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
     and nothing is sent.
     """
 
-    def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, Campaign, path="/v3/campaigns", object_name="campaign")
+    _model = Campaign
+    _path = "/v3/campaigns"
+    _object_name = "campaign"
 
     async def create(
         self,
@@ -36,31 +35,17 @@ class Campaigns:
             company: company name.
             scope: scope of the URL, such as `domain`; allowed values are not documented.
             group_title: group that the campaign is assigned to.
-            extra_params: further parameters.
 
         Raises:
             OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
         """
+        extra_params = mask_secrets(extra_params)
         values = {
             "url": check_string("url", url),
             "company": check_string("company", company),
             **optional_strings(scope=scope, group_title=group_title),
         }
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.create(values, extra_params)
-
-    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Campaign:
-        """Get a campaign.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters.
-
-        Raises:
-            NotFoundError: there is no such campaign.
-        """
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.get(id, extra_params)
+        return await self._create(values, extra_params)
 
     async def update(
         self,
@@ -77,33 +62,15 @@ class Campaigns:
         None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1.
-            url: website address.
-            company: company name.
-            scope: scope of the URL; allowed values are not documented.
-            group_title: group that the campaign is assigned to.
-            extra_params: further parameters.
+            id: 1 to 2**31 - 1; the other arguments: see `create`.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such campaign.
         """
+        extra_params = mask_secrets(extra_params)
         values = optional_strings(url=url, company=company, scope=scope, group_title=group_title)
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.update(id, values, extra_params)
-
-    async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
-        """Delete a campaign.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters.
-
-        Raises:
-            NotFoundError: there is no such campaign.
-        """
-        extra_params = mask_secrets(extra_params)
-        await self._endpoint.delete(id, extra_params)
+        return await self._update(id, values, extra_params)
 
     def list(
         self,
@@ -121,14 +88,12 @@ class Campaigns:
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: such as `asc` or `desc`; allowed values are not documented.
-            extra_params: further parameters.
 
         Returns:
             A `Listing` of `Campaign`: await it for all of them, or iterate over it.
         """
         values = {
-            **optional_strings(filter=filter),
+            **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "limit": check_limit(limit),
-            **optional_strings(order_by=order_by, order_direction=order_direction),
         }
-        return self._endpoint.list(values, extra_params)
+        return self._list(values, extra_params)

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from seorep_async.models import Keyword
-from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import ExtraParams, check_limit, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import Endpoint
-from seorep_async.session import Session
 
 
-class Keywords:
+class Keywords(Endpoint[Keyword]):
     """The account's keywords (the service's reference, section 4.3), which has no operations to change them."""
 
-    def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, Keyword, path="/v3/keywords", object_name="keyword")
-
-    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Keyword:
-        """Get a keyword.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters, sent as they are.
-
-        Raises:
-            ConfigurationError: an argument is wrong.
-            NotFoundError: there is no such keyword.
-        """
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.get(id, extra_params)
+    _model = Keyword
+    _path = "/v3/keywords"
+    _object_name = "keyword"
 
     def list(
         self,
@@ -54,9 +39,9 @@ class Keywords:
         Raises:
             ConfigurationError: an argument is wrong.
         """
+        extra_params = mask_secrets(extra_params)
         values = {
-            **optional_strings(filter=filter),
+            **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "limit": check_limit(limit),
-            **optional_strings(order_by=order_by, order_direction=order_direction),
         }
-        return self._endpoint.list(values, extra_params)
+        return self._list(values, extra_params)

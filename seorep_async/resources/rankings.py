@@ -29,6 +29,7 @@ from seorep_async.resources.arguments import (
     check_id,
     check_ids,
     check_limit,
+    mask_secrets,
     optional_strings,
     secrets_in,
 )
@@ -41,6 +42,10 @@ R = TypeVar("R")
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 QueryParams: TypeAlias = dict[str, ParamValue]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
+_Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
+_CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
+_KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
+Ids: TypeAlias = Iterable[int]
 
 
 class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
@@ -87,6 +92,13 @@ class FeedOptions(TypedDict, total=False):
     extra_params: ExtraParams | None
 
 
+class PullOptions(FeedOptions, total=False):
+    """The optional arguments of a pull, but for its feed; `Rankings.pull` explains them."""
+
+    on_error: Literal["collect", "raise"]
+    ordered: bool
+
+
 class Rankings:
     """The ranking feeds (the service's reference, section 4.4).
 
@@ -111,146 +123,60 @@ class Rankings:
         self._warned = False
 
     def campaign(
-        self,
-        campaign_id: int,
-        start_date: Date,
-        end_date: Date,
-        *,
-        search: str | None = None,
-        limit: int | None = None,
-        sort_metric: str | None = None,
-        sort_direction: str | None = None,
-        compare_previous_period: bool | str | None = None,
-        extra_params: ExtraParams | None = None,
+        self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> ReportListing[KeywordRanking]:
         """Fetch one row for each keyword of a campaign.
 
-        Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
+        Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
 
         Returns:
             A `Listing`: await it for a `RankingReport[KeywordRanking]`, or iterate over its rows.
         """
-        options = FeedOptions(
-            search=search,
-            limit=limit,
-            sort_metric=sort_metric,
-            sort_direction=sort_direction,
-            compare_previous_period=compare_previous_period,
-            extra_params=extra_params,
-        )
         return self._feed(Feed.CAMPAIGN, campaign_id, start_date, end_date, options)
 
     def campaign_by_date(
-        self,
-        campaign_id: int,
-        start_date: Date,
-        end_date: Date,
-        *,
-        search: str | None = None,
-        limit: int | None = None,
-        sort_metric: str | None = None,
-        sort_direction: str | None = None,
-        compare_previous_period: bool | str | None = None,
-        extra_params: ExtraParams | None = None,
+        self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> ReportListing[CampaignPeriod]:
         """Fetch one row for each period of a campaign, and totals.
 
-        Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
+        Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
 
         Returns:
             A `Listing`: await it for a `RankingReport[CampaignPeriod]`, or iterate over its rows.
         """
-        options = FeedOptions(
-            search=search,
-            limit=limit,
-            sort_metric=sort_metric,
-            sort_direction=sort_direction,
-            compare_previous_period=compare_previous_period,
-            extra_params=extra_params,
-        )
         return self._feed(Feed.CAMPAIGN_BY_DATE, campaign_id, start_date, end_date, options)
 
     def keyword_by_date(
-        self,
-        keyword_id: int,
-        start_date: Date,
-        end_date: Date,
-        *,
-        search: str | None = None,
-        limit: int | None = None,
-        sort_metric: str | None = None,
-        sort_direction: str | None = None,
-        compare_previous_period: bool | str | None = None,
-        extra_params: ExtraParams | None = None,
+        self, keyword_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> ReportListing[KeywordPeriod]:
         """Fetch one row for each date of a keyword, and totals.
 
-        Args: see `Rankings`; `keyword_id` is 1 to 2**31 - 1.
+        Args: see `Rankings`, also for the `options`; `keyword_id` is 1 to 2**31 - 1.
 
         Returns:
             A `Listing`: await it for a `RankingReport[KeywordPeriod]`, or iterate over its rows.
         """
-        options = FeedOptions(
-            search=search,
-            limit=limit,
-            sort_metric=sort_metric,
-            sort_direction=sort_direction,
-            compare_previous_period=compare_previous_period,
-            extra_params=extra_params,
-        )
         return self._feed(Feed.KEYWORD_BY_DATE, keyword_id, start_date, end_date, options)
 
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Literal[Feed.CAMPAIGN, "campaign"] = ...,
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _Campaign = ..., **options: Unpack[PullOptions]
     ) -> Pull[KeywordRanking]: ...
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"],
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _CampaignByDate, **options: Unpack[PullOptions]
     ) -> Pull[CampaignPeriod]: ...
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"],
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _KeywordByDate, **options: Unpack[PullOptions]
     ) -> Pull[KeywordPeriod]: ...
     @overload
     def pull(
-        self,
-        ids: Iterable[int],
-        start_date: Date,
-        end_date: Date,
-        *,
-        feed: Feed | FeedValue,
-        on_error: Literal["collect", "raise"] = ...,
-        ordered: bool = ...,
-        **options: Unpack[FeedOptions],
+        self, ids: Ids, start_date: Date, end_date: Date, *, feed: Feed | FeedValue, **options: Unpack[PullOptions]
     ) -> Pull[KeywordRanking] | Pull[CampaignPeriod] | Pull[KeywordPeriod]: ...
     def pull(
         self,
-        ids: Iterable[int],
+        ids: Ids,
         start_date: Date,
         end_date: Date,
         *,
@@ -275,6 +201,7 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
+        _mask(options)
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
@@ -292,9 +219,9 @@ class Rankings:
         )
 
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
+        _mask(options)
         one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
-        start, end = check_dates(start_date, end_date)
-        return self._listing(self._asked(feed, start, end, options), one)
+        return self._listing(self._asked(feed, *check_dates(start_date, end_date), options), one)
 
     def _listing(self, asked: _Asked, one: int) -> ReportListing[Any]:
         endpoint = asked.endpoint
@@ -336,6 +263,12 @@ class Rankings:
         chosen = encode_query(sent, settings.array_encoding)
         query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
         return _Asked(feed, _ENDPOINTS[feed], start, end, query, secrets_in(sent), compared)
+
+
+def _mask(options: FeedOptions) -> None:
+    """Mask secrets among further parameters, for all frames that hold these options."""
+    if "extra_params" in options:
+        options["extra_params"] = mask_secrets(options["extra_params"])
 
 
 def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH) -> QueryParams:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seorep_async.models import LoginGrant, User
-from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     ExtraParams,
@@ -16,19 +15,19 @@ from seorep_async.resources.arguments import (
     mask_secrets,
     optional_strings,
 )
-from seorep_async.resources.endpoint import Endpoint
-from seorep_async.session import Session
+from seorep_async.resources.endpoint import DeletableEndpoint
 
 
-class Users:
+class Users(DeletableEndpoint[User]):
     """The account's users (the service's reference, section 4.2).
 
     Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
     and nothing is sent.
     """
 
-    def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, User, path="/v3/users", object_name="user")
+    _model = User
+    _path = "/v3/users"
+    _object_name = "user"
 
     async def create(
         self,
@@ -52,12 +51,12 @@ class Users:
             role: type of user, such as `client`; allowed values are not documented.
             email: e-mail address.
             email_credentials: whether to send a welcome e-mail; accepted strings are not documented.
-            extra_params: further parameters.
 
         Raises:
             OutcomeUnknownError: the user may have been created; check with `list(filter=username)`.
             SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
         """
+        extra_params = mask_secrets(extra_params)
         password = Secret.of(password)
         values = {
             "first_name": check_string("first_name", first_name),
@@ -68,21 +67,7 @@ class Users:
             **optional_strings(email=email),
             "email_credentials": email_credentials,
         }
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.create(values, extra_params)
-
-    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> User:
-        """Get a user.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters.
-
-        Raises:
-            NotFoundError: there is no such user.
-        """
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.get(id, extra_params)
+        return await self._create(values, extra_params)
 
     async def update(
         self,
@@ -101,19 +86,13 @@ class Users:
         None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1.
-            first_name: first name.
-            last_name: last name.
-            username: login name.
-            email: e-mail address.
-            password: new password.
-            role: type of user; allowed values are not documented.
-            extra_params: further parameters.
+            id: 1 to 2**31 - 1; the other arguments: see `create`.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such user.
         """
+        extra_params = mask_secrets(extra_params)
         if password is not None:
             password = Secret.of(password)
             check_string("password", password)
@@ -121,21 +100,7 @@ class Users:
             **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
         }
-        extra_params = mask_secrets(extra_params)
-        return await self._endpoint.update(id, values, extra_params)
-
-    async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
-        """Delete a user.
-
-        Args:
-            id: 1 to 2**31 - 1.
-            extra_params: further parameters.
-
-        Raises:
-            NotFoundError: there is no such user.
-        """
-        extra_params = mask_secrets(extra_params)
-        await self._endpoint.delete(id, extra_params)
+        return await self._update(id, values, extra_params)
 
     def list(
         self,
@@ -155,18 +120,16 @@ class Users:
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: such as `asc` or `desc`; allowed values are not documented.
-            extra_params: further parameters.
 
         Returns:
             A `Listing` of `User`: await it for all of them, or iterate over it.
         """
         values = {
-            **optional_strings(filter=filter),
+            **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "role": check_strings("role", role),
             "limit": check_limit(limit),
-            **optional_strings(order_by=order_by, order_direction=order_direction),
         }
-        return self._endpoint.list(values, extra_params)
+        return self._list(values, extra_params)
 
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
         """Get a one-time login for a user.
@@ -175,11 +138,11 @@ class Users:
 
         Args:
             id: the user to sign in, 1 to 2**31 - 1.
-            extra_params: further parameters.
 
         Raises:
             OutcomeUnknownError: a grant may have been made, but the response was lost.
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)
-        return await self._endpoint.get_private(id, "/loginGrant", LoginGrant, extra_params)
+        decode, how = self._single(LoginGrant, user_id=id), {"idempotent": False, "private": True}
+        return await self._session.send(self._of_one("GET", id, decode, extra_params, "/loginGrant", **how))

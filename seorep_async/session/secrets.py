@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import itertools
 import json
@@ -14,7 +13,6 @@ from typing import NoReturn
 
 _HEAD_LENGTH = 8  # characters by which the beginning of a secret is recognised
 _SHORTEST = 4  # shorter secrets would be found in ordinary words
-_FINGERPRINTS: dict[bytes, str] = {}
 
 
 def key_problem(api_key: object) -> str | None:
@@ -37,15 +35,18 @@ def key_problem(api_key: object) -> str | None:
 
 
 class Authentication:
-    """HTTP Basic with no user name and a key without `key_problem` as password (the service's reference, section 5)."""
+    """HTTP Basic with no user name and a key without `key_problem` as password (the service's reference, section 5).
+
+    It also knows `others`: further secrets of the client.
+    """
 
     __slots__ = ("_header", "_scrubber")
 
-    def __init__(self, api_key: str) -> None:
+    def __init__(self, api_key: str, *others: str) -> None:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
         self._header = f"Basic {encoded}"
-        self._scrubber = Scrubber({api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
+        self._scrubber = Scrubber({api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
 
     def header(self) -> str:
         """Return the value of the `Authorization` header."""
@@ -54,13 +55,6 @@ class Authentication:
     def scrub(self, string: str, *, cut: bool = False) -> str:
         """Replace every form of the key in a string; see `Scrubber.scrub`."""
         return self._scrubber.scrub(string, cut=cut)
-
-    def fingerprint(self, salt: bytes) -> str:
-        """Return a hash that identifies the key without revealing it; takes 50 ms, once in a process."""
-        known = hashlib.sha256(salt + self._header.encode()).digest()
-        if known not in _FINGERPRINTS:
-            _FINGERPRINTS[known] = hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
-        return _FINGERPRINTS[known]
 
     def __repr__(self) -> str:
         return "Authentication(***)"

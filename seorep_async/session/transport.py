@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
@@ -78,6 +79,7 @@ class Transport:
             "auto_decompress": True,
             "timeout": self._timeout,
             "middlewares": (self._send_on_the_wire,),
+            "proxy": settings.proxy,
         }
         self._used = UsedConnections()
         self.attempts: int = 0
@@ -203,6 +205,7 @@ class Transport:
             skip_auto_headers=(hdrs.CONTENT_TYPE,) if force_close else None,
             timeout=self._timeout,
             trust_env=False,
+            proxy=self._settings.proxy,
             read_bufsize=READ_SIZE,
             request_class=requests,
             response_class=WriteResponse if force_close else OwnResponse,
@@ -246,12 +249,18 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             return Failure(Sent.NO, Cause.TRANSIENT, ConnectionFailedError(f"the connection was not used ({reason})"))
         case aiohttp.ClientConnectorError():
             unreachable = ConnectionFailedError(f"the connection could not be opened ({reason})")
-            return Failure(Sent.NO, Cause.TRANSIENT, unreachable)
+            no_room = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
+            return Failure(Sent.NO, Cause.TRANSIENT, unreachable, no_room=no_room)
         case TimeoutError():
             silent = AttemptTimeoutError(f"the service did not answer in time ({reason})")
             return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
         case aiohttp.ClientConnectionError() | OSError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({reason})"))
+        case aiohttp.ClientHttpProxyError():
+            cause = Cause.PERMANENT if error.status < 500 else Cause.TRANSIENT
+            return Failure(
+                Sent.NO, cause, ConnectionFailedError(f"the proxy refused to connect (status {error.status})")
+            )
         case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
             too_long = ProtocolError("the response has a header longer than 8190 bytes, the most that aiohttp reads")
             return Failure(Sent.MAYBE, Cause.PERMANENT, too_long)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import accumulate, chain
@@ -34,33 +35,18 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema(fields, metadata=metadata)
 
 
-def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode is a ValueError."""
-    return batch_of_plain(table, plain_columns(table, columns))
+def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
+    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode is a ValueError.
 
-
-def plain_columns(table: Table, columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return columns with tags as lists of `(id, label, extra)`, and unknown fields as JSON strings or None."""
-    plain = list(columns)
-    for index, make_plain in _plain_indices(table):
-        plain[index] = make_plain(plain[index])
-    return plain
-
-
-@cache
-def _plain_indices(table: Table) -> list[tuple[int, Callable[[Sequence[Any]], Sequence[Any]]]]:
-    return [(index, _PLAIN[column.type]) for index, column in enumerate(table.columns) if column.type in _PLAIN]
-
-
-def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Return columns from `plain_columns` as one record batch; raises as `record_batch`."""
+    Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON strings or null.
+    """
     arrays = [make(values) for make, values in zip(_makers(table), columns, strict=True)]
     return require("pyarrow").RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
 @cache
 def _makers(table: Table) -> list[Callable[[Sequence[Any]], pa.Array]]:
-    return [_SPECIAL.get(column.type, partial(_array, require("pyarrow"), column.type)) for column in table.columns]
+    return [_SPECIAL.get(column.type) or partial(_array, require("pyarrow"), column.type) for column in table.columns]
 
 
 def _array(pa: Any, kind: ColumnType, column: Sequence[Any]) -> pa.Array:
@@ -90,7 +76,7 @@ def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
     for column, values in zip(table.columns, rows.columns, strict=True):
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
             columns[column.name] = values.cast(seconds, safe=False).to_pandas()
-        elif column.type in _PLAIN:
+        elif column.type in _NESTED:
             columns[column.name] = pd.Series(list(map(_as_object, values.to_pylist())), dtype=object)
         else:
             columns[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
@@ -99,13 +85,12 @@ def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
 
 def _as_object(value: Any) -> Any:
     """Return a nested value, of which Arrow has JSON, as Python has it."""
-    if isinstance(value, list):
-        return [tag | {"extra": json.loads(tag["extra"])} if tag["extra"] else _without_extra(tag) for tag in value]
-    return None if value is None else json.loads(value)
-
-
-def _without_extra(tag: dict[str, Any]) -> dict[str, Any]:
-    return {"id": tag["id"], "label": tag["label"]}
+    if not isinstance(value, list):
+        return None if value is None else json.loads(value)
+    for tag in value:
+        if (extra := tag.pop("extra")) is not None:
+            tag["extra"] = json.loads(extra)
+    return value
 
 
 def polars_frame(table: pa.Table) -> pl.DataFrame:
@@ -127,36 +112,26 @@ def _type(kind: ColumnType) -> pa.DataType:
     return types.get(kind, pa.string())
 
 
+def _tags(column: Sequence[Any]) -> pa.Array:
+    pa, kind = require("pyarrow"), _type(ColumnType.TAGS)
+    # from flat columns, as a list of dicts takes ten times as long
+    plain = once_each(_plain_tags, column)
+    tags, ends = list(chain.from_iterable(plain)), list(accumulate(map(len, plain), initial=0))
+    values = zip(*tags, strict=True) if tags else ((), (), ())
+    fields = list(kind.value_type)
+    flat = pa.StructArray.from_arrays(
+        [pa.array(one, field.type) for one, field in zip(values, fields, strict=True)], fields=fields
+    )
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, type=kind)
+
+
 def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
     return [(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags]
 
 
-def _fields(column: Sequence[Any]) -> Sequence[Any]:
-    return [as_json(fields) if fields else None for fields in column]
-
-
-def _json_strings(column: Sequence[Any]) -> Sequence[Any]:
-    return [None if value is None else as_json(value) for value in column]
-
-
-_PLAIN: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    ColumnType.TAGS: partial(once_each, _plain_tags),
-    ColumnType.FIELDS: _fields,
-    ColumnType.ANY: _json_strings,
-}
-
-
-def _tags(column: Sequence[Any]) -> pa.Array:
+def _strings(has_value: Callable[[Any], bool], column: Sequence[Any]) -> pa.Array:
     pa = require("pyarrow")
-    # from flat columns, as a list of dicts takes ten times as long
-    tags, ends = list(chain.from_iterable(column)), list(accumulate(map(len, column), initial=0))
-    kind = _type(ColumnType.TAGS)
-    ids, labels, extras = zip(*tags, strict=True) if tags else ((), (), ())
-    flat = pa.StructArray.from_arrays(
-        [pa.array(ids, pa.int64()), pa.array(labels, pa.string()), pa.array(extras, pa.string())],
-        fields=list(kind.value_type),
-    )
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, type=kind)
+    return pa.array([as_json(value) if has_value(value) else None for value in column], pa.string())
 
 
 def _numbers(column: Sequence[Any]) -> pa.Array:
@@ -164,25 +139,20 @@ def _numbers(column: Sequence[Any]) -> pa.Array:
     return pa.array([None if value is None else float(value) for value in column], pa.float64())
 
 
-_SPECIAL: dict[ColumnType, Callable[[Sequence[Any]], Any]] = {
+_NESTED: dict[ColumnType, Callable[[Sequence[Any]], Any]] = {
     ColumnType.TAGS: _tags,
-    ColumnType.NUMBER: _numbers,
+    ColumnType.FIELDS: partial(_strings, bool),
+    ColumnType.ANY: partial(_strings, partial(operator.is_not, None)),
 }
+_SPECIAL = _NESTED | {ColumnType.NUMBER: _numbers}
 
-_PANDAS_TYPES = {
-    ColumnType.INTEGER: ("int64", "Int64"),
-    ColumnType.NUMBER: ("float64", "float64"),
-    ColumnType.BOOLEAN: ("bool", "boolean"),
-    ColumnType.DATE: ("date", "object"),
-    ColumnType.DATETIME: ("datetime", "datetime64[us]"),
-    ColumnType.TAGS: ("list[struct]", "object"),
-}
+_NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:
-    columns: list[dict[str, Any]] = []
-    for column in table.columns:
-        kind, stored = _PANDAS_TYPES.get(column.type, ("unicode", "object"))
-        names = {"name": column.name, "field_name": column.name}
-        columns.append({**names, "pandas_type": kind, "numpy_type": stored, "metadata": None})
+    columns = [
+        {"name": one.name, "field_name": one.name, "pandas_type": known[0], "numpy_type": known[1], "metadata": None}
+        for one in table.columns
+        if (known := _NULLABLE.get(one.type))
+    ]
     return {"index_columns": [], "column_indexes": [], "columns": columns, "creator": {"library": "pyarrow"}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -10,53 +9,41 @@ from typing import Any
 import attrs
 
 from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, RankingTotals
-from seorep_async.tables.columns import (
-    Column,
-    ColumnType,
-    FeedTable,
-    Table,
-    columns_of_model,
-    is_change,
-    model_columns,
-)
+from seorep_async.tables.columns import Column, ColumnType, FeedTable, Table, columns_of_model, is_change
 
-_ACCOUNT = Column(
-    "account",
-    ColumnType.STRING,
-    "Name of the account: as given to the pull or the client, or else the host of the service.",
-    nullable=False,
+_INTEGER, _STRING, _DATE, _FIELDS = ColumnType.INTEGER, ColumnType.STRING, ColumnType.DATE, ColumnType.FIELDS
+
+
+def _known(name: str, kind: ColumnType, description: str) -> Column:
+    """Return a column that is never null."""
+    return Column(name, kind, description, nullable=False)
+
+
+_ACCOUNT = _known(
+    "account", _STRING, "Name of the account: as given to the pull or the client, or else the host of the service."
 )
-_SNAPSHOT = Column(
-    "snapshot_date",
-    ColumnType.DATE,
-    "Night of the row: the UTC day on which its pull began, or the day given to the pull.",
-    nullable=False,
+_SNAPSHOT = _known(
+    "snapshot_date", _DATE, "Night of the row: the UTC day on which its pull began, or the day given to the pull."
 )
-_CAMPAIGN = Column("campaign_id", ColumnType.INTEGER, "Id of the campaign.", nullable=False)
-_KEYWORD = Column("keyword_id", ColumnType.INTEGER, "Id of the keyword.", nullable=False)
-_START = Column("start_date", ColumnType.DATE, "First day that the pull requested.", nullable=False)
-_END = Column("end_date", ColumnType.DATE, "Last day that the pull requested.", nullable=False)
+_CAMPAIGN = _known("campaign_id", _INTEGER, "Id of the campaign.")
+_KEYWORD = _known("keyword_id", _INTEGER, "Id of the keyword.")
+_START = _known("start_date", _DATE, "First day that the pull requested.")
+_END = _known("end_date", _DATE, "Last day that the pull requested.")
+_OF_CAMPAIGN = (
+    "Campaign of the report. In failures, null if its id has more than 64 bits, or if the campaigns could not be "
+    "listed (table_name is then campaigns)."
+)
+_OF_KEYWORD = (
+    "Keyword of the report; null for a report of a whole campaign. In failures of keyword_periods, null if the "
+    "campaign's keywords could not be found."
+)
+_OF_TABLE = "Table of the report's rows, such as keyword_rankings; of failures also campaigns."
 _REPORT = (
     _ACCOUNT,
     _SNAPSHOT,
-    Column(
-        "table_name",
-        ColumnType.STRING,
-        "Table of the report's rows, such as keyword_rankings; of failures also campaigns.",
-        nullable=False,
-    ),
-    attrs.evolve(
-        _CAMPAIGN,
-        nullable=True,
-        description="Campaign of the report. In failures, null if its id has "
-        "more than 64 bits, or if the campaigns could not be listed (table_name is then campaigns).",
-    ),
-    Column(
-        "keyword_id",
-        ColumnType.INTEGER,
-        "Keyword of the report; null for a report of a whole campaign. In "
-        "failures of keyword_periods, null if the campaign's keywords could not be found.",
-    ),
+    _known("table_name", _STRING, _OF_TABLE),
+    Column("campaign_id", _INTEGER, _OF_CAMPAIGN),
+    Column("keyword_id", _INTEGER, _OF_KEYWORD),
     _START,
     _END,
 )
@@ -109,101 +96,60 @@ def campaigns_table() -> Table:
     return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, ("account", "campaign_id"))
 
 
-def campaign_columns(campaigns: Sequence[Campaign], account: str, snapshot_date: object) -> list[Sequence[Any]]:
-    lead = [[value] * len(campaigns) for value in (account, snapshot_date)]
-    return [*lead, *model_columns(Campaign, campaigns)]
-
-
 @cache
 def keywords_table() -> Table:
     """Return the table of keywords: the campaign feed's columns that are the same every night."""
-    rankings = table_of(Feed.CAMPAIGN).columns
-    indices = _keyword_indices()
-    description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
-    return Table("keywords", description, tuple(rankings[n] for n in indices), ("account", "campaign_id", "keyword_id"))
-
-
-def keyword_columns(ranking_columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return the columns of the table of keywords, each keyword once, from those of the campaign feed."""
-    columns = [ranking_columns[index] for index in _keyword_indices()]
-    ids = columns[3]
-    if len(set(ids)) == len(ids):
-        return columns
-    first = {id_: index for index, id_ in reversed(list(enumerate(ids)))}
-    return [[column[index] for index in sorted(first.values())] for column in columns]
-
-
-@cache
-def _keyword_indices() -> tuple[int, ...]:
     wanted = ("account", "snapshot_date", "campaign_id", "keyword_id", "keyword_phrase", "primary_keyword")
-    return tuple(
-        index
-        for index, column in enumerate(table_of(Feed.CAMPAIGN).columns)
-        if column.name in wanted or (column.name.startswith("search_") and column.type is not ColumnType.FIELDS)
+    columns = tuple(
+        column
+        for column in table_of(Feed.CAMPAIGN).columns
+        if column.name in wanted or (column.name.startswith("search_") and column.type is not _FIELDS)
     )
+    description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
+    return Table("keywords", description, columns, ("account", "campaign_id", "keyword_id"))
 
 
 @cache
 def failures_table() -> Table:
     error = (
-        Column("error", ColumnType.STRING, "Name of the error's class, such as NotFoundError.", nullable=False),
-        Column("message", ColumnType.STRING, "What went wrong.", nullable=False),
-        Column("status", ColumnType.INTEGER, "HTTP status of the last response; null if there was none."),
-        Column("attempts", ColumnType.INTEGER, "Requests that were made for the page that failed."),
+        _known("error", _STRING, "Name of the error's class, such as NotFoundError."),
+        _known("message", _STRING, "What went wrong."),
+        Column("status", _INTEGER, "HTTP status of the last response; null if there was none."),
+        Column("attempts", _INTEGER, "Requests that were made for the page that failed."),
     )
     return Table("failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY)
 
 
-def _effort() -> tuple[Column, ...]:
-    """Return the columns of what a pull cost."""
-    return (
-        Column(
-            "requests", ColumnType.INTEGER, "Requests, retries included; of a resumed pull, of its last run.", False
-        ),
-        Column(
-            "retries",
-            ColumnType.FIELDS,
-            "Those that were retries, by cause: throttle, overload, transient. Null if there were none.",
-        ),
-        Column("refusals", ColumnType.INTEGER, "Responses with status 429."),
-        Column(
-            "waited",
-            ColumnType.FIELDS,
-            "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace (the service's "
-            "rate), asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none "
-            "waited.",
-        ),
-    )
+_WAITED = (
+    "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace (the service's rate), "
+    "asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none waited."
+)
+_RETRIES = "Those that were retries, by cause: throttle, overload, transient. Null if there were none."
+_SELECTION = "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids."
+_FAILURES = "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted."
 
 
 @cache
 def pulls_table() -> Table:
+    began = "When the pull began, in UTC; unchanged when a pull is resumed."
     columns = (
         _ACCOUNT,
         _SNAPSHOT,
-        Column(
-            "started_at", ColumnType.DATETIME, "When the pull began, in UTC; unchanged when a pull is resumed.", False
-        ),
-        Column("service", ColumnType.STRING, "Address of the service.", nullable=False),
-        Column("feeds", ColumnType.STRING, "The feeds, separated by commas.", nullable=False),
+        _known("started_at", ColumnType.DATETIME, began),
+        _known("service", _STRING, "Address of the service."),
+        _known("feeds", _STRING, "The feeds, separated by commas."),
         _START,
         _END,
-        Column("campaigns", ColumnType.INTEGER, "Campaigns that were requested.", nullable=False),
-        Column(
-            "selection",
-            ColumnType.STRING,
-            "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids.",
-        ),
-        Column("rows", ColumnType.INTEGER, "Rows of all feeds that were written.", nullable=False),
-        *_effort(),
-        Column(
-            "failures",
-            ColumnType.INTEGER,
-            "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted.",
-            nullable=False,
-        ),
-        Column("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were requested.", False),
-        Column("version", ColumnType.STRING, "Version of seorep-async that wrote it.", nullable=False),
+        _known("campaigns", _INTEGER, "Campaigns that were requested."),
+        Column("selection", _STRING, _SELECTION),
+        _known("rows", _INTEGER, "Rows of all feeds that were written."),
+        _known("requests", _INTEGER, "Requests, retries included; of a resumed pull, of its last run."),
+        Column("retries", _FIELDS, _RETRIES),
+        Column("refusals", _INTEGER, "Responses with status 429."),
+        Column("waited", _FIELDS, _WAITED),
+        _known("failures", _INTEGER, _FAILURES),
+        _known("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were requested."),
+        _known("version", _STRING, "Version of seorep-async that wrote it."),
     )
     return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))
 
@@ -211,8 +157,3 @@ def pulls_table() -> Table:
 def all_tables() -> tuple[Table, ...]:
     others = (totals_table(), campaigns_table(), keywords_table(), failures_table(), pulls_table())
     return (*(table_of(feed) for feed in Feed), *others)
-
-
-def table_named(name: str) -> Table:
-    (table,) = (table for table in all_tables() if table.name == name)
-    return table

@@ -58,7 +58,9 @@ def _cells(element: str, values: Sequence[object], sides: Sequence[str]) -> str:
 
 
 def _cell(element: str, value: object, side: str) -> str:
-    string = "" if value is None else ", ".join(tag.label for tag in value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        value = ", ".join(str(getattr(one, "label", one)) for one in value)  # tags, or strings
+    string = "" if value is None else str(value)
     title = ""
     if len(string) > _LONGEST_CELL:
         title, string = f' title="{html.escape(string)}"', f"{string[: _LONGEST_CELL - 1]}…"

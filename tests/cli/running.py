@@ -21,9 +21,8 @@ from typing import Any
 import attrs
 import click
 import pytest
+from seorep_async.cli.application import run, seorep as command
 
-from seorep_async.cli.application import run
-from seorep_async.cli.application import seorep as command
 from seorep_async.cli.options import connection_options
 from seorep_async.sandbox import Sandbox
 from tests.threads import in_a_thread

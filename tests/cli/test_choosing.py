@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 import pytest
-
 from seorep_async.cli.application import run
 from seorep_async.cli.choosing import ChosenDays, chosen_days, ids_in
 

@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 import click
 import pytest
+from seorep_async.cli.connection import Connection, config_file, connect
 from tests.export.s3 import Bucket
 
 from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
-from seorep_async.cli.connection import Connection, config_file, connect
 from seorep_async.cli.doctor import Level, compare_clocks
 from tests.cli.running import KEY, NO_OPTIONS, Seorep, command_of, commands, process, serving
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
+from seorep_async.cli.application import run, seorep as command
+from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
 
 from seorep_async import SeoRepClient
-from seorep_async.cli.application import run
-from seorep_async.cli.application import seorep as command
 from seorep_async.cli.options import SANDBOX_DEFAULTS, field_names
-from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import Seorep, commands, group

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seorep_async.cli.terminal import stderr_console
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.lock import PullLock
 from seorep_async.export.staging_area import StagingArea
@@ -12,7 +13,6 @@ from tests.export.databases import opened_elsewhere
 from tests.export.forged_notes import forge_note
 
 from seorep_async import Feed
-from seorep_async.cli.terminal import stderr_console
 from tests.cli.running import Seorep
 
 FEEDS = [feed.value for feed in Feed]

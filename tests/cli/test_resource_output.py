@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 import pytest
+from seorep_async.cli.terminal import formatted_one, table_of_many, table_of_one
 
 from seorep_async import InvalidRequestError, SeoRepClient
 from seorep_async.cli.exit_codes import service_message
 from seorep_async.cli.options import OutputFormat, field_names
-from seorep_async.cli.terminal import formatted_one, table_of_many, table_of_one
 from seorep_async.models import Campaign, User
 from seorep_async.session import Clock
 from tests.cli.running import KEY, Seorep, process

@@ -22,10 +22,10 @@ from unittest.mock import patch
 
 import duckdb
 import pytest
+from seorep_async.cli.application import run
 from tests.export.reports import names_in
 
 from seorep_async import SeoRepClient
-from seorep_async.cli.application import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
 from tests.cli.running import KEY, NOW, serving

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from seorep_async.cli.terminal import as_json
 
 from seorep_async import Feed, NotFoundError, SeoRepError, ServerError, Stats
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.summary import show_failures, show_summary, summary_facts
-from seorep_async.cli.terminal import as_json
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 from tests.cli.running import Seorep
 

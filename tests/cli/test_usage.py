@@ -58,7 +58,6 @@ def test_the_help_is_shown_in_spite_of_a_repetition(seorep: Seorep) -> None:
 
 def test_a_shell_completes_an_option_that_was_given() -> None:
     from click.shell_completion import ShellComplete
-
     from seorep_async.cli.application import seorep as command
 
     completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from seorep_async.cli import keys
 from seorep_async.cli.application import run
 from seorep_async.cli.connection import connect
+
+from seorep_async.cli import keys
 from tests.cli.running import KEY, NO_OPTIONS
 
 ADDRESS = 'base_url = "https://api.example.com"\n'

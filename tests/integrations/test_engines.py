@@ -12,6 +12,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -154,28 +155,19 @@ def test_it_pickles_without_the_key() -> None:
 
 
 def test_calls_after_each_other_share_what_they_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-
-    def limits(**numbers: Any) -> Limits:
-        made.append(numbers)
-        return Limits(**numbers)
-
-    monkeypatch.setattr(engines, "Limits", limits)
+    monkeypatch.setattr(engines, "Limits", made := Mock(wraps=Limits))
     with served(latency=0.01):
         for _ in range(3):
             pull_table([1], **WINDOW)
-        assert len(made) == 1
+        assert made.call_count == 1
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda ids: pull_table(ids, **WINDOW), [[1, 2, 3, 4], [5, 6, 7, 8]]))
-    assert len(made) <= 2
+    assert made.call_count <= 2
 
 
 def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def overflow(*_: object) -> pa.RecordBatch:
-        raise OverflowError("more than 64 bits")
-
+    monkeypatch.setattr(engines, "record_batch", Mock(side_effect=OverflowError("more than 64 bits")))
     with served():
-        monkeypatch.setattr(engines, "record_batch", overflow)
         assert pull_table([1], **WINDOW, on_error="rows")["error"].to_pylist() == ["DecodeError"]
         with pytest.raises(SeoRepError, match="does not fit its column"):
             pull_table([1], **WINDOW)

@@ -4,8 +4,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from seorep_async.errors import DecodeError
 from seorep_async.models import (

@@ -6,8 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
 from seorep_async.models import KeywordRanking, RankingTotals, SearchLanguage, SearchLocation, Tag
 from tests.models.reference import REFERENCE

@@ -4,8 +4,7 @@ from typing import Any, cast, get_args
 
 import attrs
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from seorep_async.errors import ConfigurationError, DecodeError
 from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking, RankingTotals

@@ -8,13 +8,11 @@ from typing import Any, get_args
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from seorep_async.errors import SeoRepError
 from seorep_async.models import KeywordRanking, Page, RankingTotals
-from seorep_async.normalisation import Decoder
-from seorep_async.normalisation import envelope as envelopes
+from seorep_async.normalisation import Decoder, envelope as envelopes
 from seorep_async.normalisation.converter import ModelConverter
 from seorep_async.settings import EngineNames
 from tests.normalisation.generated import MANY, SOME, bounded, generated, said_models

@@ -5,8 +5,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from seorep_async import Page, PaginationError
 from seorep_async.paging.checks import Ledger, is_whole

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from seorep_async import ArrayEncoding, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
+from seorep_async.resources.rankings import FeedOptions
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
@@ -103,16 +104,18 @@ def test_the_client_has_no_operation_beside_them_but_pull() -> None:
 
 @every_operation
 def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
-    parameters = inspect.signature(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))).parameters
+    parameters = dict(inspect.signature(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))).parameters)
+    options = FeedOptions.__annotations__ if parameters.pop("options", None) else ()
     required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
-    assert sorted(parameters) == sorted([*operation.inputs, "extra_params"])
+    assert {*parameters, *options} == {*operation.inputs, "extra_params"}
     assert sorted(required) == sorted(operation.required)
 
 
 @every_operation
 def test_the_types_of_an_operation_can_be_looked_up_as_it_runs(operation: Operation) -> None:
     hints = typing.get_type_hints(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key")))
-    assert set(hints) == {*operation.inputs, "extra_params", "return"}
+    options = FeedOptions.__annotations__ if "options" in hints else ()
+    assert {*hints, *options} - {"options"} == {*operation.inputs, "extra_params", "return"}
 
 
 @every_operation_encoded

@@ -165,6 +165,8 @@ async def test_cancelled_call_does_not_show_the_password(how: str, connect: Conn
         lambda users: users.update(7, password=PASSWORD, role=5),
         lambda users: users.update(7, password=PASSWORD, extra_params={"password": "x"}),
         lambda users: users.update(7, password=PASSWORD),  # not open yet
+        lambda users: users.update(7, username=5, extra_params={"new_password": Secret(PASSWORD)}),
+        lambda users: users.list(limit=0, extra_params={"tokens": [Secret(PASSWORD)]}),
     ],
 )
 async def test_a_password_is_not_shown_when_an_argument_is_refused(call: Callable[[Any], Awaitable[Any]]) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aioresponses import aioresponses
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from seorep_async import (
     AttemptTimeoutError,

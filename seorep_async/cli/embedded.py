@@ -1,0 +1,75 @@
+"""The options of the embedded sandbox, for `seorep sandbox` and for `-s`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from seorep_async.cli.exit_codes import UsageError, near
+from seorep_async.sandbox import Sandbox
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    "campaigns": ("N", "Campaigns of the account; their ids are 1 to N."),
+    "keywords": ("N", "Keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …"),
+    "users": ("N", "Users of the account; their ids are 1 to N."),
+    "backlinks": ("N", "Backlinks of each campaign."),
+    "seed": ("N", "The same seed gives the same account."),
+    "shape": ("SHAPE", "Shape of the feeds' responses: nested, flat or mixed."),
+    "rows": ("ROWS", "Format of the rows: current, older or mixed."),
+    "latency": ("SECONDS", "Minimum time of each response."),
+    "rate_limit": (
+        "LIMIT",
+        "Refuse requests over a limit: 20/s, 100/10s or at-once=8. Add options after commas: fixed-window, "
+        "sliding-window, burst=40, status=503, retry-after=seconds.",
+    ),
+    "faults": ("SHARES", "Faults to inject, such as resets=2%,500s=3%."),
+    "failing": ("IDS", "Always respond with 500 for these campaigns, such as 3,5; or with another status: 3:404."),
+    "forbidden": ("IDS", "Always respond with 403 for these campaigns."),
+    "default_limit": ("N", "Records of a page if a request names no limit."),
+    "max_limit": ("N", "Most records of a page."),
+    "api_key": ("KEY", "The key to let in."),
+    "host": ("ADDRESS", "Address to listen on."),
+    "port": ("N", "Port to listen on; 0 for a free one."),
+}
+"""The metavar and the help of each option, by its name in `Sandbox`."""
+
+
+def build(given: Mapping[str, str]) -> Sandbox:
+    """Return the sandbox of some options, as strings; one out of its range is a UsageError."""
+    values = {}
+    for name, value in given.items():
+        if name not in OPTIONS:
+            advice = near(name, OPTIONS) or f" The options are {', '.join(OPTIONS)}."
+            raise UsageError(f"the sandbox has no option {name!r}.{advice}")
+        try:
+            values[name] = _READ.get(OPTIONS[name][0], str)(value)
+        except ValueError:
+            raise UsageError(f"{name}: {value!r} is not {_EXPECTED[OPTIONS[name][0]]}.") from None
+    try:
+        return Sandbox(**values)
+    except ValueError as error:
+        raise UsageError(str(error)) from None  # it begins with the option's name
+
+
+def _ids(value: str) -> Any:
+    pairs = [one.partition(":")[::2] for one in value.split(",")]
+    if any(status for _, status in pairs):
+        return {int(id_): int(status or 500) for id_, status in pairs}
+    return [int(id_) for id_, _ in pairs]
+
+
+_READ: dict[str, Callable[[str], Any]] = {"N": int, "SECONDS": float, "IDS": _ids}
+_EXPECTED = {"N": "an integer", "SECONDS": "a number of seconds", "IDS": "a list of ids such as 3,5"}
+
+
+def options() -> list[click.Parameter]:
+    """Return the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
+    default = Sandbox()
+    made: list[click.Parameter] = []
+    for name, (metavar, words) in OPTIONS.items():
+        value = 8765 if name == "port" else getattr(default, name)
+        shown = f"  [default: {value}]" if isinstance(value, int | str) and value not in (0, "") else ""
+        made.append(click.Option([f"--{name.replace('_', '-')}"], metavar=metavar, help=words + shown))
+    return made

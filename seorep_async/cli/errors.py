@@ -1,0 +1,112 @@
+"""Errors of the library in the words of the shell, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import click
+
+from seorep_async import errors
+from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.output import messages
+from seorep_async.errors import SeoRepError, one_line
+
+_OPTIONS = {
+    "after": "--to",
+    "api_key": "SEOREP_API_KEY",
+    "base_url": "the base URL",
+    "before": "--from",
+    "end_date": "--to",
+    "extra_params": "--param",
+    "groups": "--group",
+    "id": "ID",
+    "limit": "--page-size",
+    "start_date": "--from",
+}
+"""The arguments of the library whose options have other names."""
+_MENTIONED = re.compile(r'\b(?P<name>[a-z_]+)=(?:True|…|"(?P<value>[^"]*)")')
+"""An argument in a message of the library, such as `restart=True` or `start_date="2023-01-01"`."""
+_CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts
+    ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
+    ((click.ClickException, ImportError), ExitCode.USAGE),
+    ((errors.ExportError,), ExitCode.UNWRITTEN),
+    ((errors.AuthenticationError,), ExitCode.AUTHENTICATION),
+    # the caller has to mend these, even if only the service could find them
+    (
+        (errors.ConfigurationError, errors.InvalidRequestError, errors.NotFoundError, errors.RedirectError),
+        ExitCode.USAGE,
+    ),
+    ((errors.DecodeError, errors.PaginationError), ExitCode.SHAPE),
+    ((SeoRepError,), ExitCode.UNAVAILABLE),
+)
+_HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
+    (errors.AuthenticationError, "; check SEOREP_API_KEY or the profile"),
+    (errors.ConnectionFailedError, "; check the base URL and the network"),
+    (errors.ProtocolError, "; check the base URL, or try again later"),
+)
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """Return the exit code for an error that ended the command."""
+    if isinstance(error, UsageError):
+        return error.exit_code
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Return whether a message is enough; of a bug the traceback is needed to mend it."""
+    return code_of(error) is not ExitCode.UNEXPECTED
+
+
+def failed(error: BaseException) -> ExitCode:
+    """Print why the command ends, and return its exit code."""
+    messages().print("[bold red]Error:[/] ", end="", markup=True)
+    messages().print(explain(error))
+    if said := service_message(error):
+        messages().print(f"The service said: {said}")
+    return code_of(error)
+
+
+def explain(error: BaseException) -> str:
+    """Return the reason for the command's end, and the next step if there is one, as one line."""
+    if isinstance(error, click.ClickException):
+        return one_line(error.format_message())
+    if not isinstance(error, SeoRepError):
+        return one_line(str(error)) or "interrupted"
+    facts = [f"status {error.status}"] if error.status is not None else []
+    facts += [f"{error.attempts} attempts"] if error.attempts > 1 else []
+    known = f" ({', '.join(facts)})" if facts else ""
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+    if isinstance(error, errors.NotFoundError) and error.subject is None and "base URL" not in error.message:
+        hint = "; check the base URL"  # the request was for a list, not for an object
+    return one_line(f"{f'{error.subject}: ' if error.subject else ''}{reason(error)}{known}{hint}")
+
+
+def reason(error: SeoRepError, option: str = "") -> str:
+    """Return an error's message in the words of the shell; `option` names the wrong argument, if not its own does."""
+    argument = getattr(error, "argument", None)
+    if argument is None or not error.message.startswith(argument):
+        return in_shell_words(error.message)
+    return (option or option_of(argument)) + in_shell_words(error.message.removeprefix(argument))
+
+
+def option_of(argument: str) -> str:
+    """Return the option or variable for an argument of the library."""
+    return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+
+
+def in_shell_words(message: str) -> str:
+    """Return a message of the library that mentions options in place of arguments."""
+    return _MENTIONED.sub(lambda found: f"{option_of(found['name'])} {found['value'] or ''}".rstrip(), message)
+
+
+def service_message(error: BaseException) -> str | None:
+    """Return what the service said about a failure under a usual name, as one line, or None."""
+    try:
+        body = json.loads(getattr(error, "body_excerpt", None) or "")
+        said = next(body[name] for name in ("message", "messages", "error", "errors", "detail") if name in body)
+    except (ValueError, TypeError, RecursionError, StopIteration):
+        return None
+    quote = one_line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+    return None if quote in one_line(str(getattr(error, "message", ""))) else quote[:300]

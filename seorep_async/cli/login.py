@@ -1,0 +1,73 @@
+"""`seorep login`: address and key, tried, and stored as a profile."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.keys import config_file, read_config, why
+from seorep_async.cli.output import can_ask, messages
+from seorep_async.cli.parameters import Opt
+from seorep_async.cli.profiles import DEFAULT, Connection, profiles
+from seorep_async.cli.running import wait_for
+from seorep_async.errors import one_line
+from seorep_async.resources.arguments import Secret
+from seorep_async.settings import Settings
+
+
+def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
+    """Ask for address and key, try them, and store them as a profile.
+
+    Without a NAME it is the profile default, which is used where nothing else is named.
+    """
+    name = name or DEFAULT
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
+        raise UsageError(f"NAME must be letters, digits, - and _, got {one_line(name)!r}.")
+    file = config_file()
+    with contextlib.suppress(FileNotFoundError):
+        if name in profiles()[0]:
+            raise UsageError(f"there is a profile {name!r} in {file}; change it there, or choose another name.")
+    if not can_ask():
+        raise UsageError("there is no terminal to ask for address and key; set SEOREP_BASE_URL and SEOREP_API_KEY.")
+    base_url = click.prompt("Address of the service (https://…)", err=True).strip()
+    key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
+    sources = {"base_url": "the address", "key": "the key"}
+    campaigns = wait_for(
+        _tried(Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources=sources))
+    )
+    _append(file, f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n")
+    option = "" if name == DEFAULT else f" --profile {name}"
+    messages().print(f"The key is good for {campaigns} campaigns. Stored in {file}; try: seorep pull{option} --dry-run")
+    return ExitCode.OK
+
+
+async def _tried(connection: Connection) -> str:
+    async with connection.opened() as client:
+        page = await client.campaigns.list(limit=1).page(1)
+    return "your" if page.total_records is None else f"{page.total_records:,}"
+
+
+def _append(file: Path, lines: str) -> None:
+    """Append lines to a file that only its owner can read; it is replaced whole, or not at all."""
+    try:
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        place = Path(os.path.realpath(file))  # a link stays one
+        old = read_config(place)[0].rstrip("\n") + "\n\n" if place.exists() else ""
+        descriptor, made = tempfile.mkstemp(dir=place.parent)  # 0600
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+                opened.write(old.lstrip("\n") + lines)
+            os.replace(made, place)
+        except BaseException:
+            os.unlink(made)
+            raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"can't write {file}: {why(error)}.") from None

@@ -1,0 +1,201 @@
+"""The terminal: messages on stderr, questions on stdin, data on stdout: objects as a table, JSON, JSON lines or CSV."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import enum
+import io
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.options import Format
+from seorep_async.errors import ExportError, one_line
+from seorep_async.resources.arguments import Secret
+from seorep_async.tables.text import printable_json
+
+EXTRA = "extra"
+_NO_WRAPPING = 1_000_000
+_MOST_PASSWORD_BYTES = 64 * 1024
+
+
+def messages(*, quiet: bool = False) -> Console:
+    """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    plain: Any = {"highlight": False, "markup": False, "emoji": False}
+    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
+
+
+def stdout_width() -> int:
+    """Return the columns of the terminal; elsewhere nothing is wrapped."""
+    return Console().width if sys.stdout is not None and sys.stdout.isatty() else _NO_WRAPPING
+
+
+def write(text: str) -> None:
+    """Write text to stdout at once, for a terminal without characters that it would obey."""
+    if stdout_width() < _NO_WRAPPING:
+        text = "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    write_bytes(text.encode("utf-8", "replace"))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to stdout at once; Exit says that the reader has closed the pipe, ExportError what else is wrong."""
+    if sys.stdout is None:
+        raise ExportError("can't write to stdout: it is closed")
+    try:
+        sys.stdout.flush()
+        # not through the buffer: an abandoned thread would hold its lock while the interpreter ends
+        stream, rest = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer), memoryview(data)
+        while rest:
+            written = stream.write(rest)
+            if written is None:  # a pipe that another program made non-blocking is full
+                os.set_blocking(stream.fileno(), True)
+            rest = rest[written or 0 :]
+    except OSError as error:
+        # Python must not try to write the rest when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
+        raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
+
+
+def can_ask() -> bool:
+    """Return whether there is a person to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def confirm(question: str) -> None:
+    """Ask whether to delete something; Exit says no, and without a terminal it is a UsageError."""
+    if not can_ask():
+        raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
+    if not click.confirm(one_line(question), err=True):
+        messages().print("Nothing was deleted.")
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
+
+
+def password(*, from_stdin: bool) -> Secret:
+    """Ask for a password twice, without showing it, or read it: one line of stdin, without its end, never shown."""
+    if not from_stdin:
+        if not can_ask():
+            raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
+        return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
+    if can_ask():
+        raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")
+    read = b"" if sys.stdin is None else sys.stdin.buffer.read(_MOST_PASSWORD_BYTES + 1)
+    line = read.removesuffix(b"\n").removesuffix(b"\r")
+    problem = "the password is not valid UTF-8."
+    if not line:
+        problem = "there is no password on stdin."
+    elif len(read) > _MOST_PASSWORD_BYTES or b"\n" in line or b"\r" in line:
+        problem = "there is more than one line on stdin."
+    else:
+        try:
+            return Secret(line.decode())
+        except UnicodeDecodeError:
+            pass
+    raise click.UsageError(f"--password-stdin: {problem}")  # outside the handler: the caught error holds the password
+
+
+def as_json(facts: object, indent: int | None = 2) -> str:
+    """Return facts as JSON, for a program to read."""
+    return printable_json(facts, indent=indent, default=_plain) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def fields_of(model: type[Any]) -> list[str]:
+    """Return the columns of a model, `extra` last; a password is null in every response, and never shown."""
+    return [field.name for field in attrs.fields(model) if field.name not in ("password", EXTRA)] + [EXTRA]
+
+
+def values_of(item: Any, columns: Iterable[str]) -> dict[str, Any]:
+    """Return some fields of a model; with `extra`, unknown fields stand beside them under the service's names."""
+    values = {name: getattr(item, name) for name in columns if name != EXTRA}
+    return {**dict(item.extra), **values} if EXTRA in columns else values
+
+
+def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True) -> str:
+    """Return objects in a format; a table of none is empty, and CSV has a `header` or continues."""
+    if kind == "json":
+        return as_json([values_of(item, columns) for item in items])
+    if kind == "jsonl":
+        return "".join(as_json(values_of(item, columns), None) for item in items)
+    if kind == "csv":
+        lines = io.StringIO(newline="")
+        rows = [[_string(getattr(item, name)) for name in columns] for item in items]
+        csv.writer(lines, lineterminator="\r\n").writerows([columns, *rows] if header else rows)
+        return lines.getvalue()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+    for item in items:
+        table.add_row(*(Text(cell(getattr(item, name))) for name in columns))
+    return _rendered(table) if items else ""
+
+
+def formatted_one(item: Any, columns: Sequence[str], kind: Format) -> str:
+    """Return one object in a format: JSON is no array, a table has a line for each field with a value."""
+    if kind == "json":
+        return as_json(values_of(item, columns))
+    if kind != "table":
+        return formatted([item], columns, kind)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for name, value in values_of(item, columns).items():
+        if value is not None:
+            table.add_row(Text(one_line(name), "dim"), Text(cell(value)))
+    return _rendered(table)
+
+
+def _string(value: object) -> str:
+    if value is None or value == {} or isinstance(value, str):
+        return value or ""  # type: ignore[return-value]
+    return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
+
+
+def cell(value: object) -> str:
+    """Return a value as one line of a table."""
+    if value is None:
+        return "-"
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else one_line(_string(value))
+
+
+def _rendered(table: Table) -> str:
+    """Return a table as text; it is not printed here, as `write_bytes` reports its errors."""
+    shown = io.StringIO()
+    Console(file=shown, width=stdout_width(), highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
+
+
+def duration(seconds: float) -> str:
+    """Return a time such as `1:05:07`, or `0.6 s`."""
+    return f"{seconds:.1f} s" if seconds < 60 else str(dt.timedelta(seconds=round(seconds)))
+
+
+def size(count: float) -> str:
+    """Return a number of bytes such as `1.2 MB`."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its word in singular or plural, by default with an s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"

@@ -1,0 +1,51 @@
+"""Pulls that are cut off at a step: any call of a function of the export, in the thread that stores and writes."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import seorep_async.export
+
+_FOLDER = str(Path(seorep_async.export.__file__).parent)
+
+
+class PowerFailure(BaseException):
+    """What no code handles."""
+
+
+@contextmanager
+def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
+    """Call a function before each step of the thread of a pull that begins meanwhile."""
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_FOLDER):
+            do()
+
+    def begin(frame: FrameType, event: str, argument: object) -> None:
+        if threading.current_thread().name.startswith("seorep-pull"):
+            sys.setprofile(look)
+
+    threading.setprofile(begin)
+    try:
+        yield
+    finally:
+        threading.setprofile(None)
+
+
+@contextmanager
+def cut_off(after: int) -> Iterator[None]:
+    """Let a pull go so many steps, and fail then."""
+    left = after
+
+    def take() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise PowerFailure
+
+    with at_each_step(take):
+        yield

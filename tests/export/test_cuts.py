@@ -1,0 +1,159 @@
+"""Cut off at any step, damaged in any way: a pull that is run again ends as if nothing had been, or says what to do.
+
+`pytest -m slow tests/export/test_cuts.py` damages 150 folders for each format.
+"""
+
+import datetime as dt
+import random
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
+from seorep_async.export import PullProgress, Stage, pull_to
+from tests.export.cutting import at_each_step
+from tests.export.golden_nights import FORMATS, Tables, read
+from tests.export.random_nights import FIRST_NIGHT, Pull, report_of, world
+from tests.export.staged import folder_of, staged_in
+from tests.scripted_api import Service, serving
+
+pytestmark = pytest.mark.heavy
+START, END = dt.date(2023, 2, 27), dt.date(2023, 3, 1)
+TABLES = {
+    "keyword_rankings": Feed.CAMPAIGN,
+    "campaign_periods": Feed.CAMPAIGN_BY_DATE,
+    "keyword_periods": Feed.KEYWORD_BY_DATE,
+}
+
+
+@asynccontextmanager
+async def small_service() -> AsyncIterator[tuple[SeoRepClient, Service]]:
+    """Serve three campaigns with seven keywords, of which a report of each feed fails."""
+    failing = [(Feed.CAMPAIGN, 2), (Feed.CAMPAIGN_BY_DATE, 3), (Feed.KEYWORD_BY_DATE, 20)]
+    now = world(1, {1: {10, 20, 30}, 2: {40}, 3: {20, 50, 60}}, 1, failing)
+    pull = Pull("acme", FIRST_NIGHT, START, END, tuple(Feed), None, now)
+    async with serving(pull.answer) as (client, service):
+        yield client, service
+
+
+async def run(client: SeoRepClient, out: Path, **options: Any) -> Tables:
+    asked: dict[str, Any] = {"account": "acme", "snapshot_date": FIRST_NIGHT, "feeds": Feed, **options}
+    await pull_to(client, None, START, END, out=out, **asked)
+    return read(out)
+
+
+def account_of(format_: str) -> str | None:
+    return "acme" if format_ == "duckdb" else None
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    states = States(tmp_path / "whole", tmp_path / "cut")
+    async with small_service() as (client, service):
+        with at_each_step(states.keep):
+            whole = await run(client, tmp_path / "whole" / f"a.{format_}")
+        assert len(states.kept) > 10
+        for folder in states.kept:
+            out = folder / f"a.{format_}"
+            staged = staged_in(out, account_of(format_))
+            service.asked.clear()
+            found = await run(client, out)
+            if staged is None or staged.ended:  # it had come to its end, so this was a second pull of the night
+                found["pulls"][1][1:] = []
+            assert found == whole
+            asked = {report_of(one) for one in service.asked}
+            stored = {} if staged is None or staged.ended else staged.stored
+            for table, feed in TABLES.items():
+                assert asked.isdisjoint((feed, id_) for id_ in stored.get(table, ()))
+
+
+class States:
+    """Copies of a folder in each state that a kill would leave."""
+
+    def __init__(self, folder: Path, copies: Path) -> None:
+        self._folder, self._copies, self._last = folder, copies, ""
+        self.kept: list[Path] = []
+
+    def keep(self) -> None:
+        files = sorted(self._folder.rglob("*"))
+        state = " ".join(f"{file} {file.lstat().st_size} {file.lstat().st_mtime_ns}" for file in files)
+        if state != self._last:
+            self._last = state
+            self.kept.append(shutil.copytree(self._folder, self._copies / str(len(self.kept))))
+
+
+class Enough(Exception):
+    """Everything is staged."""
+
+
+async def stage(client: SeoRepClient, out: Path, **options: Any) -> bytes:
+    """Stage a pull and write nothing; return what is staged."""
+
+    def stop(progress: PullProgress) -> None:
+        if progress.stage is Stage.WRITING:
+            raise Enough
+
+    with pytest.raises(Enough):
+        await run(client, out, on_progress=stop, **options)
+    (file,) = out.parent.glob(f".{out.name}*.pull/pieces")
+    return file.read_bytes()
+
+
+def damaged(data: bytes, dice: random.Random, others: list[bytes]) -> bytes:
+    place, kind = dice.randrange(len(data)), dice.randrange(6)
+    if kind < 2:
+        return data[:place] + bytes([data[place] ^ 1 << dice.randrange(8)]) + data[place + 1 :]
+    if kind == 2:
+        return data[:place]
+    if kind == 3:
+        zeros = min(dice.randint(1, 5000), len(data) - place)
+        return data[:place] + bytes(zeros) + data[place + zeros :]
+    if kind == 4:
+        return dice.choice(others)
+    return data + dice.randbytes(dice.randint(1, 100)) * dice.randint(0, 1)
+
+
+async def damage_and_resume(format_: str, folder: Path, count: int, seed: int) -> None:
+    dice, problems = random.Random(seed), 0
+    async with small_service() as (client, _):
+        whole = await run(client, folder / f"whole.{format_}")
+        staged = await stage(client, folder / f"a.{format_}")
+        others = [
+            await stage(client, folder / f"b.{format_}", account="other"),
+            await stage(client, folder / f"c.{format_}", feeds=Feed.CAMPAIGN),
+        ]
+        out = folder / "damaged" / f"a.{format_}"
+        file = folder_of(out, account_of(format_)) / "pieces"
+        for _ in range(count):
+            shutil.rmtree(out.parent, ignore_errors=True)
+            file.parent.mkdir(parents=True, mode=0o700)
+            file.parent.chmod(0o700)
+            file.write_bytes(damaged(staged, dice, others))
+            error = None
+            try:
+                found = await run(client, out)
+            except (ExportError, ConfigurationError) as caught:
+                error = caught
+            if error is not None:
+                assert "restart=True" in str(error)
+                assert not out.exists()
+                problems += 1
+                found = await run(client, out, restart=True)
+            assert found == whole
+    assert 0 < problems < count
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_damage_is_one_clear_error_or_changes_nothing(format_: str, tmp_path: Path) -> None:
+    await damage_and_resume(format_, tmp_path, 25, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_much_damage_is_one_clear_error_or_changes_nothing(format_: str, tmp_path: Path) -> None:
+    await damage_and_resume(format_, tmp_path, 150, 2)

@@ -1,0 +1,249 @@
+"""A database of nights: whose rows they are, what replaces them, and what was touched is refused before any request."""
+# ruff: noqa: ASYNC220
+
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
+from seorep_async.export import PullSummary, database, pull_to
+from seorep_async.export.views import VIEWS
+from tests.export.staged import folder_of
+from tests.scripted_api import Asked, Service, serving
+
+DAY = "2023-03-31"
+
+
+class Account:
+    """What the service has: campaigns of an account, a month of each by date, and a number in every row."""
+
+    def __init__(self, account_id: int | None = 1, *, campaigns: int = 2, lists: bool = True) -> None:
+        self.account_id, self.campaigns, self.lists, self.number = account_id, campaigns, lists, 1
+
+    def answer(self, asked: Asked) -> object:
+        if asked.path.startswith("/v3/campaigns/"):
+            return {"data": self.campaign(int(asked.path.rpartition("/")[2]))}
+        if asked.path == "/v3/campaigns":
+            rows = [self.campaign(one) for one in range(1, self.campaigns + 1)]
+            return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": rows} if self.lists else 403
+        row = {"date": "2023-03"} if "date" in asked.path else {"keywordId": 10 * asked.id, "keywordPhrase": "shoes"}
+        data = {"rows": [row | {"competitors": self.number}], "totals": False}
+        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": data}
+
+    def campaign(self, id_: int) -> dict[str, Any]:
+        return {"id": id_, "account_id": self.account_id, "url": "u", "company": "c"}
+
+
+@asynccontextmanager
+async def served(account: Account) -> AsyncIterator[tuple[SeoRepClient, Service]]:
+    async with serving(account.answer) as (client, service):
+        yield client, service
+
+
+async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
+    asked: dict[str, Any] = {"account": "acme", "snapshot_date": DAY, "start": "2023-03-01", "end": DAY, **options}
+    return await pull_to(client, ids, asked.pop("start"), asked.pop("end"), out=out, **asked)
+
+
+def ask(out: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(out), read_only=True) as opened:
+        return opened.execute(query).fetchall()
+
+
+def change(out: Path, *statements: str) -> None:
+    with duckdb.connect(str(out)) as opened:
+        for statement in statements:
+            opened.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (Account(1), Account(2), "of the service's account 1, and these campaigns are of account 2"),
+        (Account(1), Account(1), None),
+        (Account(0), Account(0), "of the service http://.*, not http://"),
+        (Account(None), Account(None), "of the service http://.*, not http://"),
+        (Account(1), Account(1, lists=False), "of the service http://.*, not http://"),
+        (Account(1, lists=False), Account(1), "of the service http://.*, not http://"),
+    ],
+)
+async def test_a_name_belongs_to_an_account_or_else_to_an_address(
+    tmp_path: Path, first: Account, second: Account, words: str | None
+) -> None:
+    out, ids = tmp_path / "x.duckdb", [1, 2]
+    async with served(first) as (client, _):
+        await pull(client, out, ids)
+        await pull(client, out, ids)
+    async with served(second) as (client, service):
+        if words is None:
+            await pull(client, out, ids)
+            return
+        with pytest.raises(ConfigurationError, match=f"{words}.*give this account a name of its own with account="):
+            await pull(client, out, ids)
+        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not folder_of(out, "acme").exists()
+        await pull(client, out, ids, account="globex")
+    assert ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1") == [
+        ("acme", 2),
+        ("globex", 2),
+    ]
+
+
+async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path) -> None:
+    account = Account(1)
+    async with served(account) as (client, _):
+        with pytest.raises(Exception, match="max_requests"):
+            await pull(client, tmp_path / "x.csv", max_requests=2)
+        account.account_id = 2
+        with pytest.raises(ConfigurationError, match="campaign 1 is of account 2, and what is staged is of account 1"):
+            await pull(client, tmp_path / "x.csv")
+        account.account_id = 1
+        assert (await pull(client, tmp_path / "x.csv")).rows == 2
+
+
+@pytest.mark.parametrize(
+    ("windows", "left"),
+    [
+        ([("2023-03-01", "2023-03-31"), ("2023-03-31", "2023-04-29")], 1),  # a moving window
+        ([("2023-03-05", "2023-03-31"), ("2023-03-01", "2023-03-31")], 2),
+        ([("2023-03-01", "2023-03-10"), ("2023-03-01", "2023-03-11")], 2),  # the month to date
+        ([("2023-03-31", "2023-04-29"), ("2023-03-01", "2023-03-31")], 2),
+        ([("2023-03-02", "2023-03-31"), ("2023-03-03", "2023-04-01")], 1),
+        ([("2023-03-02", "2023-03-31"), ("2023-03-02", "2023-03-31")], 2),
+        ([("2023-03-01", "2023-03-20"), ("2023-03-11", "2023-03-31")], 1),
+    ],
+)
+async def test_a_row_of_a_month_keeps_the_fuller_pull(
+    tmp_path: Path, windows: list[tuple[str, str]], left: int
+) -> None:
+    account = Account()
+    async with served(account) as (client, _):
+        for account.number, (start, end) in enumerate(windows, 1):
+            await pull(client, tmp_path / "x.duckdb", start=start, end=end, feeds=list(Feed)[1:])
+    for table in ("campaign_periods", "keyword_periods"):
+        assert ask(tmp_path / "x.duckdb", f"SELECT DISTINCT competitors FROM {table}") == [(left,)]  # noqa: S608
+
+
+TOUCHED = [
+    ("ALTER TABLE totals RENAME extra TO more", "column extra is missing, and more has its comment.*RENAME"),
+    ("ALTER TABLE totals DROP extra", "column extra is missing. Run ALTER TABLE totals ADD COLUMN extra VARCHAR"),
+    ("ALTER TABLE totals ALTER engine_a_ranking TYPE VARCHAR", "is VARCHAR, not DOUBLE. Run ALTER TABLE totals ALTER"),
+    ("ALTER TABLE failures ALTER status SET NOT NULL", "column status is NOT NULL. Run .* DROP NOT NULL"),
+    ("ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; ALTER TABLE totals ALTER mine SET NOT NULL", None),
+    ("DROP TABLE pulls", "its table pulls, which says whose rows it holds, is missing"),
+    ("DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one", "totals is a view in it, where a table is needed"),
+    ("CREATE UNIQUE INDEX one_each ON campaigns (campaign_id)", "its unique index one_each .* DROP INDEX"),
+    ("ALTER TABLE pulls ADD COLUMN key_digest VARCHAR", "ALTER TABLE pulls DROP COLUMN key_digest in it, which makes"),
+    ("DROP VIEW keyword_rankings_latest; CREATE TABLE keyword_rankings_latest (a INT)", "where a view is needed"),
+    ("CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 1 AS one", "was not made by a pull; rename the view"),
+    ("CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; CREATE INDEX quick ON totals (account)", None),
+    ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
+]
+
+
+@pytest.mark.parametrize(("statements", "words"), TOUCHED)
+async def test_what_was_touched_is_refused_before_any_request_or_kept(
+    tmp_path: Path, statements: str, words: str | None
+) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, service):
+        await pull(client, out)
+        change(out, *statements.split("; "))
+        service.asked.clear()
+        if words is None:
+            await pull(client, out)
+            return
+        with pytest.raises(ConfigurationError, match=words):
+            await pull(client, out)
+        assert not service.asked
+
+
+async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.duckdb").write_bytes(b"no database" * 999)
+    async with served(Account()) as (client, service):
+        with pytest.raises(ConfigurationError, match="name another file"):
+            await pull(client, tmp_path / "x.duckdb")
+        assert not service.asked
+
+
+async def test_a_database_that_is_open_elsewhere_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "x.duckdb"
+    program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", program, str(out)]
+    async with served(Account()) as (client, service):
+        await pull(client, out)
+        service.asked.clear()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+            with pytest.raises(ExportError, match=r"open in another program.*close it there, and run this again"):
+                await pull(client, out)
+            assert not service.asked
+            monkeypatch.setattr(database, "WAIT_SECONDS", 60)
+            assert other.stdin is not None
+            threading.Timer(0.3, other.stdin.close).start()
+            assert (await pull(client, out)).rows == 2
+        with duckdb.connect(str(out), read_only=True), pytest.raises(ExportError, match="this program has it open"):
+            await pull(client, out)
+    assert "is open in another program; waiting" in caplog.text
+
+
+async def test_two_first_pulls_of_two_accounts_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, found = tmp_path / "x.duckdb", database.Database._fill_new
+
+    async def other() -> None:
+        async with served(Account(2)) as (client, _):
+            await pull(client, out, account="other")
+
+    def fill_new(self: Any, file: Path, contents: Any) -> None:
+        found(self, file, contents)
+        if contents.request.account == "acme":  # another pull is faster
+            threads.append(threading.Thread(target=lambda: __import__("asyncio").run(other())))
+            threads[-1].start()
+            threads[-1].join()
+
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(database.Database, "_fill_new", fill_new)
+    async with served(Account(1)) as (client, _):
+        await pull(client, out)
+    assert ask(out, "SELECT DISTINCT account FROM pulls ORDER BY 1") == [("acme",), ("other",)]
+
+
+async def test_without_hard_links_it_is_made_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("os.link", refuse)
+    async with served(Account()) as (client, _):
+        assert (await pull(client, tmp_path / "x.duckdb")).rows == 2
+    assert ask(tmp_path / "x.duckdb", "SELECT count(*) FROM keyword_rankings") == [(2,)]
+
+
+async def test_a_database_has_comments_and_views(tmp_path: Path) -> None:
+    async with served(Account()) as (client, _):
+        await pull(client, tmp_path / "x.duckdb")
+    query = (
+        "SELECT count(*) FROM duckdb_columns() WHERE schema_name = 'main' AND comment IS NULL AND table_name = 'pulls'"
+    )
+    assert ask(tmp_path / "x.duckdb", query) == [(0,)]
+    for name in VIEWS:
+        assert ask(tmp_path / "x.duckdb", f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
+
+
+async def test_forgetting_an_account_is_sql(tmp_path: Path) -> None:
+    async with served(Account()) as (client, _):
+        for account in ("acme", "other"):
+            await pull(client, tmp_path / "x.duckdb", account=account)
+    tables = [name for (name,) in ask(tmp_path / "x.duckdb", "SELECT table_name FROM duckdb_tables()")]
+    change(tmp_path / "x.duckdb", *(f"DELETE FROM {name} WHERE account = 'acme'" for name in tables))  # noqa: S608
+    assert ask(tmp_path / "x.duckdb", "SELECT DISTINCT account FROM pulls") == [("other",)]

@@ -1,0 +1,136 @@
+"""What changed between two days: kinds, their order, what is left out, and what is refused."""
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import ConfigurationError
+from seorep_async.history import changes
+from tests.history.made import FIRST, Pull, Ranks, day, made, nightly
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ({11: 40}, {11: 37}, "rose"),
+        ({11: 40}, {11: 38}, None),
+        ({11: 37}, {11: 40}, "fell"),
+        ({11: 4}, {11: 3}, "entered_top_3"),
+        ({11: 20}, {11: 21}, "left_top_20"),
+        ({11: 12}, {11: 2}, "entered_top_3 entered_top_10 rose"),
+        ({11: None}, {11: 10}, "found entered_top_10 entered_top_20"),
+        ({11: 3}, {11: 0}, "lost left_top_3 left_top_10 left_top_20"),
+        ({11: 0}, {11: None}, None),
+        ({11: 50}, {11: 50, 12: 1}, "new"),
+        ({11: 50, 12: 0}, {11: 50}, "removed"),
+    ],
+)
+def test_kinds_follow_from_both_ranks(tmp_path: Path, before: Ranks, after: Ranks, kinds: str | None) -> None:
+    found = changes(made(tmp_path / "a.duckdb", nightly(before, after)), moved=3)
+    assert [one.kinds for one in found] == ([] if kinds is None else [tuple(kinds.split())])
+    assert [one.kind for one in found] == [one.kinds[0] for one in found]
+
+
+@pytest.fixture
+def two_days(tmp_path: Path) -> Path:
+    """Ranks that rose by 3 and 9, one that was found at 60, one that was lost at 2, and a new keyword."""
+    before, after = {11: 12, 12: 40, 13: None, 21: 2}, {11: 3, 12: 37, 13: 60, 14: 101, 21: None}
+    return made(tmp_path / "a.duckdb", nightly(before, after))
+
+
+def test_the_largest_changes_come_first(two_days: Path) -> None:
+    found = changes(two_days)
+    assert [one.keyword_id for one in found] == [21, 13, 11, 12, 14]
+    assert found.total == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "keywords", "total"),
+    [
+        ({"limit": 2}, [21, 13], 5),
+        ({"campaign": 2}, [21], 1),
+        ({"kind": "rose"}, [11, 12], 2),
+        ({"kind": "entered_top_10", "limit": 1}, [11], 1),
+        ({"kind": "rose", "moved": 4}, [11], 1),
+        ({"kind": "removed"}, [], 0),
+    ],
+)
+def test_changes_are_chosen(two_days: Path, options: dict[str, Any], keywords: list[int], total: int) -> None:
+    found = changes(two_days, **options)
+    assert ([one.keyword_id for one in found], found.total) == (keywords, total)
+
+
+def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({11: 9}))
+    urls = {"engine_a_ranking_url": "https://a.example", "engine_b_ranking_url": "https://b.example"}
+    made(database, [Pull(day(1), day(-29), day(1), {11: 2})], engine_b_ranking=5, engine_a_places_ranking=8, **urls)
+    assert [(one.engine, one.before, one.after, one.url) for one in changes(database)] == [
+        ("engine_b", None, 5, "https://b.example"),
+        ("engine_a_places", None, 8, None),
+        ("engine_a", 9, 2, "https://a.example"),
+    ]
+
+
+def test_a_change_has_names_and_days(two_days: Path) -> None:
+    (first, *_) = changes(two_days)
+    assert (first.account, first.company, first.keyword_phrase) == ("acme", "Company 2", "shoes 21")
+    assert (first.before_date, first.after_date) == (FIRST, FIRST + dt.timedelta(1))
+
+
+def test_changes_are_a_table(two_days: Path) -> None:
+    found = changes(two_days)
+    assert found.to_pandas()["kind"].tolist() == ["lost", "found", "entered_top_3", "rose", "new"]
+    (line, *_) = found.to_jsonl().splitlines()
+    assert json.loads(line)["kinds"] == ["lost", "left_top_3", "left_top_10", "left_top_20"]
+    assert found.to_dicts()[2]["kinds"] == ("entered_top_3", "entered_top_10", "rose")
+
+
+@pytest.mark.parametrize(
+    ("after", "left_out"),
+    [
+        (Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,)), {2: f"the report of {day(1)} failed (ServerError)"}),
+        (Pull(day(1), day(-29), day(1), {11: 1}), {2: f"there are no rows of {day(1)}"}),
+        (Pull(day(1), day(-29), day(1), {11: 1, 21: 9}), {}),
+    ],
+)
+def test_a_campaign_without_both_reports_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, after: Pull, left_out: dict[int, str]
+) -> None:
+    found = changes(made(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}), after]))
+    assert (found.left_out, [*found]) == (left_out, [])
+    assert all(f"not compared, as {reason}: campaigns 2" in caplog.text for reason in left_out.values())
+
+
+def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
+    late = Pull(day(5), day(-29), day(1), {}, failed=(1, 2))
+    found = changes(made(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}, {11: 5, 21: 9}), late]))
+    assert (found.left_out, [one.after for one in found]) == ({}, [5])
+
+
+def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
+    ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
+    database = made(tmp_path / "a.duckdb", nightly(ranks, ranks))
+    with pytest.raises(ConfigurationError, match=r"campaign 7 of .*; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"):
+        changes(database, campaign=7)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"after": "2026-03-05"}, r"no rankings speak of 2026-03-05: .*acme of 2026-03-01, 2026-03-02$"),
+        ({"after": FIRST}, "there is no day before 2026-03-01 to compare: .*has rankings of acme of 2026-03-01"),
+        ({"before": day(1), "after": FIRST}, "before must be a day before 2026-03-01, got 2026-03-02"),
+        ({"before": "March"}, "before must be"),
+        ({"account": "other"}, "there is no account 'other' in .*; it has 'acme'"),
+        ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),
+        ({"limit": 0}, "limit must be"),
+        ({"campaign": "1"}, "campaign must be"),
+        ({"moved": 0}, "moved must be"),
+    ],
+)
+def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        changes(two_days, **options)

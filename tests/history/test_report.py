@@ -1,0 +1,297 @@
+"""A report: its figures, what it refuses, and that nothing of the service's gets through as HTML."""
+
+import base64
+import hashlib
+import itertools
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import html5lib
+import pytest
+
+from seorep_async import ConfigurationError, ExportError
+from seorep_async.history import report
+from seorep_async.history.charts import bars, line, marks
+from tests.history.made import Pull, Ranks, change, day, made, nightly
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\u202eabc \u0627\u0644\u0633\u0644\u0627\u0645",
+    "\N{HIKING BOOT}\N{MAN}\N{ZERO WIDTH JOINER}\N{GIRL}",
+    "x" * 500,
+    "a\x01\x0b\x7f\x85\ufffe\U0010ffff",
+    "]]>\"'><img src=x onerror=alert(1)>&amp;",
+    "{{ 7 * 7 }}{% raw %}",
+]
+TWO_DAYS: list[Ranks] = [{11: 12, 12: 2, 13: 40, 14: 0}, {11: 3, 12: 9, 13: None, 14: None}]
+LEEDS = "Leeds,England"
+
+
+@pytest.fixture(scope="module")
+def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("days")
+    return made(folder / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=LEEDS)
+
+
+@pytest.fixture
+def database(two_days: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(two_days, tmp_path / "rankings.duckdb"))
+
+
+def page_of(database: Path, **options: Any) -> str:
+    return report(database, out=database.with_name("page.html"), **options).read_text(encoding="utf-8")
+
+
+def parsed(page: str) -> Any:
+    """Return a page as an element tree; any mistake in it is an error."""
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
+
+
+def words(element: Any) -> str:
+    return " ".join("".join(element.itertext()).split())
+
+
+def panel(page: str, title: str) -> list[list[str]]:
+    (found,) = (one for one in parsed(page).iter("div") if [words(head) for head in one.findall("h3")] == [title])
+    return [[words(cell) for cell in row] for row in found.find("table").find("tbody")]
+
+
+def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
+    page = page_of(database)
+    assert panel(page, "Engine A") == [
+        ["1 to 3", "1", "1", "±0"],
+        ["4 to 10", "0", "1", "+1"],
+        ["11 to 20", "1", "0", "\N{MINUS SIGN}1"],
+        ["21 to 50", "1", "0", "\N{MINUS SIGN}1"],
+        ["51 on", "0", "0", "±0"],
+        ["not ranked", "1", "2", "+1"],
+    ]
+    assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", words(card)) for card in parsed(page).iter("dl")] == [
+        "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "
+    ]
+
+
+def test_movers_and_lost_keywords_are_those_of_changes(database: Path) -> None:
+    page = page_of(database)
+    assert panel(page, "Risen") == [["shoes 11Leeds, England · Engine A", "12", "3", "+9"]]
+    assert panel(page, "Fallen") == [["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]]
+    assert panel(page, "Lost") == [["shoes 13Leeds, England · Engine A", "40", "not ranked"]]
+
+
+def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1})))
+    assert [row[1:] for row in panel(page, "Lost")] == [["2", "removed"], ["9", "not ranked"], ["40", "not ranked"]]
+
+
+def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
+    engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
+    database = made(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
+    page = page_of(database, engine_names=("Google", "Bing"))
+    for name in ("Google", "Google, mobile", "Google, places", "Bing"):
+        assert len(panel(page, name)) == 6
+    assert "Engine" not in page
+    assert "Engine A, places" in page_of(database)
+
+
+def test_groups_are_compared_with_the_first_day(database: Path) -> None:
+    assert panel(page_of(database), "By location") == [["Leeds, England", "4", "1±0", "2+1", "6.012.0 better"]]
+
+
+def test_a_keyword_counts_once_for_each_of_its_tags(tmp_path: Path) -> None:
+    tags = [{"id": 1, "label": "Brand", "extra": None}, {"id": 2, "label": "Brand", "extra": None}]
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 12: 5}), tags=tags))
+    assert panel(page, "By tag") == [["Brand", "2", "1", "2", "3.0"]]
+
+
+def test_several_campaigns_are_compared(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 21: 4}))
+    assert [row[0] for row in panel(page_of(database), "By campaign")] == ["Company 1 (1)", "Company 2 (2)"]
+    assert "By campaign" not in page_of(database, campaign=2)
+    assert "<title>Search rankings: Company 2</title>" in page_of(database, campaign=2)
+    assert "<title>Search rankings: Retail</title>" in page_of(database, group=" retail ")
+
+
+def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
+    assert "1 of 2 days lack a campaign that others have." in page
+    assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
+
+
+def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 7})))
+    assert "This is the first day; changes appear with the second." in page
+    assert "Movers" not in page
+    assert panel(page, "Engine A")[1] == ["4 to 10", "1"]
+
+
+def test_windows_of_other_lengths_are_told(tmp_path: Path) -> None:
+    pulls = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(-90), day(1), {11: 2})]
+    assert "windows of other lengths compare badly" in page_of(made(tmp_path / "a.duckdb", pulls))
+
+
+def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: None}, {11: 0})))
+    parsed(page)
+    assert "No keyword is ranked on any engine." in page
+
+
+def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly(*({11: 1 + number % 7} for number in range(100)))))
+    assert "The charts show 51 of 100 days, at even distances." in page
+
+
+def test_days_are_those_between_two_days(database: Path) -> None:
+    page = page_of(database, start_date="2026-03-02", end_date="2026-03-09")
+    assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+def test_words_of_the_service_are_never_html(tmp_path: Path, said: str) -> None:
+    tags = [{"id": 1, "label": said, "extra": None}]
+    database = made(tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=said, tags=tags)
+    with duckdb.connect(str(database)) as opened:
+        opened.execute("UPDATE campaigns SET company = $1", [said])
+        opened.execute("UPDATE keyword_rankings SET keyword_phrase = $1", [said])
+    page = page_of(database, campaign=1, title=said, engine_names=(said, said))
+    tree = parsed(page)
+    assert [element for tag in ("script", "img") for element in tree.iter(tag)] == []
+    assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\ufffe\U0010ffff]", page)
+    assert "x" * 201 not in page
+    assert "{" not in said or "{{ 7 * 7 }}" in page
+
+
+def test_a_page_allows_no_request_and_only_its_own_style(database: Path) -> None:
+    page = page_of(database)
+    (style,) = (element.text for element in parsed(page).iter("style"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:" in page
+    assert not re.search(r"https?:|//|url\(|@import|style=|<script", page.replace(digest, ""))
+
+
+def test_charts_and_tables_have_names_for_screen_readers(database: Path) -> None:
+    tree = parsed(page_of(database))
+    assert tree.get("lang") == "en"
+    pictures = [one for one in tree.iter("{http://www.w3.org/2000/svg}svg") if not one.get("aria-hidden")]
+    assert [(one.get("role"), bool(one.get("aria-label"))) for one in pictures] == [("img", True)] * 2
+    assert all(words(table.find("caption")) for table in tree.iter("table"))
+    assert {head.get("scope") for head in tree.iter("th")} == {"col", "row"}
+
+
+def luminance(colour: str) -> float:
+    parts = [part / 255 for part in bytes.fromhex(colour)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)) + 0.05
+
+
+def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
+    schemes = page_of(database).split("@media print")[0].split("@media screen")[:2]
+    for variables in schemes:
+        found = dict(re.findall(r"--(\w+):#(\w{6})\b", variables.replace("#fff;", "#ffffff;")))
+        light = {name: luminance(colour) for name, colour in found.items()}
+        bands = [light[f"b{number}"] for number in range(6)]
+        assert min(max(a, b) / min(a, b) for a, b in itertools.pairwise(bands)) >= 1.6
+        inks = [light[name] for name in ("ink", "soft", "good", "bad", "brand", "accent")]
+        assert min(max(ink, light["page"]) / min(ink, light["page"]) for ink in inks) >= 4.5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"campaign": 3}, "rankings.duckdb has no rankings of campaign 3; it has 1"),
+        ({"group": "None"}, "has no rankings of group 'None'; it has Retail"),
+        ({"group": ""}, "has no rankings of group ''; it has Retail"),
+        ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
+        ({"account": "other"}, "there is no account 'other'"),
+        ({"engine_names": ("Google",)}, "engine_names must be two names, those of engine A and B"),
+        ({"engine_names": "ab"}, "engine_names must be two names"),
+        ({"out": "page.txt"}, r"the name must end in \.html"),
+        ({"out": "no/page.html"}, "there is no folder .*no; create it first"),
+        ({"out": 5}, "out must be the path of a file, got 5"),
+        ({"title": ""}, "title must be"),
+        ({"start_date": "2026-03-03"}, r"a day from 2026-03-03: .* of acme of 2026-03-01, 2026-03-02$"),
+        ({"end_date": "2026-02-28"}, r"speak of a day to 2026-02-28: .* has rankings of acme"),
+        ({"start_date": "2026-03-02", "end_date": "2026-03-01"}, "end_date must be 2026-03-02 or a later day"),
+        ({"start_date": "March"}, "start_date must be"),
+    ],
+)
+def test_wrong_arguments_are_refused(database: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        report(database, **{"out": database.with_name("page.html"), **options})
+    assert not database.with_name("page.html").exists()
+
+
+def test_no_rankings_are_refused(database: Path) -> None:
+    change(database, "DELETE FROM keyword_rankings")
+    with pytest.raises(ConfigurationError, match="has no keyword rankings of 'acme'; pull the feed campaign into it"):
+        page_of(database)
+
+
+def test_only_a_report_is_replaced(database: Path) -> None:
+    page = database.with_name("page.html")
+    page_of(database)
+    page_of(database, title="Later")
+    page.write_text("<p>Mine.", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="no report wrote it; name another file, or delete this one first"):
+        page_of(database)
+    assert page.read_text(encoding="utf-8") == "<p>Mine."
+    assert {file.name for file in database.parent.iterdir()} == {"page.html", "rankings.duckdb"}
+
+
+def test_a_pipe_is_no_page(database: Path) -> None:
+    os.mkfifo(pipe := database.with_name("pipe.html"))
+    with pytest.raises(ConfigurationError, match="it is not a regular file"):
+        report(database, out=pipe)
+
+
+def test_an_unwritable_page_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(ExportError, match=r"can't write .*page\.html: Permission denied"):
+        page_of(database)
+    assert {file.name for file in database.parent.iterdir()} == {"rankings.duckdb"}
+
+
+# --- Charts
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "found"),
+    [(0, 4, [0, 1, 2, 3, 4]), (0, 1, [0, 1]), (0, 2000, [0, 500, 1000, 1500, 2000]), (24.1, 24.1, [24, 25])],
+)
+def test_marks_of_an_axis_are_round(lowest: float, highest: float, found: list[int]) -> None:
+    assert marks(lowest, highest) == found
+
+
+def test_a_line_is_interrupted_where_there_is_no_value() -> None:
+    assert line([1, None, 2, 3], 1, 3) == ("M5 0h0M25 50L35 100h0", "M35 100h0")
+
+
+def test_bars_stand_on_each_other() -> None:
+    first, second, third = bars([[1, 0, 3]] * 10, 4)
+    assert (first[:19], second, third[:17]) == ("M0.8 100h8.4V75h-8.", "", "M0.8 75h8.4V0h-8.")
+
+
+def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({11: 1}))
+    change(
+        database,
+        """INSERT INTO keyword_rankings BY NAME
+            SELECT 'acme' AS account, DATE '2025-01-01' + night::INTEGER AS snapshot_date, 1 + id % 40 AS campaign_id,
+                DATE '2025-01-01' AS start_date, DATE '2027-01-01' AS end_date, id AS keyword_id,
+                repeat('"', 499) || id AS keyword_phrase,
+                repeat('&', 200) || id % 100 AS search_location_canonical_name,
+                [{'id': id, 'label': repeat('<', 200) || id % 500, 'extra': NULL}] AS tags,
+                (id * 7 + night) % 101 AS engine_a_ranking, (id * 3 + night) % 101 AS engine_a_mobile_ranking,
+                (id * 5 + night) % 101 AS engine_a_places_ranking, (id * 11 + night) % 101 AS engine_b_ranking
+            FROM range(400) AS nights(night), range(200) AS keywords(id);
+        UPDATE campaigns SET company = repeat('&', 500)""",
+    )
+    page = page_of(database)
+    assert len(page.encode()) <= 200_000
+    parsed(page)

@@ -1,0 +1,186 @@
+"""What a history opens: a database, only to read, with nothing else in reach; and which windows are complete."""
+
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, ExportError, Feed
+from seorep_async.history import changes, complete_windows, open_history
+from seorep_async.tables.declared import all_tables
+from tests.history.made import FIRST, Pull, change, day, insert, made, nightly
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 2}))
+    return made(tmp_path / "a.duckdb", nightly({11: 9}, account="other"))
+
+
+def test_accounts_and_days_are_listed(database: Path) -> None:
+    with open_history(database) as history:
+        assert (history.accounts(), history.days("acme"), history.days("nobody")) == (
+            ["acme", "other"],
+            [FIRST, day(1)],
+            [],
+        )
+        assert history.account("acme") == "acme"
+        with pytest.raises(ConfigurationError, match=r"several accounts; name one with account=…: 'acme', 'other'"):
+            history.account(None)
+        with pytest.raises(ConfigurationError, match=r"no account 'x' in .*; it has 'acme', 'other'"):
+            history.account("x")
+
+
+def test_every_table_and_view_can_be_asked(database: Path) -> None:
+    with open_history(database) as history:
+        for name in (*(table.name for table in all_tables()), "keyword_rankings_by_day", "keyword_rankings_latest"):
+            history.connection.execute(f"SELECT * FROM {name}").fetchall()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM read_text('{other}')",
+        "COPY pulls TO '{other}'",
+        "ATTACH '{other}'",
+        "SET enable_external_access = true",
+        "SET threads = 1",
+        "FROM local",
+        "DELETE FROM pulls",
+    ],
+)
+def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str) -> None:
+    local = [1]
+    (tmp_path / "other").write_text(f"secret {local}")
+    with open_history(database) as history, pytest.raises(duckdb.Error):
+        history.connection.execute(statement.format(other=tmp_path / "other")).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing.duckdb", r"there is no such file; name a database that pulls wrote \(.duckdb\)"),
+        ("text.duckdb", "not a valid DuckDB database"),
+        ("own.duckdb", "it has no table keyword_rankings"),
+        ("empty.duckdb", "no pull wrote it"),
+        (".", "there is no such file"),
+        ("a\0b", "there is no such file"),
+    ],
+)
+def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "text.duckdb").write_text("no database")
+    change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
+    made(tmp_path / "empty.duckdb", [])
+    with pytest.raises(ConfigurationError, match=said), open_history(tmp_path / name):
+        pass
+
+
+def test_a_history_is_a_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="must be the path of a file, got 3"), open_history(3):  # type: ignore[arg-type]
+        pass
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("ALTER TABLE pulls ADD COLUMN key_digest VARCHAR", "run ALTER TABLE pulls DROP COLUMN key_digest in it"),
+        ("ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine", "totals is a view in it"),
+        ("CREATE MACRO list_contains(a, b) AS false", "macro list_contains hides a function"),
+        ("ALTER TABLE totals ALTER account TYPE VARCHAR COLLATE NOCASE", "takes other accounts for the same"),
+        ("ALTER TABLE keyword_rankings DROP COLUMN engine_b_ranking", "column engine_b_ranking is missing"),
+    ],
+)
+def test_a_database_that_answers_otherwise_is_refused(database: Path, changed: str, said: str) -> None:
+    change(database, changed)
+    with pytest.raises(ConfigurationError, match=said):
+        changes(database, account="acme", moved=1)
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "ALTER TABLE campaigns ADD COLUMN engine VARCHAR; ALTER TABLE campaigns ADD COLUMN keyword_phrase VARCHAR",
+        "ALTER TABLE pulls ADD COLUMN feed VARCHAR DEFAULT 'mine'",
+        "INSERT INTO campaigns FROM campaigns",
+        "CREATE TABLE mine AS FROM pulls",
+    ],
+)
+def test_what_others_added_changes_no_answer(database: Path, added: str) -> None:
+    before = [*changes(database, account="acme", moved=1)]
+    change(database, added)
+    assert [*changes(database, account="acme", moved=1)] == before != []
+
+
+def test_a_damaged_answer_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seorep_async.history.comparing.ORDER", "error('damaged ' || keyword_id)")
+    with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*damaged"):
+        changes(database, account="acme", moved=1)
+
+
+def test_a_database_that_is_being_written_is_named(database: Path) -> None:
+    program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", program, str(database)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(ExportError, match=r"a.duckdb: a pull is writing it, or it is open in another program"):
+            changes(database)
+        other.communicate()
+
+
+def test_one_that_this_program_writes_is_named(database: Path) -> None:
+    with duckdb.connect(str(database)), pytest.raises(ExportError, match="this program has it open already"):
+        changes(database)
+
+
+def test_an_interrupted_query_is_an_interrupt(database: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), open_history(database):
+        raise RuntimeError("Query interrupted")  # as DuckDB raises where a signal came
+
+
+# --- Windows that are complete
+
+WINDOW = (day(-30), day(0))
+
+
+@pytest.mark.parametrize(
+    ("night", "failures", "complete"),
+    [
+        (1, [], True),
+        (0, [], False),  # its last day had not ended
+        (1, ["NotFoundError", "AuthenticationError", "InvalidRequestError", "DecodeError"], True),
+        (1, ["NotFoundError", "ServerError"], False),
+        (1, ["RateLimitedError"], False),
+        (1, ["PaginationError"], False),
+        (1, ["ConnectionFailedError"], False),
+    ],
+)
+def test_a_window_is_complete_unless_a_failure_may_pass(
+    tmp_path: Path, night: int, failures: list[str], complete: bool
+) -> None:
+    database = made(tmp_path / "a.duckdb", [Pull(day(night), *WINDOW, {11: 1})])
+    lead: dict[str, Any] = {"account": "acme", "snapshot_date": day(night), "table_name": "keyword_rankings"}
+    with duckdb.connect(str(database)) as opened:
+        for campaign, error in enumerate(failures, 2):
+            window = {"start_date": WINDOW[0], "end_date": WINDOW[1], "campaign_id": campaign}
+            insert(opened, "failures", {**lead, **window, "error": error, "message": "m"})
+    began = dt.datetime.combine(day(night), dt.time(3))
+    assert complete_windows(database, account="acme") == {(*WINDOW, Feed.CAMPAIGN): (complete, began)}
+
+
+def test_a_later_night_completes_a_window(tmp_path: Path) -> None:
+    pulls = [Pull(day(1), *WINDOW, {11: 1}, failed=(2,)), Pull(day(2), *WINDOW, {11: 1, 21: 1})]
+    found = complete_windows(made(tmp_path / "a.duckdb", pulls), account="acme")
+    assert found == {(*WINDOW, Feed.CAMPAIGN): (True, dt.datetime.combine(day(2), dt.time(3)))}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"account": "other"}, {"account": "acme", "selection": '{"ids": [1]}'}, {"account": "acme", "compared": True}],
+)
+def test_windows_of_other_pulls_do_not_count(tmp_path: Path, options: dict[str, Any]) -> None:
+    assert complete_windows(made(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}

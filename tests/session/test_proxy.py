@@ -1,0 +1,111 @@
+"""A proxy that the settings name: it carries requests, never sees the key of an https service, and stays secret."""
+
+import asyncio
+import base64
+import pickle
+import ssl
+from typing import Any
+
+import aiohttp
+import pytest
+import trustme
+
+from seorep_async import ConfigurationError, ConnectionFailedError, Settings
+from tests.session.calls import KEY, Connect, OpenClient, ask, failure
+from tests.session.canary import Canary, assert_key_is_not_in
+from tests.session.scripted_server import FINE, answer
+
+PASSWORD = "pr0xy-passw0rd"
+CREDENTIALS = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
+CANARY = Canary(PASSWORD, CREDENTIALS)
+
+
+class Tunnel:
+    """A proxy that opens tunnels, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.asked.append(head)
+        host, _, port = head.split()[1].partition(":")
+        upstream, downstream = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        await asyncio.gather(self.copy(reader, downstream), self.copy(upstream, writer))
+
+    @staticmethod
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+async def test_a_request_goes_through_the_proxy(connect: Connect, open_client: OpenClient) -> None:
+    _, proxy = await connect(FINE)
+    address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
+    client = await open_client("http://api.example.com:81", proxy=address, allow_insecure_http=True)
+    await ask(client)
+    (request,) = proxy.requests
+    assert request.target == "http://api.example.com:81/v3/campaigns?page=1"
+    assert request.headers["Proxy-Authorization"] == f"Basic {CREDENTIALS}"
+
+
+async def test_the_proxy_of_an_https_service_sees_no_key(connect: Connect) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    trusting, tunnel = ssl.create_default_context(), Tunnel()
+    authority.configure_trust(trusting)
+    proxy = await asyncio.start_server(tunnel.serve, "127.0.0.1", 0)
+    address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session, proxy:
+        client, server = await connect(FINE, tls=context, session=session, proxy=address)
+        await ask(client)
+        assert len(server.requests) == 1
+    assert [head.split()[0] for head in tunnel.asked] == ["CONNECT"]
+    assert f"Basic {CREDENTIALS}" in tunnel.asked[0]
+    assert_key_is_not_in(tunnel.asked[0])
+
+
+async def test_our_own_session_sends_the_proxy_no_key(open_client: OpenClient, connect: Connect) -> None:
+    _, proxy = await connect(forever=answer(f"no such user: user:{PASSWORD}".encode(), status=407))
+    address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
+    client = await open_client("https://api.example.com", proxy=address, max_attempts=2)
+    error = await failure(client, ConnectionFailedError, r"the proxy refused to connect \(status 407\)")
+    CANARY.assert_not_shown_by(error)
+    assert {request.method for request in proxy.requests} == {"CONNECT"}
+    for request in proxy.requests:
+        assert "Authorization" not in request.headers
+        assert_key_is_not_in(str(request.headers))
+
+
+async def test_a_proxy_that_is_not_there_is_a_lost_connection(open_client: OpenClient, unused_tcp_port: int) -> None:
+    client = await open_client(
+        "https://api.example.com", proxy=f"http://user:{PASSWORD}@127.0.0.1:{unused_tcp_port}", max_attempts=2
+    )
+    CANARY.assert_not_shown_by(await failure(client, ConnectionFailedError))
+    CANARY.assert_not_in(f"{client!r} {client.settings!r}")
+
+
+def test_settings_show_the_proxy_without_its_password() -> None:
+    settings = Settings(proxy=f"http://user:{PASSWORD}@proxy.example:3128")
+    assert "proxy='http://***@proxy.example:3128'" in repr(settings)
+    with pytest.raises(TypeError, match="a proxy's password are not pickled"):
+        pickle.dumps(settings)
+    plain = Settings(proxy="http://proxy.example:3128")
+    assert pickle.loads(pickle.dumps(plain)) == plain  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    "proxy", ["proxy.example:3128", "socks5://a", "http://", "http://a:x", "http://a?b", "", 5, b""]
+)
+def test_what_is_no_proxy_is_refused_without_being_shown(proxy: Any) -> None:
+    with pytest.raises(ConfigurationError, match="proxy must be an address such as") as caught:
+        Settings(proxy=proxy)
+    assert caught.value.argument == "proxy"
+    assert KEY not in str(caught.value)
