@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import csv
 import datetime as dt
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -158,7 +159,7 @@ class Job:
         for one, other in both:
             if getattr(self, one) and getattr(self, other):
                 raise click.UsageError(f"{_flag(one)} and {_flag(other)} can't be combined; give one of them.")
-        if self.target.endswith(("/", "\\")) or "://" in self.target:
+        if self.target.endswith("/") or "://" in self.target or os.path.isdir(self.target):
             problem = "folders and object stores are no targets; name a file or a database, such as rankings.duckdb"
             raise click.UsageError(f"-o: {problem} (`seorep guide engines` shows how to write elsewhere).")
         if self.format and not self.to_stdout:

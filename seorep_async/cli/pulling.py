@@ -120,9 +120,9 @@ class _Pulling:
     def _complete(self, client: SeoRepClient) -> list[Days]:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
         job = self.job
-        chosen = {name: self._arguments()[name] for name in ("groups", "filter", "exclude", "account")}
+        chosen: Any = {name: self._arguments()[name] for name in ("feeds", "groups", "filter", "exclude", "account")}
         ids, first, last = self._window(self.windows[0])
-        asked = Request.of(client, ids, (first, last), job.feeds, {}, **chosen)
+        asked = Request.of(client, ids, (first, last), chosen)
         how: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
         found = complete_windows(job.target, account=asked.account, **how)
         return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]

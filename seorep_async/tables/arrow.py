@@ -15,7 +15,6 @@ from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 
@@ -91,11 +90,6 @@ def _as_object(value: Any) -> Any:
         if (extra := tag.pop("extra")) is not None:
             tag["extra"] = json.loads(extra)
     return value
-
-
-def polars_frame(table: pa.Table) -> pl.DataFrame:
-    frame: pl.DataFrame = require("polars").from_arrow(table)
-    return frame
 
 
 @cache
