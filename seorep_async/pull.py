@@ -25,9 +25,9 @@ from seorep_async.errors import (
     ServerError,
 )
 from seorep_async.models import Feed
-from seorep_async.paging import Listing, PageBudget, Schedule, window_size
+from seorep_async.paging import Listing, PageCount, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
-from seorep_async.session import CancelScope, Session, cancel_all
+from seorep_async.session import Session, Taker, cancel_all
 
 R = TypeVar("R")
 
@@ -91,10 +91,12 @@ class Pull(Generic[R]):
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
-        permits = self._session.settings.max_concurrency
-        self._limit = window_size(permits)
-        self._budget = PageBudget(self._limit, permits)
-        self._cancel_scope = CancelScope()
+        self._count = PageCount.of(self._session.settings.max_concurrency)
+        self._limit = self._count.free
+        self._most_running = self._limit - 3 * self._limit // 8  # the other pages are for those with several
+        self._refusals = self._session.key.refusals
+        self._forbidden = False
+        self._taker = Taker()
         self._deadline = self._session.call_timeout.stream_deadline()
         self._total = len(self)
         self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
@@ -119,8 +121,8 @@ class Pull(Generic[R]):
             _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
         self._changed.set()
-        tasks = [self._cancel_scope.probe, *(item.task for item in self._items.values())]
-        await cancel_all([task for task in tasks if task is not None])
+        await cancel_all([item.task for item in self._items.values() if item.task is not None])
+        await self._session.stop_probe(self._taker)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -134,7 +136,10 @@ class Pull(Generic[R]):
 
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
+            AuthenticationError: after the last outcome, if all failed and the key is refused for anything else, too.
         """
+        if self._open and self._taken == self._total and (refusal := await self._find_refusal()) is not None:
+            raise refusal
         self._make_room()
         while (outcome := self._take()) is None:
             self._changed.clear()
@@ -142,9 +147,17 @@ class Pull(Generic[R]):
             self._make_room()  # `take_ready` may have been before us
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
-            raise outcome.error
+            raise await self._find_refusal() or outcome.error
         self._start()
         return outcome
+
+    async def _find_refusal(self) -> AuthenticationError | None:
+        """Find out, once, at the end of a pull without any success, whether a 403 was about the key."""
+        if not self._forbidden or self._succeeded:
+            return None
+        self._forbidden = False
+        refusal = await self._session.probe_key(self._refusals, self._taker)
+        return None if refusal is None else refusal.evolve()
 
     def _make_room(self) -> None:
         if self._held:
@@ -169,7 +182,7 @@ class Pull(Generic[R]):
     @property
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
-        return self._cancel_scope.error
+        return self._session.key.refusal_since(self._refusals)
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
@@ -196,13 +209,18 @@ class Pull(Generic[R]):
     def _is_full(self) -> bool:
         return len(self._items) + self._held >= self._limit
 
+    @property
+    def _is_busy(self) -> bool:
+        return self._running >= self._most_running or self._count.free <= 0
+
     def _start(self) -> None:
         """Start ids while there is room, some now and more in the next loop iteration."""
         for _ in range(_STARTED_AT_ONCE):
-            if not self._open or self._running == self._budget.first_pages or (item := self._next()) is None:
+            if not self._open or self._is_busy or (item := self._next()) is None:
                 return
             self._items[item.number] = item
             self._running += 1
+            self._count.free -= 1
             item.task = self._session.spawn(self._fetch(item), partial(self._on_done, item))
         asyncio.get_running_loop().call_soon(self._start)
 
@@ -218,7 +236,7 @@ class Pull(Generic[R]):
 
     async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
         """Fetch one report; read pages that don't add up again, as they may have changed meanwhile."""
-        schedule = Schedule(self._deadline, self._budget, item.number, self._cancel_scope)
+        schedule = Schedule(self._deadline, self._count, self._refusals, item.number, self._taker)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
             try:
@@ -233,6 +251,7 @@ class Pull(Generic[R]):
         if self._items.get(item.number) is not item:
             return  # it is of an earlier run, which was cancelled while it waited for its end
         self._running -= 1
+        self._count.free += 1
         item.task = None
         if isinstance(error, SeoRepError) and error.subject is None:
             error = error.evolve(subject=self._subject(item.id))
@@ -259,6 +278,8 @@ class Pull(Generic[R]):
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome
         self._failed += not outcome.ok
+        is_refused = isinstance(outcome.error, AuthenticationError) and outcome.error.status != 401
+        self._forbidden = self._forbidden or is_refused
         self._changed.set()
 
     def _end_deferral(self) -> None:

@@ -26,7 +26,6 @@ from seorep_async import (
     ServerError,
 )
 from seorep_async.normalisation import decoder_for
-from seorep_async.paging import PageBudget
 from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.response import Response
@@ -201,7 +200,7 @@ class AnyPull(RuleBasedStateMachine):
         self.loop.set_exception_handler(lambda loop, context: self.complaints.append(context))
         self.fates = dict(enumerate(fates, 1))
         self.desk = Desk(self.fates, permits)
-        self.window, self.first_pages = 2 * permits, PageBudget(2 * permits).first_pages
+        self.window, self.first_pages = 2 * permits, 2 * permits - 3 * 2 * permits // 8
         self.ordered, self.raising, self.seconds = ordered, raising, seconds
         self.permits = permits
         self.open_client()
@@ -295,8 +294,12 @@ class AnyPull(RuleBasedStateMachine):
             assert self.is_finished or self.taken.keys() == self.fates.keys()
             self.is_over = True
         except SeoRepError as error:
-            assert self.raising or self.is_over
+            is_key = isinstance(error, AuthenticationError) and error.subject is None
+            assert self.raising or self.is_over or is_key
             self.is_over = True
+            if is_key:
+                assert self.desk.refusal == 403
+                return
             if error.subject is not None or not isinstance(error, ConfigurationError):  # else another consumer has it
                 self.receive(int(str(error.subject).removeprefix("campaign ")), error)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, final
 
 import attrs
@@ -45,28 +45,20 @@ ORDER = "abs(coalesce(before, 101) - coalesce(after, 101)) DESC, campaign_id, ke
 @gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class Change:
-    """The change of a keyword's rank in one engine between two days.
-
-    A rank of 0 or null is "not ranked"; both are None here.
+    """The change of a keyword's rank in one engine between two days; a rank of 0 or null is "not ranked", here None.
 
     Attributes:
-        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`; None if the keyword has no rank.
+        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`; None if the keyword has no rank in any.
         kind: the first of `kinds`.
         kinds: all that apply, in this order; in a table, a list as JSON:
-            `new` or `removed`, and no other: only the later or only the earlier report has the keyword, as after it was
-            created or deleted, or moved to another campaign. There is a change for each engine in which it is ranked;
-            if there is none, a single one without an engine.
-            `found` or `lost`: it is ranked in the later or in the earlier report alone.
+            `new` or `removed`, and no other: only the later or only the earlier report has the keyword.
+            `found` or `lost`: it is ranked in the later or in the earlier report alone, and in both reports.
             `entered_top_3`, `entered_top_10`, `entered_top_20`: its rank is at most this, and was greater, or none.
             `left_top_3`, `left_top_10`, `left_top_20`: the other way round.
             `rose` or `fell`: by `moved` places or more; it is ranked in both.
-        before: the earlier rank, from 1, or None.
-        after: the later rank, from 1, or None.
         url: the ranked address, of the later report if it is ranked there; None for places, for which there is none.
         company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
         keyword_phrase: as in the later report that has it; likewise `location`, its canonical name.
-        before_date: the earlier day.
-        after_date: the later day.
     """
 
     account: str
@@ -86,22 +78,31 @@ class Change:
 
 
 class Changes(ModelList[Change]):
-    """The changes between two days, the largest first, by campaign, keyword and engine; also a table.
+    """The changes between two days, the largest first; also a table.
 
     Attributes:
-        account: whose they are.
-        before: the earlier day.
-        after: the later day.
+        account, before, after: whose they are, the earlier and the later day.
         total: their number, also of those beyond `limit`.
         left_out: campaigns that were not compared, and why: the report of one of the days failed, or has no rows.
     """
 
     __slots__ = ("account", "after", "before", "left_out", "total")
 
-    def __init__(self, account: str, before: dt.date, after: dt.date, left_out: Mapping[int, str]) -> None:
-        super().__init__((), Change)
-        self.account, self.before, self.after, self.left_out = account, before, after, left_out
-        self.total = 0
+    account: str
+    before: dt.date
+    after: dt.date
+    left_out: Mapping[int, str]
+    total: int
+
+    def __getitem__(self, index: Any, /) -> Any:
+        found = super().__getitem__(index)
+        for name in self.__slots__ if isinstance(found, Changes) else ():
+            setattr(found, name, getattr(self, name))
+        return found
+
+    def __add__(self, other: list[Any], /) -> Any:
+        both = [*self, *other]
+        return ModelList(both, Change) if isinstance(other, Changes) else both
 
 
 def changes(
@@ -135,26 +136,23 @@ def changes(
         ExportError: the database is being written, or is damaged.
         ImportError: the extra `duckdb` is missing.
     """
-    first, last = (
-        None if one is None else check_date(name, one) for name, one in (("before", before), ("after", after))
-    )
     if kind is not None and kind not in KINDS:
         raise ConfigurationError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}", argument="kind")
+    first = None if before is None else check_date("before", before)
+    last = None if after is None else check_date("after", after)
     chosen = None if campaign is None else check_id("campaign", campaign)
     most = None if limit is None else check_id("limit", limit)
     moved = check_id("moved", moved)
     with asked(database) as history:
         account = history.account(account)
-        last_day_is_known = last is not None
-        first, last = _days(history, account, first, last)
-        compared, left_out = compared_campaigns(history, account, (first, last), chosen)
-        found = Changes(account, first, last, left_out)
+        warnings = [history.repeated_nights(account)] if last is None else []
+        days = first, last = _days(history, account, first, last)
+        compared, left_out = compared_campaigns(history, account, days, chosen)
         values = {"account": account, "before": first, "after": last, "campaigns": compared, "moved": moved}
+        found = Changes((), Change)
+        found.account, found.before, found.after, found.left_out, found.total = account, first, last, left_out, 0
         _fill(found, history.connection.execute(ranked(kind, most), values))
-        warnings = [
-            None if last_day_is_known else history.repeated_nights(account),
-            history.differing_windows(account, first, last),
-        ]
+        warnings.append(history.differing_windows(account, first, last))
     for reason in dict.fromkeys(left_out.values()):
         ids = [id_ for id_, other in left_out.items() if other == reason]
         warnings.append(f"not compared, as {reason}: campaigns {listed(ids)}")
@@ -206,16 +204,12 @@ def compared_campaigns(
     if chosen is not None and chosen not in found:
         problem = f"{history.label} has no rankings of campaign {chosen} of {days[0]} or {days[1]}"
         raise ConfigurationError(f"{problem}; it has campaigns {listed(found)}", argument="campaign")
-    wanted = found if chosen is None else {chosen: found[chosen]}
-    reasons = {id_: _reason(held, days) for id_, held in wanted.items()}
-    return [id_ for id_, one in reasons.items() if not one], {id_: one for id_, one in reasons.items() if one}
-
-
-def _reason(held: Mapping[dt.date, str | None], days: Sequence[dt.date]) -> str:
-    """Return why a campaign can't be compared, or an empty string."""
-    failed = [f"the report of {day} failed ({held[day]})" for day in days if held.get(day) is not None]
-    absent = [f"there are no rows of {day}" for day in days if day not in held]
-    return " and ".join([*failed, *absent])
+    left_out = {}
+    for id_, held in found.items() if chosen is None else [(chosen, found[chosen])]:
+        failed = [f"the report of {day} failed ({held[day]})" for day in days if held.get(day) is not None]
+        reasons = [*failed, *(f"there are no rows of {day}" for day in days if day not in held)]
+        left_out[id_] = " and ".join(reasons)
+    return [id_ for id_, one in left_out.items() if not one], {id_: one for id_, one in left_out.items() if one}
 
 
 def _fill(found: Changes, rows: Any) -> None:

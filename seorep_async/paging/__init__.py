@@ -1,6 +1,6 @@
-"""Listings, their checks, and the budget of pages that several listings share."""
+"""Listings, their checks, and the count of pages that the listings of a pull share."""
 
 from seorep_async.paging.listing import Listing, ModelListing, Query, Schedule, all_items
-from seorep_async.paging.page_window import PageBudget, Slot, window_size
+from seorep_async.paging.prefetch import PageCount
 
-__all__ = ["Listing", "ModelListing", "PageBudget", "Query", "Schedule", "Slot", "all_items", "window_size"]
+__all__ = ["Listing", "ModelListing", "PageCount", "Query", "Schedule", "all_items"]

@@ -13,9 +13,8 @@ import msgspec
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.paging.page_window import PageBudget, window_size
-from seorep_async.paging.prefetch import Prefetch
-from seorep_async.session import CancelScope, Decode, Request, Session
+from seorep_async.paging.prefetch import PageCount, Prefetch
+from seorep_async.session import Decode, Request, Session, Taker
 from seorep_async.tables.tabular import ModelList
 
 T = TypeVar("T")
@@ -27,15 +26,17 @@ class Schedule(msgspec.Struct, eq=False):
 
     Attributes:
         deadline: monotonic end of the listing, or None for `Settings.call_timeout` for each request.
-        budget: limits the pages in progress of all its listings together.
+        count: of the pages in progress of all its listings together.
         priority: the lowest is served first.
-        cancel_scope: stops all its requests once the key is refused to one, or None.
+        refusals: of the key, before it began.
+        taker: takes turns with those of other listings, pulls and calls.
     """
 
     deadline: float | None
-    budget: PageBudget
+    count: PageCount
+    refusals: int
     priority: int = 0
-    cancel_scope: CancelScope | None = None
+    taker: Taker = msgspec.field(default_factory=Taker)
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -71,7 +72,8 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             subject=self.subject,
             deadline=schedule.deadline,
             priority=schedule.priority,
-            cancel_scope=schedule.cancel_scope,
+            refusals=schedule.refusals,
+            taker=schedule.taker,
         )
 
 
@@ -135,12 +137,7 @@ class Listing(Generic[T, R_co]):
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""
-        request = self._query.page(1, schedule)
-        request.slot = slot = await schedule.budget.acquire(schedule.priority, first=True)
-        try:
-            pages = [await self._session.send(request)]
-        finally:
-            slot.release()
+        pages = [await self._session.send(self._query.page(1, schedule))]
         if not is_whole(pages[0], self._query.key):
             await self._add_further(pages, schedule)
         return self._assemble(pages)
@@ -169,12 +166,13 @@ class Listing(Generic[T, R_co]):
         if last is None or last == 1:
             return None
         request = partial(self._query.page, schedule=schedule)
-        return Prefetch(self._session, request, last, schedule.budget, schedule.priority)
+        return Prefetch(self._session, request, last, schedule.count, schedule.priority)
 
     def _schedule(self, deadline: float | None) -> Schedule:
         """Return the schedule of a listing by itself."""
-        permits = self._session.settings.max_concurrency
-        return Schedule(deadline, PageBudget(window_size(permits), permits))
+        count = PageCount.of(self._session.settings.max_concurrency)
+        count.free -= 1
+        return Schedule(deadline, count, self._session.key.refusals)
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end; add each to the ledger before the next."""

@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
-from functools import partial
 from typing import Generic, TypeVar
+
+import msgspec
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Page
-from seorep_async.paging.page_window import PageBudget, Slot, Waiter, window_size
 from seorep_async.session import Request, Session, cancel_all
 
 T = TypeVar("T")
 
 
-class Prefetch(Generic[T]):
-    """Pages 2 to the last: acquire a slot, start a page, yield the oldest. The first failure ends it at once.
+class PageCount(msgspec.Struct, eq=False):
+    """How many pages a pull, or a listing by itself, may have in progress: asked for, in back-off or not taken yet.
 
-    At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is received,
-    but for the waits between its attempts.
+    Every listing in progress has one of them for itself, so that it goes on. The `free` ones go to the first of those
+    that still have pages to ask for, by their priorities.
+    """
+
+    free: int
+    asking: list[int] = msgspec.field(default_factory=list)
+
+    @classmethod
+    def of(cls, max_concurrency: int) -> PageCount:
+        """Count two pages for each permit."""
+        return cls(2 * max_concurrency)
+
+
+class Prefetch(Generic[T]):
+    """Pages 2 to the last: start pages, yield the oldest. The first failure ends it at once.
+
+    A page counts until it is taken, in its turn.
     """
 
     def __init__(
-        self, session: Session, request: Callable[[int], Request[Page[T]]], last: int, budget: PageBudget, priority: int
+        self, session: Session, request: Callable[[int], Request[Page[T]]], last: int, count: PageCount, priority: int
     ) -> None:
         self._session = session
         self._request = request
         self._last = last
-        self._budget = budget
+        self._count = count
         self._priority = priority
-        self._limit = window_size(session.settings.max_concurrency)
+        insort(count.asking, priority)
         self._next = 2
-        self._waiter: Waiter | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
         self._add: Callable[[Page[T]], object] | None = None
         self._error: BaseException | None = None
@@ -69,37 +84,29 @@ class Prefetch(Generic[T]):
     async def _end(self) -> None:
         self._stop()
         self._add = None  # a circle: it holds what holds us, and so every row
-        await cancel_all([page for page in self._pages if not page.done()])
+        self._count.free += max(0, len(self._pages) - 1)
+        pages, self._pages = self._pages, deque()
+        await cancel_all([page for page in pages if not page.done()])
 
     def _stop(self, error: BaseException | None = None) -> None:
         """Start no more pages."""
         self._error = self._error or error
+        if self._next <= self._last:
+            self._count.asking.remove(self._priority)
         self._last = 0
-        if self._waiter is not None:
-            self._budget.leave(self._waiter)
-            self._waiter = None
 
     def _start_pages(self) -> None:
-        """Start pages while there are slots and room; then wait for a slot, if there is none."""
-        while self._waiter is None and self._next <= self._last and len(self._pages) < self._limit:
-            slot = self._budget.try_acquire(self._priority)
-            if slot is None:
-                self._waiter = self._budget.queue(self._priority, self._on_slot)
-            else:
-                self._start_page(slot)
+        """Start pages while the count allows."""
+        count = self._count
+        while self._next <= self._last and (not self._pages or (count.free > 0 and count.asking[0] == self._priority)):
+            count.free -= bool(self._pages)
+            work = self._session.send(self._request(self._next))
+            self._pages.append(self._session.spawn(work, self._on_page))
+            self._next += 1
+            if self._next > self._last:
+                count.asking.remove(self._priority)
 
-    def _on_slot(self, slot: Slot) -> None:
-        self._waiter = None
-        self._start_page(slot)
-        self._start_pages()
-
-    def _start_page(self, slot: Slot) -> None:
-        request = self._request(self._next)
-        request.slot = slot
-        self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))
-        self._next += 1
-
-    def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
+    def _on_page(self, page: asyncio.Task[Page[T]]) -> None:
         closed = "the client was closed while a listing was being read"
         error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
         if error is not None:
@@ -110,7 +117,6 @@ class Prefetch(Generic[T]):
                     self._add(received)
             except Exception as refusal:  # whatever the caller raises ends it
                 self._stop(refusal)
-        slot.release()  # the next page queues already, and goes before a listing that has yet to start
         if self._is_over() or self._has_oldest():
             self._changed.set()
 
@@ -119,6 +125,7 @@ class Prefetch(Generic[T]):
         while self._error is None and self._has_oldest():
             yield self._pages[0].result()
             self._pages.popleft()
+            self._count.free += bool(self._pages)
             self._start_pages()
 
     def _has_oldest(self) -> bool:

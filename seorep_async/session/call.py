@@ -20,6 +20,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
+        refusals: of the key, before it began.
         idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
@@ -30,6 +31,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     request: Request[T]
     deadline: float
+    refusals: int
     idle_since: float
     started: float = 0.0
     ended: float = 0.0
@@ -45,14 +47,10 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         return _FIRST if self.attempts else self.request.priority
 
     @property
-    def was_refused(self) -> bool:
-        """Whether the last attempt was answered with 429 or 503."""
-        return self.failure is not None and self.failure.is_refusal
-
-    @property
     def may_reuse(self) -> bool:
-        """Whether the next attempt may reuse a connection: not if the last one had no response."""
-        return self.failure is None or not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
+        """Whether the next attempt may reuse a connection: not if the last one had no response, of another fault."""
+        lost = AttemptTimeoutError, ConnectionFailedError
+        return self.failure is None or self.failure.no_room or not isinstance(self.failure.error, lost)
 
     def was_deleted_before(self, failure: Failure) -> bool:
         """Return whether an earlier attempt, whose response was lost, deleted the missing object."""

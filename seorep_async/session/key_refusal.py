@@ -1,107 +1,72 @@
-"""Whether a 403 concerns one object or the API key: a rule without I/O, shared by the requests of one pull."""
+"""Whether the service refuses the API key itself, or single objects: a rule without I/O, of one client."""
 
 from __future__ import annotations
 
-import asyncio
-import enum
+from typing import Any, cast
 
 import msgspec
 
 from seorep_async.errors import AuthenticationError
+from seorep_async.session.request import Request
 
 
-class Step(enum.Enum):
-    """The next step of a request of the scope."""
+class KeyGuard:
+    """What 401s and 403s say about the key.
 
-    GO = "go"
-    """Start: nothing speaks against the key."""
-    WAIT = "wait"
-    """Wait for an attempt in flight: its response decides."""
-    PROBE = "probe"
-    """Send one request that names no object; its response decides."""
-    CANCEL = "cancel"
-    """End: the key was refused."""
-
-
-class CancelScope(msgspec.Struct, eq=False):
-    """Cancels the requests of one pull once the service refuses the API key itself.
-
-    Attempts are numbered as they start. A 403 puts the key in doubt until an attempt that started later succeeds: then
-    it concerned one object. In doubt nothing starts; if no attempt in flight can prove the key, one probe decides. It
-    repeats the last success, as a key may be good for reports only; before any success, it lists campaigns.
-
-    Attributes:
-        error: the refusal, once the key was refused.
-        target: path and query of the probe.
-        probe: its task, or None before the first.
+    A 401 is about the key. A 403 may be about an object, so it fails its own request alone. After eight in a row, a
+    probe decides: it repeats the last success, as a key may be good for reports only; before any success, it lists
+    campaigns. While the service accepts probes, the next one is due after twice as many.
     """
 
-    error: AuthenticationError | None = None
-    target: tuple[str, str] = ("/v3/campaigns", "limit=1")
-    probe: asyncio.Task[None] | None = None
-    _started: int = 0
-    _last_success: int = 0
-    _last_forbidden: int = 0
-    _in_flight: set[int] = msgspec.field(default_factory=set)
-    _probing: bool = False
-    _changed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    MANY = 8
+    """Forbidden requests in a row that make a probe due, at first and after a success."""
 
-    @property
-    def may_go(self) -> bool:
-        """Whether nothing speaks against the key, so that the next step is to start."""
-        return self.error is None and self._last_forbidden <= self._last_success
+    def __init__(self) -> None:
+        self.refusals: int = 0
+        """How often the key was refused: requests that began before the last refusal are stopped."""
+        self.probe: Request[Any] | None = None
+        """The probe in flight; only it may start."""
+        self._refusal: AuthenticationError | None = None
+        self._target: Request[Any] | None = None  # of a probe
+        self._in_a_row = 0
+        self._due = self.MANY
 
-    @property
-    def next_step(self) -> Step:
-        """What to do before the next attempt."""
-        if self.error is not None:
-            return Step.CANCEL
-        if self.may_go:
-            return Step.GO
-        may_prove = self._probing or any(number > self._last_forbidden for number in self._in_flight)
-        return Step.WAIT if may_prove else Step.PROBE
+    def refusal_since(self, refusals: int) -> AuthenticationError | None:
+        """Return the last refusal of the key if there were more than so many."""
+        return self._refusal if self.refusals > refusals else None
 
-    def start(self) -> int:
-        """Record the start of an attempt and return its number."""
-        self._started += 1
-        self._in_flight.add(self._started)
-        return self._started
+    def may_start(self, request: Request[Any], refusals: int) -> bool:
+        """Return whether a request may start that began after so many refusals of the key."""
+        return refusals == self.refusals and (self.probe is None or self.probe is request)
 
-    def succeed(self, number: int, target: tuple[str, str]) -> None:
-        """Record a success, with its path and query."""
-        self._last_success = max(self._last_success, number)
-        self.target = target
+    def succeed(self, request: Request[Any]) -> None:
+        """Record a success."""
+        if request is not self.probe:
+            self._in_a_row, self._due = 0, self.MANY
+            if request.method == "GET" and not request.private:
+                self._target = request
 
-    def forbid(self, number: int) -> None:
-        """Record a 403."""
-        self._last_forbidden = max(self._last_forbidden, number)
+    def forbid(self, request: Request[Any]) -> bool:
+        """Record a 403, and return whether a probe is due."""
+        self._target = self._target or msgspec.structs.replace(request, path="/v3/campaigns", query="limit=1")
+        self._in_a_row += 1
+        return self._in_a_row >= self._due and self.probe is None
 
-    def end(self, number: int) -> None:
-        """Record the end of an attempt, whatever its outcome."""
-        self._in_flight.remove(number)
-        self._wake()
+    def refuse(self, refusal: AuthenticationError) -> None:
+        """Record that the key itself was refused."""
+        self.refusals += 1
+        self._refusal = refusal
 
-    def start_probe(self) -> None:
-        """Record the start of the probe."""
-        self._probing = True
+    def start_probe(self) -> Request[Any]:
+        """Return the probe, which is in flight from now on; a 403 was recorded before."""
+        fresh = {"subject": None, "deadline": None, "priority": 0, "taker": None, "refusals": None}
+        self.probe = msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
+        return self.probe
 
     def end_probe(self, refusal: AuthenticationError | None) -> None:
         """End the probe; any failure but a refusal leaves the key in good standing."""
-        self._probing = False
-        self._last_success = self._started
+        self.probe = None
+        self._in_a_row, self._due = 0, 2 * self._due
         if refusal is not None:
-            self.cancel(refusal)
-        self._wake()
-
-    def cancel(self, refusal: AuthenticationError) -> None:
-        """Cancel the scope."""
-        self.error = self.error or refusal
-        self._wake()
-
-    async def wait(self) -> None:
-        """Wait until `next_step` may have changed."""
-        await self._changed.wait()
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed.clear()
+            self._due = self.MANY
+            self.refuse(refusal)

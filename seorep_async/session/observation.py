@@ -16,7 +16,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.session.call import Call
-from seorep_async.session.flow_control.admission_control import AdmissionControl
+from seorep_async.session.flow_control import Governor
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
@@ -207,7 +207,7 @@ class Observer:
         except (Exception, asyncio.CancelledError):
             _log.exception("on_attempt failed", extra=_log_fields(call, status=status, cause=cause))
 
-    def log_limits(self, call: Call[Any], found: AdmissionControl) -> None:
+    def log_limits(self, call: Call[Any], found: Governor) -> None:
         """Log the first decrease of the pace, and the first limit of attempts in flight."""
         pace, concurrency = found.pace, found.concurrency
         if pace is not None and pace < self._pace:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from seorep_async.session.key_refusal import CancelScope
+from seorep_async.session.flow_control import Taker
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -25,19 +25,6 @@ class Decode(Protocol[T_co]):
         ...
 
 
-class Lendable(Protocol):
-    """A resource of a request, such as a slot for a page in progress, that others may use while it waits."""
-
-    def land(self) -> None:
-        """Note that a response came."""
-
-    def release(self) -> None:
-        """Let others have it."""
-
-    async def take_back(self) -> None:
-        """Wait until it is free again."""
-
-
 # objects of every request are msgspec structs: an attrs object takes ten times as long to make
 class Request(msgspec.Struct, Generic[T], eq=False):
     """A request, how to read its response, and how it may be sent.
@@ -50,8 +37,8 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: monotonic end of the call, or None for `Settings.call_timeout` from the first send.
         idempotent: whether to resend a request that may have been executed.
-        cancel_scope: cancels the request once another of the scope was refused the key.
-        slot: lent to others while the request waits for a retry.
+        refusals: of the key, before the pull or listing began that it belongs to; None: before the request itself.
+        taker: the pull or listing that it belongs to, which takes turns with others; None if it is one by itself.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
     """
@@ -66,8 +53,8 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     priority: int = 0
     deadline: float | None = None
     idempotent: bool = True
-    cancel_scope: CancelScope | None = None
-    slot: Lendable | None = None
+    refusals: int | None = None
+    taker: Taker | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
 

@@ -29,7 +29,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session.fair_queue import SHARE, FairQueue
 from seorep_async.session.request import Request
-from seorep_async.session.retry_policy import Cause, Failure, Sent, Signal, cause_of_status, signal_of_status
+from seorep_async.session.retry_policy import Cause, Failure, Sent, cause_of_status, sent_of_status
 from seorep_async.session.secrets import Authentication, Scrubber
 
 T = TypeVar("T")
@@ -66,11 +66,6 @@ class Response(msgspec.Struct, eq=False):
         """Bytes of the body."""
         return len(self.body)
 
-    @property
-    def signal(self) -> Signal:
-        """The state of the service."""
-        return signal_of_status(self.status)
-
 
 class ResponseReader:
     """Reads responses, and removes secrets from their errors, as a service may repeat the key."""
@@ -80,10 +75,14 @@ class ResponseReader:
         self._fair_queue = fair_queue
         self._knows_service = False
 
+    def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
+        """Return a successful response as it is, and in place of any other its failure; of a failure, a clean one."""
+        if isinstance(outcome, Failure):
+            return self.clean(outcome, request)
+        return outcome if 200 <= outcome.status < 300 else self._refusal(request, outcome)
+
     async def read(self, request: Request[T], response: Response) -> T | Failure:
-        """Return a response's result or failure; a large body is decoded in turns with others."""
-        if not 200 <= response.status < 300:
-            return self._refusal(request, response)
+        """Return the result of a successful response, or its failure; a large body is decoded in turns with others."""
         if response.size > LARGE:
             await self._fair_queue.wait(min(response.size, SHARE))
         try:
@@ -124,7 +123,10 @@ class ResponseReader:
         if status == 404 and not self._knows_service and is_foreign(request, response.body):
             message = _WRONG_SERVER
         error = status_error_type(status)(message)
-        return self._failure(Sent.RESPONDED, cause_of_status(status), error, request, response)
+        if status == 403 and self._knows_service and _is_page(response):
+            slow_down = RateLimitedError("a firewall in front of the service refused the request")
+            return self._failure(Sent.RESPONDED, Cause.THROTTLE, slow_down, request, response)
+        return self._failure(sent_of_status(status), cause_of_status(status), error, request, response)
 
     def _undecodable(self, error: SeoRepError, request: Request[Any], response: Response) -> Failure:
         message = error.message
@@ -179,6 +181,12 @@ class ResponseReader:
         scrubbed = self.scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
         line = one_line(scrubbed)
         return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
+
+
+def _is_page(response: Response) -> bool:
+    """Return whether a response is an HTML page, which the service does not send."""
+    is_html = "text/html" in response.headers.get("Content-Type", "").lower()
+    return is_html and not bytes(response.body[:LARGE]).lstrip().startswith((b"{", b"["))
 
 
 def _last(steps: Generator[bool, None, T]) -> T:

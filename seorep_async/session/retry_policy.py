@@ -15,7 +15,7 @@ E = TypeVar("E", bound=SeoRepError)
 
 TRANSIENT_COST = 14
 REFUSED_COST = 5
-"""Tokens of the retry quota that a retry costs, and one after a refusal (429, 503) or a failed probe."""
+"""Tokens of the retry quota that a retry costs, and one after a refusal (429, 503); after a failed probe it is free."""
 MANY_REFUSED = 10
 """Refusals in a row from which on the error of a call that times out mentions them."""
 
@@ -26,7 +26,7 @@ class Sent(enum.Enum):
     NO = "no"
     """Certainly not executed: there was never a connection."""
     MAYBE = "maybe"
-    """Sent in part or whole; the response was lost."""
+    """Sent in part or whole; the response was lost, or a gateway could not get it (502, 504)."""
     RESPONDED = "responded"
     """The service responded with a status."""
 
@@ -51,24 +51,6 @@ class Cause(enum.Enum):
         return self not in (Cause.AUTHENTICATION, Cause.PERMANENT)
 
 
-class Signal(enum.Enum):
-    """The state of the service, as one attempt shows it."""
-
-    FINE = "fine"
-    """It responded, even with an error."""
-    THROTTLED = "throttled"
-    """The rate is too high (429)."""
-    OVERLOADED = "overloaded"
-    """It can't keep up (503)."""
-    TIMED_OUT = "timed out"
-    """There was no response in time."""
-    UNREACHABLE = "unreachable"
-    """There was no response (refused, reset, 502, 504)."""
-
-
-_SIGNALS = {429: Signal.THROTTLED, 503: Signal.OVERLOADED, 502: Signal.UNREACHABLE, 504: Signal.UNREACHABLE}
-
-
 @attrs.frozen
 class Failure:
     """A failed attempt.
@@ -77,6 +59,7 @@ class Failure:
         error: for the caller, if this was the last attempt.
         retry_after: seconds that the service asked to wait, or None.
         inconclusive: whether it says nothing about the service, as the call's time was over or our loop stood still.
+        no_room: whether our process, or the machine, has too many open files.
     """
 
     sent: Sent
@@ -84,6 +67,7 @@ class Failure:
     error: SeoRepError
     retry_after: float | None = None
     inconclusive: bool = False
+    no_room: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -91,18 +75,16 @@ class Failure:
         return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.RESPONDED)
 
     @property
+    def is_answer(self) -> bool:
+        """Whether the service answered, though with an error, so that it accepted the request."""
+        if self.cause.may_pass:
+            return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
+        return self.sent is not Sent.NO
+
+    @property
     def asks_to_wait(self) -> bool:
         """Whether the service asked to try again later (429, or 503 with Retry-After)."""
         return self.cause is Cause.THROTTLE or (self.is_refusal and self.retry_after is not None)
-
-    @property
-    def signal(self) -> Signal | None:
-        """The state of the service, or None if it is inconclusive."""
-        if self.inconclusive:
-            return None
-        if self.cause is Cause.OVERLOAD:
-            return Signal.OVERLOADED if self.sent is Sent.RESPONDED else Signal.TIMED_OUT
-        return Signal.UNREACHABLE if self.sent is Sent.NO or self.cause is Cause.TRANSIENT else Signal.FINE
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -110,6 +92,11 @@ class Retry(msgspec.Struct, frozen=True):
 
     delay: float
     cost: int
+
+
+def sent_of_status(status: int) -> Sent:
+    """Return how far a request got that had an error response."""
+    return Sent.MAYBE if status in (502, 504) else Sent.RESPONDED
 
 
 def cause_of_status(status: int) -> Cause:
@@ -123,11 +110,6 @@ def cause_of_status(status: int) -> Cause:
     if status == 408 or (status >= 500 and status not in (501, 505)):
         return Cause.TRANSIENT
     return Cause.PERMANENT
-
-
-def signal_of_status(status: int) -> Signal:
-    """Return the state of the service that a status shows."""
-    return _SIGNALS.get(status, Signal.FINE)
 
 
 def decide(
@@ -168,7 +150,7 @@ def decide(
     counts_a_third = probe or failure.asks_to_wait
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return failure.error
-    cost = REFUSED_COST if probe or failure.is_refusal else TRANSIENT_COST
+    cost = 0 if probe else REFUSED_COST if failure.is_refusal else TRANSIENT_COST
     if cost > tokens:
         reason = "not tried again, as too many calls of this client failed"
         return failure.error.evolve(message=f"{failure.error.message}; {reason}")
@@ -182,10 +164,15 @@ def decide(
 
 
 def deadline_exceeded(
-    last: Failure | None, refused_in_a_row: int = 0, others: SeoRepError | None = None
+    last: Failure | None, refused_in_a_row: int = 0, others: SeoRepError | None = None, wait: str = ""
 ) -> DeadlineExceededError:
-    """Return the error for a call that timed out, caused by its last failure, or else by that of `others`."""
+    """Return the error for a call that timed out, caused by its last failure, or else by that of `others`.
+
+    `wait` says how long it had waited then, and for what.
+    """
     message = f"the call timed out before {'a response was received' if last is None else 'it succeeded'}"
+    if wait:
+        message += f", after a wait of {wait}{'; nothing was sent' if last is None else ''}"
     if refused_in_a_row >= MANY_REFUSED:
         message += f"; each of the last {refused_in_a_row} requests was refused"
         message += ": a quota may be used up, or the service is down"

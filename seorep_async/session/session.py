@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import aiohttp
-import msgspec
 
 from seorep_async.errors import (
     AttemptTimeoutError,
@@ -24,12 +23,12 @@ from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
 from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
-from seorep_async.session.flow_control import Governor, Limits, Permit
-from seorep_async.session.key_refusal import CancelScope, Step
+from seorep_async.session.flow_control import Governor, Limits, Permit, Taker
+from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response, ResponseReader
-from seorep_async.session.retry_policy import Cause, Failure, Retry, Sent, Signal, deadline_exceeded, decide
+from seorep_async.session.retry_policy import Cause, Failure, Retry, Sent, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
@@ -63,6 +62,9 @@ class Session:
         self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
         self._transport = Transport(base_url, authentication, settings, borrowed, self.clock.wall_clock)
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
+        self.key: KeyGuard = KeyGuard()
+        self._key_probe: asyncio.Task[None] | None = None
+        self._probe_for: Taker | None = None
         self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -110,8 +112,8 @@ class Session:
             throttled=self._throttled,
             bytes_received=self._transport.bytes_received,
             in_flight=governor.in_flight,
-            concurrency=governor.admission.concurrency,
-            pace=governor.admission.pace,
+            concurrency=governor.concurrency,
+            pace=governor.pace,
             waited=dict(governor.waited),
         )
 
@@ -153,11 +155,12 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        call = Call(request, math.inf if request.deadline is None else request.deadline, self.clock.monotonic())
+        deadline = math.inf if request.deadline is None else request.deadline
+        refusals = self.key.refusals if request.refusals is None else request.refusals
+        call = Call(request, deadline, refusals, self.clock.monotonic())
         try:
             while True:
-                about = call.was_refused, request.subject
-                permit = self.governor.try_acquire(call.deadline, *about) if self._may_start(call) else None
+                permit = self.governor.try_acquire(deadline, request.subject) if self._may_start(call) else None
                 if permit is None:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
@@ -166,7 +169,7 @@ class Session:
                 if not isinstance(result, Failure):
                     self.governor.quota.succeed(call.spent)
                     if call.failure is not None:
-                        self.observer.log_limits(call, self.governor.admission)
+                        self.observer.log_limits(call, self.governor)
                     return result
                 await self._back_off(call, result, self._decide(call, result, probe=permit.probe))
         except SeoRepError as error:
@@ -180,7 +183,7 @@ class Session:
         """Record a failed attempt, and return the retry; raise the failure's error if there is none."""
         call.note(failure, probe=probe)
         self._throttled += failure.cause is Cause.THROTTLE
-        self.observer.log_limits(call, self.governor.admission)
+        self.observer.log_limits(call, self.governor)
         if failure.cause.may_pass and not failure.inconclusive:
             self._latest_failure = failure.error
         decision = decide(
@@ -192,7 +195,7 @@ class Session:
             remaining=call.deadline - self.clock.monotonic(),
             tokens=self.governor.quota.tokens,
             jitter=self.clock.jitter(),
-            refused_in_a_row=self.governor.admission.refused_in_a_row,
+            refused_in_a_row=self.governor.refused_in_a_row,
             settings=self.settings,
         )
         if isinstance(decision, SeoRepError):
@@ -201,101 +204,98 @@ class Session:
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
-        governor, scope = self.governor, call.request.cancel_scope
+        since, request = self.clock.monotonic(), call.request
         while True:
             self._require_not_closed()
-            if scope is not None and not scope.may_go:
-                await self._judge_key(call, scope)
-            about = call.was_refused, call.request.subject
-            permit = await governor.acquire(call.priority, call.deadline, scope, *about)
-            if permit is None:
-                if self.state == "open" and (scope is None or scope.error is None):
-                    raise self._deadline_exceeded(call)
-            elif self._may_start(call) and self.clock.monotonic() < call.deadline:
-                return permit
-            else:
-                governor.release(permit, None)
+            try:
+                await self._require_key(call)
+                permit = await self.governor.acquire(call.priority, call.deadline, request.subject, request.taker)
+            except TimeoutError:
+                late = self._deadline_exceeded(call, self.clock.monotonic() - since)
+                raise late from late.__cause__
+            if permit is not None:
+                if self._may_start(call) and self.clock.monotonic() < call.deadline:
+                    return permit
+                self.governor.release(permit, None)
 
-    def _deadline_exceeded(self, call: Call[Any]) -> DeadlineExceededError:
-        """Return the error for a call that timed out in a wait."""
-        admission = self.governor.admission
-        others = self._latest_failure if admission.breaker.is_open else None
-        return deadline_exceeded(call.failure, admission.refused_in_a_row, others)
+    def _deadline_exceeded(self, call: Call[Any], waited: float) -> DeadlineExceededError:
+        """Return the error for a call that timed out in a wait of some seconds."""
+        governor = self.governor
+        others = self._latest_failure if governor.only_probes else None
+        what = "an answer that shows whether the key is refused" if self._key_probe else governor.obstacle()
+        return deadline_exceeded(call.failure, governor.refused_in_a_row, others, f"{waited:.3g} s for {what}")
 
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing forbids the attempt, also after a wait for its permit."""
-        scope = call.request.cancel_scope
-        return (scope is None or scope.may_go) and self.state == "open"
+        return self.state == "open" and self.key.may_start(call.request, call.refusals)
 
-    async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
-        """Wait until it is known whether the key still works, and send the probe if it takes one."""
-        try:
-            async with asyncio.timeout(self._remaining(call)):
-                while (step := scope.next_step) in (Step.WAIT, Step.PROBE):
-                    if step is Step.PROBE:
-                        scope.start_probe()
-                        scope.probe = self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
-                    await scope.wait()
-        except TimeoutError:
-            late = self._deadline_exceeded(call)
-            raise late from late.__cause__
-        if scope.error is not None:
-            status = scope.error.status
-            raise AuthenticationError("stopped, because the API key was refused for another request", status=status)
+    async def _require_key(self, call: Call[Any]) -> None:
+        """Wait for the answer to a probe of the key, if one is in flight, and raise if the key was refused."""
+        if self._key_probe is not None and not self.key.may_start(call.request, call.refusals):
+            await asyncio.wait([self._key_probe], timeout=self._remaining(call))
+            if self._key_probe is not None:
+                raise TimeoutError
+        if (refusal := self.key.refusal_since(call.refusals)) is not None:
+            stopped = "stopped, because the API key was refused for another request"
+            raise AuthenticationError(stopped, status=refusal.status)
 
-    async def _probe(self, request: Request[Any], scope: CancelScope) -> None:
-        """Ask for something that the key should be good for; only another refusal condemns it."""
+    async def probe_key(self, refusals: int, taker: Taker) -> AuthenticationError | None:
+        """Find out whether the key is refused, after a 403, and return the refusal if there were more than so many."""
+        if self.key.refusal_since(refusals) is None:
+            await asyncio.wait([self._probe_key(taker)])
+        return self.key.refusal_since(refusals)
+
+    async def stop_probe(self, taker: Taker) -> None:
+        """Stop a probe of the key that was sent for a pull which is left; what waits for it goes on."""
+        if self._key_probe is not None and self._probe_for is taker:
+            await cancel_all([self._key_probe])
+
+    def _probe_key(self, taker: Taker | None) -> asyncio.Task[None]:
+        """Start a probe of the key, unless there is one."""
+        if self._key_probe is None:
+            probe, self._probe_for = self.key.start_probe(), taker
+            self.governor.withdraw()  # nothing else starts until it is answered
+            self._key_probe = self.spawn(self._send_probe(probe))  # no caller's, who may be cancelled
+        return self._key_probe
+
+    async def _send_probe(self, probe: Request[Any]) -> None:
         refusal = None
-        path, query = scope.target
         try:
-            probe = msgspec.structs.replace(request, path=path, query=query, subject=None, cancel_scope=None, slot=None)
             await self.send(probe)
         except AuthenticationError as error:
             refusal = error.evolve()
         except Exception:  # it says nothing about the key
             _log.debug("the probe of the key failed for another reason")
         finally:
-            scope.end_probe(refusal)
-            if refusal is not None:
-                self.governor.withdraw(scope)
+            self._key_probe = None
+            self.key.end_probe(refusal)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, and read the response."""
-        request, scope = call.request, call.request.cancel_scope
-        outcome = signal = retry_after = None
-        number = 0 if scope is None else scope.start()
+        request, response, outcome = call.request, None, None
         call.start(self.clock.monotonic(), self.call_timeout.seconds)
         try:
             try:
-                outcome = await self._transport.attempt(request, call.deadline - call.started, call.may_reuse)
-                signal, retry_after = outcome.signal, outcome.retry_after
+                response = await self._transport.attempt(request, call.deadline - call.started, call.may_reuse)
+                outcome = self._reader.check(request, response)
             finally:
                 call.ended = self.clock.monotonic()
-                self.governor.release(permit, signal, retry_after)
-                if request.slot is not None:
-                    request.slot.land()
+                self.governor.release(permit, outcome)
+            if isinstance(response, Response):
+                self.observer.record(call, response)
             if isinstance(outcome, Failure):
-                result: T | Failure = self._reader.clean(outcome, request)
+                result: T | Failure = outcome
+            elif outcome.size > HUGE:
+                result = await self._read_huge(call, outcome)
             else:
-                self.observer.record(call, outcome)
-                if outcome.size > HUGE:
-                    result = await self._read_huge(call, outcome)
-                else:
-                    result = await self._reader.read(request, outcome)
-                if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
-                    self.governor.observe(permit, Signal.THROTTLED, retry_after)
-                if scope is not None:
-                    self._report_to(scope, number, request, result)
+                result = await self._reader.read(request, outcome)
+            self._judge(call, permit, result)
         except BaseException as error:  # a cancelled attempt is reported, too
-            self.observer.report(call, outcome, error)
+            self.observer.report(call, response, error)
             raise
-        else:
-            if self.observer.on_attempt is not None:
-                self.observer.report(call, outcome, result)
-            return result
-        finally:
-            if scope is not None:
-                scope.end(number)
+        if self.observer.on_attempt is not None:
+            self.observer.report(call, response, result)
+        return result
 
     async def _read_huge(self, call: Call[T], response: Response) -> T | Failure:
         """Read a huge response, one at a time, by the call's deadline."""
@@ -306,15 +306,18 @@ class Session:
             late = AttemptTimeoutError("the response was received, but not read in time")
             return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=True)
 
-    def _report_to(self, scope: CancelScope, number: int, request: Request[Any], result: object) -> None:
+    def _judge(self, call: Call[Any], permit: Permit, result: object) -> None:
+        """Record what the end of an attempt says about the key, and a refusal that its status did not show."""
         if not isinstance(result, Failure):
-            scope.succeed(number, (request.path, request.query))
-        elif isinstance(result.error, AuthenticationError):
-            if result.error.status == 401:
-                scope.cancel(result.error)
-                self.governor.withdraw(scope)
-            else:
-                scope.forbid(number)
+            self.key.succeed(call.request)
+        elif result.cause is Cause.THROTTLE and result.error.status == 200:
+            self.governor.learn(permit, result)
+        elif isinstance(result.error, AuthenticationError) and self.key.may_start(call.request, call.refusals):
+            if result.error.status == 401 and call.request is not self.key.probe:
+                self.key.refuse(result.error)
+                self.governor.withdraw()
+            elif self.key.forbid(call.request):
+                self._probe_key(call.request.taker)
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
@@ -322,19 +325,13 @@ class Session:
         self.governor.quota.spend(retry.cost)
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
-        delay = max(retry.delay, self.governor.courtesy(call.request.subject, call.deadline))
-        log_retry(call, failure, delay)
-        self.governor.waited["backoff"] += delay
-        slot = call.request.slot
-        if slot is not None:
-            slot.release()
-        sleep = self.spawn(self.clock.sleep(delay))  # closing ends it
+        log_retry(call, failure, retry.delay)
+        self.governor.waited["backoff"] += retry.delay
+        sleep = self.spawn(self.clock.sleep(retry.delay))  # closing ends it
         try:
             await asyncio.wait([sleep])
         finally:
             sleep.cancel()
-        if slot is not None:
-            await slot.take_back()
 
     def _remaining(self, call: Call[Any]) -> float | None:
         return None if call.deadline == math.inf else call.deadline - self.clock.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
@@ -248,7 +249,8 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             return Failure(Sent.NO, Cause.TRANSIENT, ConnectionFailedError(f"the connection was not used ({reason})"))
         case aiohttp.ClientConnectorError():
             unreachable = ConnectionFailedError(f"the connection could not be opened ({reason})")
-            return Failure(Sent.NO, Cause.TRANSIENT, unreachable)
+            no_room = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
+            return Failure(Sent.NO, Cause.TRANSIENT, unreachable, no_room=no_room)
         case TimeoutError():
             silent = AttemptTimeoutError(f"the service did not answer in time ({reason})")
             return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)

@@ -15,8 +15,7 @@ from typing import Any
 import attrs
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
-from seorep_async.paging.page_window import PageBudget, Slot
-from seorep_async.session import Authentication, BaseURL, Clock, Request, Session
+from seorep_async.session import Authentication, BaseURL, Clock, Request, Session, Taker
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.virtual_loop import here, run
@@ -266,20 +265,21 @@ async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 
         pages: how many, or their paths.
     """
     errors: list[SeoRepError] = []
-    budget = PageBudget(in_progress)
+    room, taker = asyncio.Semaphore(in_progress), Taker()
 
-    async def work(path: str, slot: Slot) -> None:
+    async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
         try:
-            await session.send(Request("GET", path, len, subject=subject, slot=slot))
+            await session.send(Request("GET", path, len, subject=subject, priority=number, taker=taker))
         except SeoRepError as error:
             errors.append(error)
         finally:
-            slot.release()
+            room.release()
 
     async with asyncio.TaskGroup() as group:
         for number, path in enumerate(map(str, range(pages)) if isinstance(pages, int) else pages):
-            group.create_task(work(path, await budget.acquire(number)))
+            await room.acquire()
+            group.create_task(work(number, path))
     return errors
 
 

@@ -128,11 +128,11 @@ async def test_a_post_whose_response_is_lost_is_seen_once(connect: Connect) -> N
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
     seen: list[Attempt] = []
-    client, _ = await connect(answer(status=403), FINE, answer(status=404), on_attempt=seen.append, max_concurrency=1)
+    client, _ = await connect(answer(status=403), answer(status=404), FINE, on_attempt=seen.append, max_concurrency=1)
     async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
         assert [outcome.ok async for outcome in outcomes] == [False, False]
     found = [(one.subject, one.number, one.status) for one in seen]
-    assert found == [("campaign 7", 1, 403), (None, 1, 200), ("campaign 8", 1, 404)]
+    assert found == [("campaign 7", 1, 403), ("campaign 8", 1, 404), (None, 1, 200)]
 
 
 @pytest.mark.heavy

@@ -1,94 +1,223 @@
-"""When a 403 is about one object and when about the key: a rule, told as stories of attempts."""
+"""What 401s and 403s do to a client: which requests stop, when a probe is sent, and which one."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError
-from seorep_async.session.key_refusal import CancelScope, Step
+from seorep_async import AuthenticationError, DeadlineExceededError, OutcomeUnknownError, SeoRepError
+from seorep_async.session import Request, Session
+from seorep_async.session.response import Response
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import at_rest, here
 
-REFUSAL = AuthenticationError("the API key was refused", status=403)
-
-
-def after(story: str) -> Step:
-    """Tell what a scope does after a story: `s1` attempt 1 starts, `+1` succeeds, `x1` gets 403, `e1` ends otherwise.
-
-    `p` starts the probe, which ends well with `p+` and is refused with `p-`; `c` is a 401.
-    """
-    scope = CancelScope()
-    for event in story.split():
-        match event:
-            case "p":
-                scope.start_probe()
-            case "p+":
-                scope.end_probe(None)
-            case "p-":
-                scope.end_probe(REFUSAL)
-            case "c":
-                scope.cancel(REFUSAL)
-            case _:
-                number = int(event[1:])
-                if event[0] == "s":
-                    assert scope.start() == number
-                    continue
-                if event[0] == "+":
-                    scope.succeed(number, ("/v3/x", ""))
-                elif event[0] == "x":
-                    scope.forbid(number)
-                scope.end(number)
-    return scope.next_step
+pytestmark = pytest.mark.virtual
 
 
-@pytest.mark.parametrize(
-    ("story", "step"),
-    [
-        ("", Step.GO),
-        ("s1 +1", Step.GO),
-        ("s1 e1", Step.GO),
-        ("s1 s2 x2", Step.PROBE),
-        ("s1 s2 x2 +1", Step.PROBE),
-        ("s1 s2 s3 x2 +1 x3", Step.PROBE),
-        ("s1 s2 x1", Step.WAIT),
-        ("s1 s2 x1 x2", Step.PROBE),
-        ("s1 s2 x1 e2", Step.PROBE),
-        ("s1 x1", Step.PROBE),
-        ("s1 +1 s2 s3 x2", Step.WAIT),
-        ("s1 +1 s2 s3 x2 +3", Step.GO),
-        ("s1 +1 s2 s3 x3", Step.PROBE),
-        ("s1 +1 s2 s3 x3 +2", Step.PROBE),
-        ("s1 +1 s2 s3 x2 x3", Step.PROBE),
-        ("s1 +1 s2 s3 x2 e3", Step.PROBE),
-        ("s1 s2 s3 +1 x2 +3", Step.GO),
-        ("s1 s2 s3 +1 x2 s4 s5 +4 x5", Step.PROBE),
-        ("s1 s2 s3 +3 x2", Step.GO),
-        # one probe at a time
-        ("s1 x1 p", Step.WAIT),
-        ("s1 x1 p p+", Step.GO),
-        ("s1 x1 p p-", Step.CANCEL),
-        ("s1 x1 p p+ s2 x2", Step.PROBE),
-        # a 401 is about the key at once
-        ("s1 s2 c", Step.CANCEL),
-        ("s1 s2 c +2", Step.CANCEL),
-    ],
-)
-def test_what_comes_next(story: str, step: Step) -> None:
-    assert after(story) is step
+class Guarded(SimulatedService):
+    """Answers with the status that a function gives for a path; notes the paths."""
+
+    def __init__(self, status: Callable[[str], int], latency: float = 0.05) -> None:
+        super().__init__(latency=latency)
+        self.status_of = status
+        self.paths: list[str] = []
+
+    def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
+        path = f"{request.path}?{request.query}".rstrip("?")
+        self.paths.append(path)
+        answer = here().create_future()
+        status, seconds = self.status_of(path), self.latency * (0.8 + 0.4 * self._chance.random())
+        here().call_later(seconds, self.reply, answer, Response(status, b""))
+        return answer
+
+    @staticmethod
+    def reply(answer: Any, response: Response) -> None:
+        if not answer.done():
+            answer.set_result(response)
 
 
-async def test_all_that_wait_go_on_when_an_attempt_ends() -> None:
-    scope = CancelScope()
-    number = scope.start()
-    waiting = [asyncio.ensure_future(scope.wait()) for _ in range(3)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    await asyncio.sleep(0)
-    scope.end(number)
-    await asyncio.gather(*waiting[1:])
-    assert waiting[0].cancelled()
+def ask(session: Session, path: str, **options: Any) -> asyncio.Task[int]:
+    return session.spawn(session.send(Request("GET", path, len, **options)))
 
 
-def test_first_refusal_stays() -> None:
-    scope = CancelScope()
-    scope.cancel(REFUSAL)
-    scope.cancel(AuthenticationError("another"))
-    assert scope.error is REFUSAL
+async def ends(session: Session, paths: list[str]) -> list[Any]:
+    return await asyncio.gather(*(ask(session, path) for path in paths), return_exceptions=True)
+
+
+async def run_through(status: Callable[[str], int], count: int) -> tuple[list[Any], list[str], float]:
+    """Ask for paths one after the other; return what they gave, all that was sent, and the seconds."""
+    service = Guarded(status)
+    async with session_above(service, max_concurrency=1) as session:
+        return await ends(session, [f"/{n}" for n in range(count)]), service.paths, here().now
+
+
+def probes(paths: list[str]) -> list[int]:
+    """Return how many had been sent before each probe."""
+    return [place for place, path in enumerate(paths) if path in paths[:place] or "limit=1" in path]
+
+
+async def test_a_probe_follows_eight_403s_then_16_then_32() -> None:
+    found, paths, _ = await run_through(lambda path: 200 if "limit" in path else 403, 100)
+    assert probes(paths) == [8, 8 + 1 + 16, 8 + 1 + 16 + 1 + 32]
+    assert {path for path in paths if "limit" in path} == {"/v3/campaigns?limit=1"}
+    assert {type(end) for end in found} == {AuthenticationError}
+    assert not any("stopped" in end.message for end in found)
+
+
+async def test_a_success_sets_the_row_back_to_eight() -> None:
+    _, paths, _ = await run_through(lambda path: 200 if "limit" in path or path in ("/20", "/28") else 403, 37)
+    assert probes(paths) == [8, 8 + 1 + 12 + 8 + 1 + 8]
+
+
+async def test_the_probe_repeats_the_last_success() -> None:
+    _, paths, _ = await run_through(lambda path: 200 if path in ("/0", "/1") else 403, 20)
+    assert paths[:11] == [f"/{n}" for n in range(10)] + ["/1"]
+
+
+async def test_a_write_or_a_private_answer_is_never_repeated() -> None:
+    service = Guarded(lambda path: 403 if path.startswith("/no") else 200)
+    async with session_above(service, max_concurrency=1) as session:
+        await session.send(Request("GET", "/read", len))
+        await session.send(Request("GET", "/private", len, private=True))
+        await session.send(Request("POST", "/write", len, idempotent=False))
+        await ends(session, [f"/no{n}" for n in range(9)])
+    assert service.paths.count("/read") == 2
+    assert (service.paths.count("/write"), service.paths.count("/private")) == (1, 1)
+
+
+async def test_a_refused_probe_stops_everything() -> None:
+    found, paths, _ = await run_through(lambda path: 403, 100)
+    assert len(paths) == 9
+    assert {end.status for end in found} == {403}
+    assert sum("stopped, because the API key was refused" in end.message for end in found) == 92
+
+
+async def test_a_probe_that_fails_otherwise_speaks_for_the_key() -> None:
+    found, paths, _ = await run_through(lambda path: 404 if "limit" in path else 403, 20)
+    assert len(paths) == 21
+    assert not any("stopped" in end.message for end in found)
+
+
+async def test_a_401_stops_everything_at_once() -> None:
+    service = Guarded(lambda path: 401)
+    async with session_above(service, requests_per_second=0.001) as session:
+        found = await ends(session, [f"/{n}" for n in range(100)])
+        assert here().now < 1
+    assert len(service.paths) == 1
+    assert {type(end) for end in found} == {AuthenticationError}
+
+
+async def test_what_begins_after_a_refusal_is_sent() -> None:
+    refused = iter([401])
+    service = Guarded(lambda path: next(refused, 200))
+    async with session_above(service) as session:
+        assert isinstance((await ends(session, ["/1"]))[0], AuthenticationError)
+        assert await ends(session, ["/2"]) == [0]
+
+
+async def test_a_late_401_of_before_does_not_stop_what_began_after() -> None:
+    statuses = iter([401, 401])
+    service = Guarded(lambda path: 200 if path == "/new" else next(statuses))
+    async with session_above(service) as session:
+        first = ask(session, "/1")
+        await asyncio.sleep(0.02)
+        second = ask(session, "/2")
+        await asyncio.wait([first])
+        new = session.key.refusals
+        await asyncio.wait([second])
+        assert await ask(session, "/new", refusals=new) == 0
+
+
+async def test_nothing_new_starts_until_the_probe_is_answered() -> None:
+    service = Guarded(lambda path: 200 if "limit" in path else 403)
+    async with session_above(service, max_concurrency=4) as session:
+        calls = [ask(session, f"/{n}") for n in range(30)]
+        for _ in range(200):
+            if not any("limit" in path for path in service.paths):
+                await asyncio.sleep(0.001)
+        sent = len(service.paths)
+        await asyncio.sleep(0.04)
+        assert len(service.paths) == sent
+        await asyncio.wait(calls)
+
+
+async def test_a_wait_for_the_probe_ends_with_the_deadline() -> None:
+    service = Guarded(lambda path: 200 if "limit" in path else 403, latency=1.0)
+    async with session_above(service, max_concurrency=8) as session:
+        await ends(session, [f"/{n}" for n in range(8)])
+        with pytest.raises(
+            DeadlineExceededError, match="for an answer that shows whether the key is refused"
+        ) as caught:
+            await ask(session, "/x", deadline=here().now + 0.5)
+        assert caught.value.attempts == 0
+
+
+async def test_closing_ends_a_wait_for_the_probe() -> None:
+    service = Guarded(lambda path: 200 if "limit" in path else 403, latency=1.0)
+    async with session_above(service, max_concurrency=8) as session:
+        await ends(session, [f"/{n}" for n in range(8)])
+        waiting = ask(session, "/x")
+        await at_rest()
+    assert isinstance(waiting.exception() if not waiting.cancelled() else SeoRepError("x"), SeoRepError)
+
+
+async def seconds_with(forbidden: Callable[[int], bool]) -> float:
+    service = Guarded(lambda path: 403 if path[1:].isdigit() and forbidden(int(path[1:])) else 200)
+    async with session_above(service) as session:
+        begun = here().now
+        await ends(session, [f"/{n}" for n in range(400)])
+        return here().now - begun
+
+
+@pytest.mark.parametrize("forbidden", [lambda n: n % 2 == 1, lambda n: 100 <= n < 300, lambda n: n < 200])
+async def test_nothing_waits_for_403s(forbidden: Callable[[int], bool]) -> None:
+    assert await seconds_with(forbidden) <= 1.15 * await seconds_with(lambda n: False)
+
+
+PAGE = b"<!DOCTYPE html><html><body>Request blocked</body></html>"
+
+
+class Firewalled(Guarded):
+    """A firewall in front answers some requests itself."""
+
+    def __init__(self, first: int, last: int, body: bytes = PAGE) -> None:
+        super().__init__(lambda path: 200)
+        self.blocked, self.body = range(first, last), body
+
+    def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
+        answer = super().attempt(client, request, timeout)
+        if len(self.paths) in self.blocked:
+            answer.set_result(Response(403, self.body, None, {"Content-Type": "text/html"}))
+        return answer
+
+
+async def test_a_firewall_s_page_is_slowed_down_for_and_retried() -> None:
+    service = Firewalled(40, 61)
+    async with session_above(service) as session:
+        assert await ends(session, [f"/{n}" for n in range(100)]) == [0] * 100
+        assert session.stats.pace is not None
+
+
+async def test_a_firewall_s_page_before_any_success_is_a_403() -> None:
+    async with session_above(Firewalled(0, 99)) as session:
+        found = await ends(session, ["/1", "/2"])
+    assert {type(end) for end in found} == {AuthenticationError}
+
+
+async def test_a_403_in_json_stays_what_it_is() -> None:
+    service = Firewalled(2, 99, b'{"status": "error"}')
+    async with session_above(service, max_concurrency=1) as session:
+        found = await ends(session, ["/1", "/2"])
+    assert [type(end) for end in found] == [int, AuthenticationError]
+
+
+async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
+    service = Firewalled(2, 3)
+    async with session_above(service, max_concurrency=1) as session:
+        await session.send(Request("GET", "/read", len))
+        try:
+            assert await session.send(Request("POST", "/write", len, idempotent=False)) == 0
+        except OutcomeUnknownError:
+            pytest.fail("the firewall did not pass it on")
+    assert service.paths == ["/read", "/write", "/write"]

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from seorep_async import ConfigurationError, DeadlineExceededError, Limits, SeoRepClient, Settings
+from seorep_async import ConfigurationError, DeadlineExceededError, Limits, RateLimitedError, SeoRepClient, Settings
 from seorep_async.session import Request
-from seorep_async.session.retry_policy import Signal
+from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.calls import KEY, ask
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import here
@@ -42,7 +42,7 @@ def left_open(limits: Limits | None) -> SeoRepClient:
         assert in_flight is not None
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-        governor.observe(in_flight, Signal.THROTTLED, 30.0)
+        governor.learn(in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0))
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # of tasks that were destroyed
@@ -57,12 +57,11 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
 
     async def use() -> None:
         async with new_client(limits) as client:
-            admission = client._session.governor.admission
-            now = client._session.clock.monotonic()
-            assert admission.obstacle(now + 31) is None
-            assert (admission.obstacle(now + 29) or ("",))[0] == "asked to wait"
+            governor = client._session.governor
+            with pytest.raises(RateLimitedError, match=r"asked for a pause of another (30|29)"):
+                await governor.acquire(0, client._session.clock.monotonic() + 1)
             await dead.close()
-            assert admission.in_flight == 0
+            assert governor.in_flight == 0
 
     asyncio.run(use())
 
@@ -85,7 +84,7 @@ def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
             assert permits[0] is not None
             # as the garbage collector does in a thread without a loop
             await asyncio.to_thread(dead._session.governor.release, permits[0], None)
-            assert client._session.governor._queue._alarm is not None
+            assert not waiting.done()
             waiting.cancel()
 
     asyncio.run(use())

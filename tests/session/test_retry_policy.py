@@ -19,13 +19,13 @@ from seorep_async.session.retry_policy import (
     Cause,
     Failure,
     Retry,
+    RetryQuota,
     Sent,
-    Signal,
     cause_of_status,
     certainly_not_executed,
     deadline_exceeded,
     decide,
-    signal_of_status,
+    sent_of_status,
 )
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
@@ -66,43 +66,22 @@ def verdict(
     )
 
 
-STATUSES: list[tuple[Callable[[int], Cause | Signal], Cause | Signal, list[int]]] = [
+STATUSES: list[tuple[Callable[[int], Cause | Sent], Cause | Sent, list[int]]] = [
     (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
     (cause_of_status, Cause.THROTTLE, [429]),
     (cause_of_status, Cause.OVERLOAD, [503]),
     (cause_of_status, Cause.TRANSIENT, [408, 500, 502, 504, 506, 507, 511, 520, 599]),
-    (
-        cause_of_status,
-        Cause.PERMANENT,
-        [400, 402, 404, 405, 407, 409, 410, 413, 418, 422, 428, 430, 451, 499, 501, 505],
-    ),
-    (signal_of_status, Signal.THROTTLED, [429]),
-    (signal_of_status, Signal.OVERLOADED, [503]),
-    (signal_of_status, Signal.UNREACHABLE, [502, 504]),
-    (signal_of_status, Signal.FINE, [200, 201, 204, 301, 400, 401, 403, 404, 408, 422, 428, 430, 500, 501, 505, 599]),
+    (cause_of_status, Cause.PERMANENT, [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505]),
+    (sent_of_status, Sent.MAYBE, [502, 504]),
+    (sent_of_status, Sent.RESPONDED, [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599]),
 ]
 
 
 @pytest.mark.parametrize(("meaning_of", "meaning", "statuses"), STATUSES)
-def test_status_has_a_cause_and_a_signal(
-    meaning_of: Callable[[int], object], meaning: Cause | Signal, statuses: list[int]
+def test_status_has_a_cause_and_says_how_far_it_got(
+    meaning_of: Callable[[int], object], meaning: Cause | Sent, statuses: list[int]
 ) -> None:
     assert {meaning_of(status) for status in statuses} == {meaning}
-
-
-LOST = dict.fromkeys(product(Sent, Cause), Signal.FINE) | dict.fromkeys(product([Sent.NO], Cause), Signal.UNREACHABLE)
-LOST |= {
-    (Sent.NO, Cause.OVERLOAD): Signal.TIMED_OUT,
-    (Sent.MAYBE, Cause.OVERLOAD): Signal.TIMED_OUT,
-    (Sent.MAYBE, Cause.TRANSIENT): Signal.UNREACHABLE,
-    (Sent.RESPONDED, Cause.OVERLOAD): Signal.OVERLOADED,
-    (Sent.RESPONDED, Cause.TRANSIENT): Signal.UNREACHABLE,
-}
-
-
-@pytest.mark.parametrize(("sent", "cause"), list(product(Sent, Cause)))
-def test_attempt_without_an_answer_is_a_signal(sent: Sent, cause: Cause) -> None:
-    assert failure(sent, cause).signal is LOST[sent, cause]
 
 
 def test_causes_have_the_names_that_figures_stay_under() -> None:
@@ -129,8 +108,26 @@ def test_safe_request_is_retried_however_far_it_got(sent: Sent, cause: Cause) ->
 
 
 @pytest.mark.parametrize("cause", PASSING)
-def test_failed_probe_costs_as_little_as_a_refusal(cause: Cause) -> None:
-    assert verdict(Sent.NO, cause, attempts=4, throttled=2, probe=True) == Retry(1.0, 5)
+def test_retry_of_a_failed_probe_is_free(cause: Cause) -> None:
+    assert verdict(Sent.NO, cause, attempts=4, throttled=2, probe=True, tokens=0) == Retry(1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("ends", "tokens"),
+    [
+        ((), 500),
+        (("spend",), 486),
+        (("spend", "give_back"), 500),
+        (("spend", "spend", "succeed"), 500),
+        (("spend",) * 3 + ("succeed",), 486),
+        (("succeed",), 500),
+    ],
+)
+def test_call_gives_back_what_it_spent_and_a_success_more(ends: tuple[str, ...], tokens: int) -> None:
+    quota = RetryQuota()
+    for end in ends:
+        getattr(quota, end)(14)
+    assert quota.tokens == tokens
 
 
 # how far it got, why it failed, whether a wait was asked for: was it certainly not executed?

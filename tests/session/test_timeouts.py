@@ -15,7 +15,6 @@ from seorep_async import (
     SeoRepClient,
     ServerError,
 )
-from seorep_async.session.flow_control.circuit_breaker import CircuitBreaker
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.fake_time import FakeTime
@@ -331,8 +330,8 @@ async def test_a_call_that_never_started_names_the_failure_of_others(connect: Co
         probing.set()
         await connection.until_closed()
 
-    client, _ = await connect(*[reset] * CircuitBreaker.ROW, probe, max_attempts=1)
-    for _ in range(CircuitBreaker.ROW):
+    client, _ = await connect(*[reset] * 10, probe, max_attempts=1)
+    for _ in range(10):
         await failure(client, ConnectionFailedError)
     waiting = asyncio.create_task(ask(client))
     await probing.wait()

@@ -1,0 +1,244 @@
+"""How fast attempts may start, found by what the service accepts; the time is given, there is no clock and no dice.
+
+1. A 429 and a 503 are one thing, a refusal. A Retry-After pauses everybody.
+2. The window begins at 8 attempts in flight; each accepted one opens it by one, a timeout closes it to 70 %. If our
+   process can open no more connections, it closes to those in flight.
+3. `excess` adds up refusals beyond the tolerated share (as CUSUM does). One of a subject that was refused and not
+   accepted since says nothing: it may be about the subject.
+4. Too many close the gate, as do ten failures in a row: probes go out, the next when one has failed or has no answer
+   for long, until one that started later is accepted.
+5. From one closing to the next the service delivered its limit, whatever kind of limiter it has, pauses left out. So
+   the rate becomes 80 % of what was delivered, but at least half of itself if the gate was closed for no more than a
+   second. It is held for a while, and then raised by the same step for everyone, so that processes converge.
+6. While no limit is known, or once 90 in a row were accepted at more than the last one, the rate doubles in a second.
+7. Refusals while a rate is held have another cause than the rate. If a cut does not make them rarer, they come by
+   chance, and their share is tolerated until the next cut.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+Subject: TypeAlias = tuple[object, str]
+"""What an attempt is about: a client, and the name of its campaign."""
+
+
+class Pace:
+    FIRST = 8
+    """Attempts in flight at first."""
+    AFTER_TIMEOUT = 0.7
+    SLOWLY = 0.01
+    """Attempts in flight by which an accepted one opens the window after our process could open no more."""
+    TOLERATED = 0.03
+    """Share of refusals that is no news."""
+    TOO_MANY, WHILE_HELD = 1.5, 2
+    """Refusals beyond that share that are; and so many times more while a rate is held."""
+    SAME, MOST = 0.6, 0.3
+    """A share of refusals is the same if it is so many times the one before; the largest one that is tolerated."""
+    BACK_OFF = 0.8
+    SPAN = 1.0
+    """Seconds, at least, over which a delivered rate is measured."""
+    HOLD, ENOUGH_HELD = 1.5, 20
+    """Seconds and attempts for which a rate is held after a cut."""
+    STEP = 8.0
+    """Attempts a second by which the rate grows in a second, but no more than a fifth with each attempt."""
+    ENOUGH, HIGHER = 90, 1.1
+    """Attempts accepted in a row, at so many times the refused rate, that show that the limit rose."""
+    ROW = 10
+    """Failures in a row that close the gate."""
+    PROBE = 0.1, 4.0
+    """Seconds between probes: a quarter of the time for which the gate was closed, within these."""
+    PATIENCE, LEAST_PATIENCE = 8, 0.5
+    """Another probe goes out if one has no answer within so many usual response times, `PROBE`'s most, and these."""
+    SUBJECTS = 1000
+    """Refused subjects that are remembered."""
+    SLOWEST, GUESS = 0.2, 2.0
+    """The lowest rate, attempts a second; and that at first if none was accepted before the gate closed."""
+    CATCH_UP = 0.02
+    """Seconds that late timers may make up for."""
+
+    def __init__(self, ceiling: int, cap: float = math.inf) -> None:
+        self.ceiling, self.cap = ceiling, cap
+        self.window, self.shrunk_at = float(min(self.FIRST, ceiling)), -math.inf
+        self.opens_by = 1.0
+        self.known = self.refused_at = math.inf  # attempts a second
+        self.is_search = True
+        self.next = self.held_until = 0.0
+        self.last = self.paused_until = -math.inf
+        self.count_from(0.0)
+        self.in_a_row = 0  # accepted since the last refusal
+        self.excess = self.loss = self.share_before = 0.0
+        self.held = self.held_refused = 0
+        self.doubtful: dict[Subject | None, float] = {}  # when a subject was refused last, if it was not accepted since
+        self.gate, self.closed_at = "", -math.inf  # why it is closed: `pace` or `outage`
+        self.probes, self.next_probe = 0, 0.0  # in flight; and when the next may go out
+        self.usual = math.inf  # seconds that an accepted attempt takes
+        self.row, self.row_began = 0, -math.inf
+
+    @property
+    def rate(self) -> float:
+        """Attempts a second that may start now."""
+        return min(self.known, self.cap)
+
+    def next_start(self, now: float, in_flight: int) -> tuple[str, float]:
+        """Return when the next attempt may start, and what it waits for."""
+        if in_flight + 1 > (self.ceiling if self.gate else self.window):
+            return "concurrency", math.inf
+        if self.paused_until > now:
+            return "asked to wait", self.paused_until
+        if self.gate:
+            return self.gate, max(self.next_probe, self.last + self.patience) if self.probes else self.next_probe
+        return "pace", self.next if self.rate < math.inf else now
+
+    @property
+    def most_in_flight(self) -> int:
+        """Attempts that may be in flight once the start is over."""
+        return self.ceiling if self.shrunk_at == -math.inf else int(self.window)
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which a probe without an answer holds up the next."""
+        return min(self.PROBE[1], max(self.LEAST_PATIENCE, self.PATIENCE * self.usual))
+
+    def start(self, now: float, subject: Subject | None) -> bool:
+        """Note a start, and return whether it is a probe."""
+        if self.gate:
+            shortest, longest = self.PROBE
+            self.probes, self.last = self.probes + 1, now
+            self.next_probe = now + min(longest, max(shortest, 1 / self.rate, (now - self.closed_at) / 4))
+            return True
+        if now > max(self.next, self.last) + self.SPAN:
+            self.count_from(now)  # what was accepted before a rest shows no rate
+        self.last = now
+        if self.rate < math.inf:
+            idle = now - self.CATCH_UP - self.next
+            if idle > 0:  # it must not raise the rate
+                self.next += idle
+                self.held_until += idle
+            elif now < self.held_until:
+                self.held += subject not in self.doubtful
+            else:
+                self.grow()
+            self.next += 1 / self.rate
+        return False
+
+    def grow(self) -> None:
+        seen = self.in_a_row > max(self.ENOUGH, 2 * self.refused_at)
+        if not self.is_search and seen and self.known > self.HIGHER * self.refused_at:
+            self.is_search = True
+            self.doubled_from = self.last, self.accepted, self.paused
+        step = 1.0 if self.is_search else min(0.2, self.STEP / self.known)
+        self.known += min(step, self.known / 4)
+
+    def count_from(self, now: float) -> None:
+        self.counted_from, self.accepted, self.refused, self.paused = now, 0, 0, 0.0
+        self.doubled_from = now, 0, 0.0
+
+    def delivered(self, now: float) -> float:
+        """Return the attempts a second accepted since the last closing, or since the rate began to double if more."""
+        begun = (self.counted_from, 0, 0.0), self.doubled_from
+        return max((self.accepted - n) / max(self.SPAN, now - at - self.paused + paused) for at, n, paused in begun)
+
+    @property
+    def tolerated(self) -> float:
+        return self.TOLERATED + 1.5 * self.loss
+
+    def accept(self, started: float, subject: Subject | None, now: float) -> None:
+        self.window = min(self.ceiling, self.window + self.opens_by)
+        self.accepted += 1
+        self.in_a_row += 1
+        self.excess = max(0.0, self.excess - self.tolerated)
+        took = now - started
+        self.usual = took if self.usual == math.inf else self.usual + (took - self.usual) / 8
+        if subject is not None:
+            self.doubtful.pop(subject, None)
+        self.row = 0 if started > self.row_began else max(0, self.row - 1)
+        if self.gate and started > self.closed_at:
+            if self.gate == "pace":
+                self.cut(now)
+            else:
+                self.count_from(now)
+            self.gate, self.row = "", 0
+
+    def pause(self, now: float, until: float) -> None:
+        """Obey a Retry-After."""
+        self.paused += max(0.0, until - max(now, self.paused_until))
+        self.paused_until = max(self.paused_until, until)
+
+    def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
+        """Note a refusal, which may ask to wait."""
+        says_nothing = subject in self.doubtful and self.refused < max(4, self.accepted)
+        if subject is not None:
+            self.doubtful.pop(subject, None)
+            self.doubtful[subject] = now  # the last one now
+            if len(self.doubtful) > self.SUBJECTS:
+                del self.doubtful[next(iter(self.doubtful))]
+        if started <= self.closed_at:
+            return
+        self.refused += 1
+        if self.gate:
+            self.fail(now)
+        elif not says_nothing:
+            is_held = now < self.held_until
+            self.in_a_row = 0
+            self.held_refused += is_held
+            self.excess += 1 - self.tolerated
+            if self.excess > self.TOO_MANY * (self.WHILE_HELD if is_held else 1) or (waits and self.known < math.inf):
+                self.close("pace", now)
+            else:
+                self.fail(now)
+
+    def time_out(self, started: float, now: float) -> None:
+        if started > self.shrunk_at:  # once for all that were in flight
+            self.shrunk_at = now
+            self.window = max(1.0, self.window * self.AFTER_TIMEOUT)
+        self.fail(now)
+
+    def make_do(self, in_flight: int, now: float) -> None:
+        """Keep to the attempts in flight, as our process could not open a connection for another."""
+        self.shrunk_at, self.opens_by = now, self.SLOWLY
+        self.window = max(1.0, min(self.window, float(in_flight)))
+
+    def fail(self, now: float) -> None:
+        if not self.row:
+            self.row_began = now
+        self.row += 1
+        if self.row >= self.ROW and not self.gate:
+            self.close("outage", now)
+
+    def close(self, reason: str, now: float) -> None:
+        self.gate, self.closed_at, self.excess = reason, now, 0.0
+        self.next_probe = now + max(self.PROBE[0], 1 / self.rate)
+
+    def reopen(self) -> None:
+        """Begin again with the rate that was found; an outage may have ended."""
+        self.gate, self.closed_at, self.probes, self.row = "", -math.inf, 0, 0
+        self.doubtful.clear()
+
+    def forget(self, client: object) -> None:
+        """Forget the subjects of a client, as nobody will ask about them again."""
+        self.doubtful = {about: when for about, when in self.doubtful.items() if about and about[0] is not client}
+
+    def cut(self, now: float) -> None:
+        """Lower the rate as the gate opens again."""
+        share = self.held_refused / max(self.ENOUGH_HELD, self.held)
+        is_chance = share > self.TOLERATED and (self.loss > 0 or share > self.SAME * self.share_before > 0)
+        self.loss, self.share_before = min(self.MOST, share) if is_chance else 0.0, share
+        is_first = self.known == math.inf
+        if is_first:  # the one that opens the gate shows no rate by itself
+            least = self.SLOWEST if self.accepted > 1 else self.GUESS
+        else:
+            least = self.SLOWEST if now - self.closed_at > self.SPAN else self.known / 2
+        since, _, paused = self.doubled_from
+        if is_first or now - since - self.paused + paused >= self.SPAN:
+            delivered = self.delivered(now)
+            self.count_from(now)
+        else:
+            delivered = self.BACK_OFF * self.known
+        self.refused_at = min(self.known, delivered)
+        self.known = max(self.SLOWEST, least, self.BACK_OFF * self.refused_at)
+        self.is_search = is_first
+        self.held_until = -math.inf if is_first else now + max(self.HOLD, min(10.0, self.ENOUGH_HELD / self.known))
+        self.held = self.held_refused = self.in_a_row = 0
+        self.next = now + 1 / self.rate

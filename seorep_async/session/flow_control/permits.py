@@ -1,0 +1,393 @@
+"""Who may send next: permits for attempts, in turns between clients, and between the pulls and calls of each."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+import math
+from collections import OrderedDict, defaultdict
+from typing import NoReturn, TypeAlias
+
+import attrs
+import msgspec
+
+from seorep_async.errors import ConfigurationError, RateLimitedError
+from seorep_async.session.clock import Alarm, Clock
+from seorep_async.session.flow_control.pace import Pace, Subject
+from seorep_async.session.retry_policy import Cause, Failure, RetryQuota
+from seorep_async.settings import Settings
+
+Origin: TypeAlias = tuple[str, str | None, int | None]
+LONGEST_PAUSE = 3600.0
+"""Seconds for which a refusal can stop everything; no mistake in a header should do so for ever."""
+FOR_OLDEST = 4
+"""Every so many permits of a client, one goes to the taker that began first: a pull beside many single calls."""
+_log = logging.getLogger("seorep_async")
+
+
+class Permit(msgspec.Struct, eq=False):
+    """A permit for one attempt; `probe` if the attempt finds out whether the service accepts anything again."""
+
+    started: float
+    probe: bool
+    subject: Subject | None
+
+
+class Waiter(msgspec.Struct, order=True):
+    """One that waits for a permit, in the order of priority and arrival; retries have a negative priority."""
+
+    priority: int
+    arrival: int
+    since: float
+    deadline: float
+    subject: Subject | None
+    client: Governor
+    taker: Taker | None
+    turn: asyncio.Future[Permit | Exception | None]
+
+    def end(self, outcome: Exception | None) -> None:
+        """End the wait without a permit, if it has not ended."""
+        if not self.turn.done():
+            self.turn.set_result(outcome)
+
+    def end_if_hopeless(self, now: float, pace: Pace) -> None:
+        """End the wait if a pause lasts longer than its client waits; or an outage, and its clock has not started."""
+        pause, (longest_pause, longest_outage) = pace.paused_until - now, self.client.patience
+        if pause > min(longest_pause, self.deadline - now):
+            reason = "not sent, because the service asked for a pause of another"
+            self.end(RateLimitedError(f"{reason} {pause:.3g} s", retry_after=pause))
+        elif pace.gate and self.deadline == math.inf and now - pace.closed_at > longest_outage:
+            self.end(TimeoutError())
+
+
+class Taker(msgspec.Struct, eq=False):
+    """A pull, a listing or a single call: what takes turns. Its own requests go by their priority."""
+
+    born: int = msgspec.field(default_factory=itertools.count().__next__)
+    waiting: list[Waiter] = msgspec.field(default_factory=list)  # a heap
+
+
+class Limits:
+    """The limits of one service, shared by clients of one process: `SeoRepClient(url, key, limits=limits)`.
+
+    Clients that share them find the service's limits once, keep to them together, and take turns. Each has its own key,
+    retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all. `help(seorep_async.errors)`
+    says which clients should share. Clients of another event loop may once all are closed, or their loop is.
+
+    Args:
+        max_concurrency: requests of all clients in flight at once, 1 to 1024.
+        requests_per_second: a hard cap on the rate of all, or None to let them find the service's limit.
+
+    Raises:
+        ConfigurationError: a value is out of its range or of the wrong type.
+    """
+
+    def __init__(self, *, max_concurrency: int = 16, requests_per_second: float | None = None) -> None:
+        self._settings = Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
+        self._pace = Pace(max_concurrency, math.inf if requests_per_second is None else requests_per_second)
+        self._clients: list[Governor] = []
+        self._numbers = itertools.count()  # of arrivals and turns
+        self._in_flight: set[Permit] = set()
+        self._alarm: Alarm | None = None
+        self._clock = Clock()
+        self._origin: Origin | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _join(self, client: Governor, origin: Origin | None, clock: Clock) -> None:
+        loop = asyncio.get_running_loop()
+        if self._origin not in (None, origin):
+            raise ConfigurationError("limits are those of one service: create others for a client of another base_url")
+        if self._loop is not None and self._loop.is_closed():
+            self._clients.clear()
+        if self._clients and loop is not self._loop:
+            problem = "limits are in use in another event loop: close the clients there, or create others in each loop"
+            raise ConfigurationError(problem)
+        if not self._clients:  # the limits that were found stay
+            self._alarm, self._in_flight = None, set()
+            self._pace.reopen()
+        self._clients.append(client)
+        self._origin, self._loop, self._clock = origin, loop, clock
+
+    def _obstacle(self, now: float) -> tuple[str, float]:
+        return self._pace.next_start(now, len(self._in_flight))
+
+    def _start(self, now: float, client: Governor, subject: Subject | None) -> Permit:
+        client.served = next(self._numbers)
+        permit = Permit(now, self._pace.start(now, subject), subject)
+        self._in_flight.add(permit)
+        return permit
+
+    def _dispatch(self) -> None:
+        """Grant the permits that are free, and come back for the next."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        while clients := [client for client in self._clients if client.waits]:
+            now = self._clock.monotonic()
+            if (moment := self._obstacle(now)[1]) > now:
+                self._alarm = None if moment == math.inf else self._clock.call_later(moment - now, self._dispatch)
+                return
+            waiter = self._probe() if self._pace.gate else None
+            waiter = waiter or min(clients, key=lambda client: client.served).take()
+            if waiter is not None:  # else all have ended just now
+                waiter.turn.set_result(self._start(now, waiter.client, waiter.subject))
+
+    def _waiters(self) -> list[Waiter]:
+        return [one for client in self._clients for one in client.waiters()]
+
+    def _probe(self) -> Waiter | None:
+        """Return the newest waiter with a subject that was not refused, or else the one that was refused longest ago.
+
+        So neither does a dead campaign keep the gate closed, nor does one call fail as it was every probe.
+        """
+        refused = self._pace.doubtful
+
+        def place(one: Waiter) -> tuple[float, int]:
+            return refused.get(one.subject, -math.inf), one.arrival if one.priority < 0 else -one.arrival
+
+        return min(self._waiters(), key=place, default=None)
+
+    def __repr__(self) -> str:
+        most, cap = self._settings.max_concurrency, self._settings.requests_per_second
+        return f"Limits(max_concurrency={most}, requests_per_second={cap})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("limits cannot be pickled or copied: they hold for one process; create them in each")
+
+
+class Governor:
+    """Gets a permit for each attempt of one client, from limits of its own or shared ones."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, limits: Limits | None = None, origin: Origin | None = None
+    ) -> None:
+        most, cap = settings.max_concurrency, settings.requests_per_second
+        self._limits = limits or Limits(max_concurrency=most, requests_per_second=cap)
+        self._clock, self._origin, self._closed = clock, origin, False
+        self.patience: tuple[float, float] = settings.retry_after_max, settings.call_timeout or math.inf  # as `Waiter`
+        self._retries: dict[int, Waiter] = {}  # by arrival
+        self._turns: OrderedDict[Taker, None] = OrderedDict()  # those that wait; the first is next
+        self._ages: list[tuple[int, int, Taker]] = []  # a heap, also of some that wait no longer
+        self._granted = 0
+        self._alarm: Alarm | None = None
+        self.served: int = -1  # the number of the last permit
+        self.in_flight: int = 0
+        self.refused_in_a_row: int = 0  # attempts that ended last, if all of them were refused
+        self.quota: RetryQuota = RetryQuota()
+        self.waited: defaultdict[str, float] = defaultdict(float)
+
+    @property
+    def pace(self) -> float | None:
+        """Attempts a second that may start now, or None where no limit is known."""
+        return None if (rate := self._limits._pace.rate) == math.inf else rate
+
+    @property
+    def concurrency(self) -> int:
+        """Attempts that may be in flight once the start is over."""
+        return self._limits._pace.most_in_flight
+
+    @property
+    def only_probes(self) -> bool:
+        """Whether nothing but probes goes out, as the service refuses or fails."""
+        return bool(self._limits._pace.gate)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything waits for a permit."""
+        return bool(self._turns or self._retries)
+
+    def waiters(self) -> list[Waiter]:
+        """Return all that wait for a permit."""
+        all_of_them = itertools.chain(self._retries.values(), *(taker.waiting for taker in self._turns))
+        return [waiter for waiter in all_of_them if not waiter.turn.done()]
+
+    def obstacle(self) -> str:
+        """Say in words what the next attempt waits for."""
+        pace = self._limits._pace
+        reason, _ = self._limits._obstacle(self._clock.monotonic())
+        if reason == "concurrency" and self.concurrency == pace.ceiling:
+            return f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
+        if reason == "pace" and pace.known > pace.cap:
+            return f"its turn, at your own cap of requests_per_second={pace.cap:g}"
+        return {
+            "concurrency": f"its turn: {self.concurrency} requests at once are as many as went well",
+            "asked to wait": "the end of the pause that the service asked for",
+            "outage": "the service to accept anything again",
+            "pace": f"its turn, at the {pace.rate:.3g} requests a second that the service accepts",
+        }[reason]
+
+    def open(self) -> None:
+        """Begin in the running event loop."""
+        self._limits._join(self, self._origin, self._clock)
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop granting permits and wake all waiters; those of other clients wait on."""
+        self._closed = True
+        self._limits._clients = [one for one in self._limits._clients if one is not self]
+        self._limits._pace.forget(self)
+        self.withdraw()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def withdraw(self) -> None:
+        """End all waits; they get no permit."""
+        for waiter in self.waiters():
+            waiter.end(None)
+        self._limits._dispatch()
+
+    def take(self) -> Waiter | None:
+        """Take out who is next, or None if nobody waits: retries first, then takers in turn, and the oldest often."""
+        while self._retries:
+            waiter = self._retries.pop(next(iter(self._retries)))
+            if not waiter.turn.done():
+                return waiter
+        self._granted += 1
+        while self._turns:
+            while self._ages[0][2] not in self._turns:
+                heapq.heappop(self._ages)
+            taker = self._ages[0][2] if self._granted % FOR_OLDEST == 0 else next(iter(self._turns))
+            self._turns.move_to_end(taker)
+            waiter = taker.waiting[0]
+            self._leave(waiter)
+            if not waiter.turn.done():
+                return waiter
+        return None
+
+    def try_acquire(self, deadline: float, subject: str | None = None) -> Permit | None:
+        """Return a permit if one is free at once and nobody waits, else None, without awaiting; see `acquire`."""
+        limits = self._limits
+        now = self._clock.monotonic()
+        is_free = not self._closed and limits._obstacle(now)[1] <= now < deadline
+        if not is_free or any(client.waits for client in limits._clients):
+            return None
+        self.in_flight += 1
+        return limits._start(now, self, (self, subject) if subject else None)
+
+    async def acquire(
+        self, priority: int, deadline: float, subject: str | None = None, taker: Taker | None = None
+    ) -> Permit | None:
+        """Wait for a permit for one attempt: takers in turns, and of one the lowest priority first.
+
+        Return None if the waits were withdrawn, or the governor closed. Raise a TimeoutError if the deadline passed, or
+        an outage has lasted for `call_timeout`; a RateLimitedError if the service asked for a pause past the deadline,
+        or past `retry_after_max`.
+        """
+        now, limits = self._clock.monotonic(), self._limits
+        if self._closed:
+            return None
+        if now >= deadline:
+            raise TimeoutError
+        reason, _ = limits._obstacle(now)
+        waiter = self._queue(now, priority, deadline, subject, None if priority < 0 else taker or Taker())
+        waiter.end_if_hopeless(now, limits._pace)
+        limits._dispatch()
+        expiry = None
+        if deadline < math.inf:
+            expiry = self._clock.call_later(deadline - now, lambda: waiter.end(TimeoutError()))
+        outcome: Permit | Exception | None = None
+        try:
+            outcome = await waiter.turn
+        except asyncio.CancelledError:
+            if not waiter.turn.cancelled() and isinstance(granted := waiter.turn.result(), Permit):
+                self.in_flight += 1
+                self.release(granted, None)  # granted as we were cancelled
+            raise
+        finally:
+            self.waited[reason] += self._clock.monotonic() - now
+            if expiry is not None:
+                expiry.cancel()
+            if not isinstance(outcome, Permit) or outcome.probe:  # not called in its turn
+                self._leave(waiter)
+        if isinstance(outcome, Exception):
+            raise outcome
+        self.in_flight += outcome is not None
+        return outcome
+
+    def _queue(self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker | None) -> Waiter:
+        number, turn = next(self._limits._numbers), asyncio.get_running_loop().create_future()
+        waiter = Waiter(priority, number, now, deadline, (self, subject) if subject else None, self, taker, turn)
+        if taker is None:
+            self._retries[number] = waiter
+            return waiter
+        if not taker.waiting:
+            self._turns[taker] = None
+            heapq.heappush(self._ages, (taker.born, number, taker))
+            if len(self._ages) > 2 * len(self._turns) + 64:
+                self._ages = sorted((one.born, place, one) for place, one in enumerate(self._turns))
+        heapq.heappush(taker.waiting, waiter)
+        if deadline == math.inf and self._alarm is None and self.patience[1] < math.inf:
+            self._alarm = self._clock.call_later(self.patience[1], self._warn)
+        return waiter
+
+    def _leave(self, waiter: Waiter) -> None:
+        """Take a waiter out of the queue, if it is still there."""
+        self._retries.pop(waiter.arrival, None)
+        if (taker := waiter.taker) is not None and waiter in taker.waiting:
+            taker.waiting.remove(waiter)
+            heapq.heapify(taker.waiting)
+            if not taker.waiting:
+                del self._turns[taker]
+
+    def _warn(self) -> None:
+        """Warn once if a request has waited for `call_timeout` before its clock started, as no error will say so."""
+        since = min((one.since for one in self.waiters() if one.deadline == math.inf), default=math.inf)
+        wait, longest = self._clock.monotonic() - since, self.patience[1]
+        if wait >= longest:
+            _log.warning("a request has waited %.3g s for %s; nothing was sent", wait, self.obstacle())
+        else:
+            self._alarm = None if wait == -math.inf else self._clock.call_later(longest - wait, self._warn)
+
+    def release(self, permit: Permit, outcome: object | None) -> None:
+        """Take a permit back, and learn from its attempt: a Failure, a response, or None if it was cancelled."""
+        limits = self._limits
+        self.in_flight -= 1
+        if permit in limits._in_flight:  # else an attempt of a closed loop is collected
+            limits._in_flight.remove(permit)
+            limits._pace.probes -= permit.probe
+            if outcome is not None:
+                self.learn(permit, outcome if isinstance(outcome, Failure) else None)
+            limits._dispatch()
+
+    def learn(self, permit: Permit, failure: Failure | None) -> None:
+        """Learn from the end of an attempt, of which the permit was released; None is a success."""
+        limits, now, longest = self._limits, self._clock.monotonic(), self.patience[0]
+        pace = limits._pace
+        if failure is not None and failure.inconclusive:
+            return
+        self.refused_in_a_row = self.refused_in_a_row + 1 if failure is not None and failure.is_refusal else 0
+        if failure is None or failure.is_answer:
+            pace.accept(permit.started, permit.subject, now)
+        elif failure.is_refusal:
+            seconds = failure.retry_after
+            # a 503 that asks for longer than calls wait may be about its subject alone, but for a probe
+            of_all = failure.cause is Cause.THROTTLE or permit.probe
+            if waits := seconds is not None and (of_all or seconds <= longest):
+                pace.pause(now, now + min(seconds, max(longest, LONGEST_PAUSE)))
+            pace.refuse(permit.started, permit.subject, waits, now)
+        elif failure.no_room:
+            pace.make_do(len(limits._in_flight), now)
+        elif failure.cause is Cause.OVERLOAD:
+            pace.time_out(permit.started, now)
+        else:
+            pace.fail(now)
+        if pace.gate or pace.paused_until > now:
+            for waiter in limits._waiters():
+                waiter.end_if_hopeless(now, pace)
+
+
+def settings_within(settings: Settings, limits: Limits | None) -> Settings:
+    """Return a client's settings with the numbers of the limits that it shares; others of its own are refused."""
+    if limits is None:
+        return settings
+    if not isinstance(limits, Limits):
+        raise ConfigurationError(f"limits must be a Limits, got {type(limits).__name__}", argument="limits")
+    shared = {name: getattr(limits._settings, name) for name in ("max_concurrency", "requests_per_second")}
+    for name, value in shared.items():
+        if (own := getattr(settings, name)) not in (value, getattr(Settings(), name)):
+            advice = f"create them as Limits({name}={own}), or leave {name} out of the settings"
+            problem = f"Settings({name}={own}) contradicts limits, which hold for all their clients: {advice}"
+            raise ConfigurationError(problem, argument="limits")
+    return attrs.evolve(settings, **shared)

@@ -1,0 +1,223 @@
+"""What the rules of pace reach at limits as services have them: services, pulls through them, and the bounds of each.
+
+`python -m tests.session.pace_table 7000 7020` prints the table for twenty seeds; nothing was chosen on those.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
+from statistics import median
+from typing import Any
+
+import attrs
+
+from tests.session.simulated_service import (
+    AtOnce,
+    AtRandom,
+    Changing,
+    Figures,
+    FixedWindow,
+    Limiter,
+    SimulatedService,
+    SlidingLog,
+    TokenBucket,
+    simulate,
+)
+
+LATENCIES = (0.002, 0.02, 0.05, 0.2)
+
+
+@attrs.frozen
+class Case:
+    """A service with a limiter, made from a seed, and pulls through it; `ideal` seconds would do."""
+
+    limiter: Callable[[int], Limiter]
+    pages: int | list[str]
+    ideal: float
+    service: dict[str, Any] = attrs.field(factory=dict)
+    options: dict[str, Any] = attrs.field(factory=dict)
+
+    def run(self, seed: int) -> Figures:
+        return simulate(SimulatedService(self.limiter(seed), seed=seed, **self.service), self.pages, **self.options)
+
+
+@attrs.frozen
+class Row:
+    """Cases of one kind, and the bounds of a figure over all seeds; nothing is ever lost.
+
+    Attributes:
+        name: what the service does.
+        cases: each is run with every seed.
+        middle, worst: the bounds of the figure's median and of its worst; of the worst alone with few seeds.
+        refused: the bound of refusals, for each request.
+        figure: seconds / ideal, unless told otherwise.
+        more: whether more of the figure is better, so that the bounds are the least.
+        lost: what is lost in any case.
+    """
+
+    name: str
+    cases: list[Case]
+    middle: float
+    worst: float
+    refused: float = math.inf
+    figure: Callable[[Figures, Case], float] = lambda run, case: run.seconds / case.ideal
+    more: bool = False
+    lost: int = 0
+
+    def measure(self, seeds: Iterable[int]) -> tuple[float, float, float, int]:
+        """Return the figure's median and worst, the largest share of refusals, and what was lost besides."""
+        runs = [(case.run(seed), case) for case, seed in product(self.cases, seeds)]
+        figures = [self.figure(run, case) for run, case in runs]
+        lost = max(abs(run.lost - self.lost) for run, _ in runs)
+        return median(figures), (min if self.more else max)(figures), max(run.refused for run, _ in runs), lost
+
+    def misses(self, seeds: Iterable[int]) -> dict[str, float]:
+        """Return what misses its bound."""
+        middle, worst, refused, lost = self.measure(seeds)
+        sign = -1 if self.more else 1
+        found = {"median": (sign * middle, sign * self.middle), "worst": (sign * worst, sign * self.worst)}
+        found |= {"refused": (refused, self.refused), "lost": (lost, 0)}
+        return {name: abs(value) for name, (value, bound) in found.items() if value > bound}
+
+
+def bucket(rate: float, burst: float) -> Callable[[int], Limiter]:
+    return lambda seed: TokenBucket(rate, burst)
+
+
+def window(count: int, seconds: float = 1.0) -> Callable[[int], Limiter]:
+    return lambda seed: FixedWindow(count, seconds, phase=seconds * ((0.37 + 0.618 * seed) % 1))
+
+
+def log(count: int, seconds: float = 1.0, *, counts_refused: bool = False) -> Callable[[int], Limiter]:
+    return lambda seed: SlidingLog(count, seconds, counts_refused=counts_refused)
+
+
+def changing(kind: Callable[[int], Callable[[int], Limiter]]) -> Callable[[int], Limiter]:
+    """Return a limit of 200/s that becomes 50/s after 10 s and more, and 400/s after 20 s."""
+
+    def limiter(seed: int) -> Limiter:
+        after = 10 + (0.618 * seed) % 1 * 3
+        return Changing((after, kind(200)(seed)), (20, kind(50)(seed)), (math.inf, kind(400)(seed)))
+
+    return limiter
+
+
+def share(run: Figures, case: Case) -> float:
+    """Return the part of the last limit that was used after some seconds."""
+    return run.rate(25, 28) / case.ideal
+
+
+def a_second(run: Figures, case: Case) -> float:
+    return (run.lost + len(run.accepted)) / run.seconds
+
+
+def of_others(run: Figures, case: Case) -> float:
+    """Return how long the requests took that are not dead, of the time without those."""
+    return run.accepted[-1] / case.ideal
+
+
+def once_for_all(limit: int) -> Callable[[int], Limiter]:
+    return lambda seed: AtOnce(limit)
+
+
+def at_random(share: float) -> Callable[[int], Limiter]:
+    return lambda seed: AtRandom(share, seed)
+
+
+def free(limiter: int) -> Limiter:
+    return Limiter()
+
+
+def rates() -> Iterator[Row]:
+    how = [(status, latency) for status, latency in product((429, 503), LATENCIES)]
+    bare = [({"status": status, "latency": latency}, max(1.0, latency * 200 / 16)) for status, latency in how]
+    fast = [Case(bucket(200, 40), 3000, 15 * full, service) for service, full in bare]
+    yield Row("bucket, 200/s", fast, 1.1, 1.6, 0.03)
+    waits = [Case(case.limiter, case.pages, case.ideal, case.service | {"retry_after": 1.0}) for case in fast]
+    yield Row("bucket, 200/s, Retry-After", waits, 1.6, 1.8, 0.03)
+    slow = [Case(bucket(20, burst), 300, (300 - burst) / 20, each) for (each, _), burst in product(bare, (4, 40))]
+    yield Row("bucket, 20/s", slow, 1.2, 1.8, 0.12)
+    kinds = window(200), log(200), log(200, counts_refused=True)
+    second = [Case(kind, 1500, 7.5 * full, each) for (each, full), kind in product(bare, kinds)]
+    yield Row("window or log of a second, 200/s", second, 1.1, 1.6, 0.05)
+    yield Row("100 in 10 s", [Case(window(100, 10), 500, 50, each) for each, _ in bare], 1.0, 1.1)
+    yield Row("1,000 in 60 s", [Case(window(1000, 60), 3000, 180, each) for each, _ in bare], 1.0, 1.1)
+    use = partial(Row, middle=0.9, figure=share, more=True)
+    each_latency: list[dict[str, Any]] = [{"latency": latency} for latency in LATENCIES]
+    buckets, windows = (
+        [Case(changing(kind), 6000, min(400, 16 / each["latency"]), each) for each in each_latency]
+        for kind in (lambda count: bucket(count, count / 5), window)
+    )
+    yield use("200/s, 50/s, then 400/s: used", buckets, worst=0.75)
+    yield use("200/s, 50/s, then 400/s in windows: used", windows, worst=0.7)
+
+
+def proxies_and_quotas() -> Iterator[Row]:
+    limits = product(((20, 300), (50, 1500), (100, 1500)), (0, 1), LATENCIES[1:])
+    strict = [
+        Case(
+            bucket(rate, 1 + burst), pages, max(pages / rate, pages * latency / 16), {"status": 503, "latency": latency}
+        )
+        for (rate, pages), burst, latency in limits
+    ]
+    yield Row("nginx without burst, or of one", strict, 1.2, 1.6)
+    minute = [Case(kind, 300, 240) for kind in (window(60, 60), log(60, 60))]
+    yield Row("60 a minute, window or log", minute, 1.2, 1.4, 0.65)
+    yield Row("60 a minute, bucket", [Case(bucket(1, 1), 300, 300)], 1.1, 1.4, 1.5)
+    for pages, most in ((1500, 2.2), (20000, 1.35)):
+        how = ((8, 429), (8, 503), (7, 429), (6, 503), (4, 429)), LATENCIES[1:]
+        cases = [
+            Case(once_for_all(limit), pages, pages / limit * latency, {"status": status, "latency": latency})
+            for (limit, status), latency in product(*how)
+        ]
+        yield Row(f"4 to 8 at once, {pages:,} requests", cases if pages < 9999 else cases[::4], most, most)
+
+
+def chance_and_outages() -> Iterator[Row]:
+    chances = [Case(at_random(share), 2000, 2.5) for share in (0.01, 0.03, 0.05, 0.1, 0.25)]
+    yield Row("1 to 25 % by chance: requests a second", chances, 40, 6, figure=a_second, more=True)
+    for seconds in (3.0, 60.0):
+        down = [{"down": (2.0, 2.0 + seconds), "outage": kind} for kind in ("503", "refused", "reset", "hang")]
+        timeout = {"attempt_timeout": 1.0}
+        cases = [Case(free, 5000, 6.25 + seconds, each, timeout if "hang" in each.values() else {}) for each in down]
+        yield Row(f"outage of {seconds:g} s", cases, 1.15, 1.3)
+    for count in (1, 40):
+        pages = [f"dead/{number}" if 300 <= number < 300 + count else str(number) for number in range(2000)]
+        dead = {"dead": lambda path, now: path.startswith("dead")}
+        others = (2000 - count) * 0.02 / 16
+        yield Row(
+            f"{count} dead for good: the others",
+            [Case(free, pages, others, dead)],
+            1.3,
+            1.4,
+            lost=count,
+            figure=of_others,
+        )
+
+
+def processes() -> Iterator[Row]:
+    for clients, middle, refused in ((2, 1.2, 0.05), (4, 1.2, 0.05), (8, 1.2, 0.17)):
+        cases = [
+            Case(bucket(200, 40), 6000 // clients, 30, {}, {"clients": clients, "apart": apart}) for apart in (0.0, 0.7)
+        ]
+        yield Row(f"{clients} processes, 200/s", cases, middle, 1.9, refused)
+    yield Row("4 processes, 20/s", [Case(bucket(20, 4), 300, 60, {}, {"clients": 4})], 1.35, 1.35, 0.15)
+
+
+def rows() -> list[Row]:
+    """Return the table."""
+    return [*rates(), *proxies_and_quotas(), *chance_and_outages(), *processes()]
+
+
+def main(first: int, end: int, only: str = "") -> None:
+    for row in rows():
+        if only in row.name:
+            middle, worst, refused, lost = row.measure(range(first, end))
+            bounds = f"{row.middle:5.2f} {row.worst:5.2f} {row.refused:5.2f}"
+            print(f"{row.name:42} {middle:6.2f} {worst:6.2f} {refused:6.3f} {lost:3}   may be {bounds}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

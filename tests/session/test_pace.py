@@ -1,0 +1,75 @@
+"""How fast the whole session is at limits as services have them, in virtual time: the table's bounds, by few seeds."""
+
+import asyncio
+import math
+
+import pytest
+
+from tests.session.pace_table import Row, rows
+from tests.session.simulated_service import (
+    AtRandom,
+    Changing,
+    SimulatedService,
+    TokenBucket,
+    pull,
+    session_above,
+    simulate,
+)
+from tests.session.virtual_loop import here
+
+pytestmark = [pytest.mark.virtual, pytest.mark.heavy]
+
+ROWS = [pytest.param(row, id=row.name) for row in rows()]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_pace_keeps_its_bounds(row: Row) -> None:
+    assert row.misses([1]) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS)
+def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
+    assert row.misses(range(7000, 7020)) == {}
+
+
+@pytest.mark.parametrize("retry_after", [1.0, 5.0])
+def test_nothing_starts_in_a_wait_that_was_asked_for(retry_after: float) -> None:
+    run = simulate(SimulatedService(TokenBucket(20, 10), latency=0.05, retry_after=retry_after), 500)
+    assert (run.lost, run.started_in_a_wait) == (0, 0)
+    assert run.seconds <= 100
+
+
+@pytest.mark.parametrize("rest", [5, 3600])
+@pytest.mark.parametrize(("rate", "burst", "pages"), [(200, 40, 1500), (20, 4, 300)])
+async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, burst: float, pages: int, rest: float) -> None:
+    service = SimulatedService(TokenBucket(rate, burst), latency=0.05)
+    async with session_above(service) as session:
+        assert await pull(session, pages) == []
+        await asyncio.sleep(rest)
+        begun, before = here().now, service.attempts
+        assert await pull(session, pages) == []
+    assert service.attempts - before <= 1.05 * pages
+    assert here().now - begun <= 1.5 * pages / rate
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.25])
+async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float) -> None:
+    limiter = Changing((10, TokenBucket(200, 40)), (math.inf, AtRandom(share, seed=0)))
+    async with session_above(SimulatedService(limiter)) as session:
+        assert await pull(session, 1500) == []
+        assert await pull(session, 400) == []
+
+
+@pytest.mark.parametrize("kind", ["503", "refused", "reset", "hang"])
+async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) -> None:
+    service = SimulatedService(down=(2.0, 5.0), outage=kind)
+    async with session_above(service) as session:
+        assert await pull(session, 5000) == []
+    assert min(moment for moment in service.accepted[0] if moment >= 5.0) <= 6.0
+    assert service.attempts <= 1.06 * 5000
+
+
+def test_a_loop_that_stalls_makes_no_burst() -> None:
+    run = simulate(SimulatedService(TokenBucket(50, 5), latency=0.05, stall=2.0), 1000, requests_per_second=40)
+    assert (run.lost, run.refused) == (0, 0)

@@ -1,0 +1,563 @@
+"""Who may send next, when, and for how long one waits; and that no permit is ever lost or given twice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from seorep_async import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+    Settings,
+)
+from seorep_async.session import Clock, Limits, Request, Session, Taker
+from seorep_async.session.flow_control import Governor, Permit
+from seorep_async.session.flow_control.pace import Pace
+from seorep_async.session.retry_policy import Cause, Failure, Sent
+from tests.session.simulated_service import Limiter, SimulatedService, TokenBucket, pull, session_above
+from tests.session.virtual_loop import VirtualLoop, at_rest, here
+
+pytestmark = pytest.mark.virtual
+
+NEVER = math.inf
+
+
+def get(path: str = "/1", **options: Any) -> Request[int]:
+    return Request("GET", path, len, **options)
+
+
+async def call(session: Session) -> float:
+    """Make a single call, and return the seconds that it took."""
+    begun = here().now
+    await session.send(get(deadline=session.call_timeout.deadline()))
+    return here().now - begun
+
+
+# turns
+
+
+@pytest.mark.parametrize("workers", [16, 64])
+async def test_a_pull_beside_steady_calls_keeps_a_fifth_of_its_speed(workers: int) -> None:
+    alone = 200 * 0.02 / 8
+    waits: list[float] = []
+    async with session_above(SimulatedService(), max_concurrency=8) as session:
+
+        async def work() -> None:
+            while True:
+                waits.append(await call(session))
+
+        workers_at_it = [asyncio.create_task(work()) for _ in range(workers)]
+        await asyncio.sleep(1)
+        before, begun = max(waits[len(waits) // 2 :]), here().now
+        waits.clear()
+        assert await pull(session, 200, in_progress=16) == []
+        assert here().now - begun <= 5 * alone
+        assert max(waits) <= 2 * before
+        for worker in workers_at_it:
+            worker.cancel()
+
+
+async def test_a_pull_beside_short_pulls_keeps_a_fifth_of_its_speed() -> None:
+    async with session_above(SimulatedService(), max_concurrency=8) as session:
+
+        async def work() -> None:
+            while True:
+                await pull(session, 3)
+
+        workers = [asyncio.create_task(work()) for _ in range(16)]
+        await asyncio.sleep(1)
+        begun = here().now
+        assert await pull(session, 200, in_progress=16) == []
+        assert here().now - begun <= 5 * 200 * 0.02 / 8
+        for worker in workers:
+            worker.cancel()
+
+
+async def test_a_call_beside_a_pull_waits_for_a_turn_only() -> None:
+    async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
+        pulling = asyncio.create_task(pull(session, 100))
+        await asyncio.sleep(5)
+        assert await call(session) <= 4 * 1.2
+        pulling.cancel()
+
+
+async def test_of_one_taker_the_lowest_priority_is_first() -> None:
+    served: list[int] = []
+    async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
+        taker = Taker()
+
+        async def ask(priority: int) -> None:
+            await session.send(get(priority=priority, taker=taker))
+            served.append(priority)
+
+        await asyncio.gather(*map(ask, (0, 4, 2, 3, 1)))
+    assert served == [0, 1, 2, 3, 4]
+
+
+async def test_many_thousand_calls_at_once_are_served_in_order() -> None:
+    served: list[int] = []
+    async with session_above(SimulatedService(latency=0.01), max_concurrency=64) as session:
+
+        async def ask(number: int) -> None:
+            await session.send(get())
+            served.append(number)
+
+        await asyncio.gather(*map(ask, range(5000)))
+    assert all(abs(place - number) <= 64 for place, number in enumerate(served))
+
+
+# waits
+
+
+async def granted(governor: Governor) -> Permit:
+    permit = await governor.acquire(0, NEVER)
+    assert permit is not None
+    return permit
+
+
+def governor_of(**options: Any) -> Governor:
+    governor = Governor(Settings(**options), Clock(monotonic=here().time))
+    governor.open()
+    return governor
+
+
+def refusal(retry_after: float | None = None, status: int = 429) -> Failure:
+    cause = Cause.THROTTLE if status == 429 else Cause.OVERLOAD
+    return Failure(Sent.RESPONDED, cause, ServerError("no", status=status), retry_after)
+
+
+UNREACHABLE = Failure(Sent.NO, Cause.TRANSIENT, ConnectionFailedError("no"))
+
+
+@pytest.mark.parametrize("deadline", [0.0, -1.0, -NEVER])
+async def test_a_late_request_gets_no_permit(deadline: float) -> None:
+    governor = governor_of()
+    with pytest.raises(TimeoutError):
+        await governor.acquire(0, deadline)
+    assert (governor.in_flight, here().now) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "start"),
+    [
+        ([refusal(7.0)], 7.0),
+        ([refusal(7.0, 503)], 7.0),
+        ([refusal(7.0), refusal(3.0)], 7.0),
+        ([refusal(3.0), refusal(7.0)], 7.0),
+        ([refusal(3.0), refusal(None)], 3.0),
+        ([refusal(1e308)], 3600.0),  # a mistake in a header stops all for an hour at most
+    ],
+)
+async def test_nothing_starts_in_a_pause_that_was_asked_for(said: list[Failure], start: float) -> None:
+    governor = governor_of(retry_after_max=120)
+    permits = [await granted(governor) for _ in said]
+    for permit, failure in zip(permits, said, strict=True):
+        governor.release(permit, failure)
+    await asyncio.sleep(max(0.0, start - 100))
+    assert (await granted(governor)).started >= start
+
+
+@pytest.mark.parametrize("waits_already", [True, False])
+@pytest.mark.parametrize(
+    ("pause", "deadline", "is_too_long"),
+    [(5.0, 5.1, False), (120.0, NEVER, False), (5.1, 5.0, True), (120.1, NEVER, True), (3598.0, 5.0, True)],
+)
+async def test_a_pause_is_waited_for_or_an_error_at_once(
+    pause: float, deadline: float, is_too_long: bool, waits_already: bool
+) -> None:
+    governor = governor_of(max_concurrency=1, retry_after_max=120)
+    held = await granted(governor)
+    waiting = asyncio.ensure_future(governor.acquire(0, deadline)) if waits_already else None
+    await at_rest()
+    governor.release(held, refusal(pause))
+    (end,) = await asyncio.gather(waiting or governor.acquire(0, deadline), return_exceptions=True)
+    assert isinstance(end, RateLimitedError if is_too_long else Permit)
+    assert here().now == (0 if is_too_long else pause)
+    if isinstance(end, RateLimitedError):
+        assert end.message == f"not sent, because the service asked for a pause of another {pause:.3g} s"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_pause_of_an_hour_ends_every_call_at_once(status: int) -> None:
+    service = SimulatedService(TokenBucket(1, 5), latency=0.02, status=status, retry_after=3600)
+    async with session_above(service) as session:
+        errors = await pull(session, 100)
+        assert here().now < 1
+    assert {type(error) for error in errors} <= {RateLimitedError, ServerError}
+    assert service.attempts < 40
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_concurrency": 1}, "s for its turn: the 1 requests of max_concurrency were in flight; nothing was sent"),
+        ({"requests_per_second": 0.1}, "s for its turn, at your own cap of requests_per_second=0.1; nothing was sent"),
+    ],
+)
+async def test_the_end_of_a_wait_says_how_long_and_for_what(options: dict[str, Any], said: str) -> None:
+    service = SimulatedService(latency=60.0)
+    async with session_above(service, call_timeout=20.0, **options) as session:
+        first = session.spawn(session.send(get()))
+        await at_rest()
+        with pytest.raises(DeadlineExceededError) as caught:
+            await session.send(get(deadline=7.0))
+        assert f"after a wait of 7 {said}" in caught.value.message
+        assert (caught.value.attempts, here().now) == (0, 7.0)
+        first.cancel()
+
+
+async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
+    service = SimulatedService(TokenBucket(2, 1), latency=0.05)
+    async with session_above(service) as session:
+        await pull(session, 40)
+        with session.call_timeout.limit(3.0):
+            ends = await asyncio.gather(*(call(session) for _ in range(60)), return_exceptions=True)
+    messages = [str(end) for end in ends if isinstance(end, DeadlineExceededError) and not end.attempts]
+    assert len(messages) >= 30
+    assert all("requests a second that the service accepts; nothing was sent" in message for message in messages)
+
+
+async def test_the_clock_of_a_stream_starts_with_its_first_permit(caplog: pytest.LogCaptureFixture) -> None:
+    service = SimulatedService(latency=1.0)
+    async with session_above(service, call_timeout=5.0, max_concurrency=1) as session:
+        with caplog.at_level(logging.WARNING, "seorep_async"):
+            assert await asyncio.gather(*(session.send(get(subject=f"campaign {n}")) for n in range(40))) == [0] * 40
+    (warning,) = caplog.messages
+    words = "has waited 5 s for its turn: the 1 requests of max_concurrency were in flight; nothing was sent"
+    assert warning == f"a request {words}"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> None:
+    async with session_above(SimulatedService(TokenBucket(0, 100), status=status)) as session:
+        errors = await pull(session, 400)
+    timed_out = [error for error in errors if isinstance(error, DeadlineExceededError)]
+    assert len(timed_out) > 250
+    assert all("was refused: a quota may be used up" in error.message for error in timed_out)
+
+
+async def test_waits_are_added_up_also_those_in_vain() -> None:
+    governor = governor_of(max_concurrency=1)
+    held = await granted(governor)
+    waits = [asyncio.ensure_future(governor.acquire(0, NEVER)) for _ in range(2)]
+    await asyncio.sleep(2)
+    governor.release(held, object())
+    await waits[0]
+    await asyncio.sleep(3)
+    waits[1].cancel()
+    await asyncio.wait(waits)
+    assert {reason: seconds for reason, seconds in governor.waited.items() if seconds} == {"concurrency": 7.0}
+
+
+async def test_a_wait_that_ended_leaves_no_alarm() -> None:
+    governor = governor_of(max_concurrency=1)
+    held = await granted(governor)
+    waits = [asyncio.ensure_future(governor.acquire(0, deadline)) for deadline in (60.0, 60.0, NEVER)]
+    await at_rest()
+    waits[0].cancel()
+    governor.release(held, object())
+    await waits[1]
+    governor.close()
+    await at_rest()
+    assert [handle for _, _, handle in here()._due if not handle.cancelled()] == []
+
+
+# probes
+
+
+async def outage(session: Session, calls: int = 16) -> None:
+    await asyncio.gather(*(session.send(get(deadline=here().now + 1)) for _ in range(calls)), return_exceptions=True)
+
+
+async def test_a_lost_probe_holds_nobody_up() -> None:
+    lost: list[str] = []
+
+    def swallow(path: str, now: float) -> bool:
+        if now >= 1.0 and not lost:
+            lost.append(path)
+            return True
+        return False
+
+    class Swallowing(SimulatedService):
+        def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
+            if swallow(request.path, here().now):
+                return here().create_future()  # no answer
+            return super().attempt(client, request, timeout)
+
+    async with session_above(Swallowing(down=(0, 1.0))) as session:
+        calls = [asyncio.create_task(call(session)) for _ in range(20)]
+        await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        assert here().now <= 1 + 5
+        assert len(lost) == 1
+        with session.call_timeout.limit(5):
+            assert [await call(session) for _ in range(7)]
+        await asyncio.wait(calls, timeout=5)
+        assert sum(task.done() for task in calls) >= 19
+        for task in calls:
+            task.cancel()
+
+
+async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
+    service, limits = SimulatedService(down=(0, 30.0), outage="hang"), Limits()
+    async with (
+        session_above(service, 1, limits=limits, attempt_timeout=600.0) as patient,
+        session_above(service, 2, limits=limits, attempt_timeout=1.0) as hasty,
+    ):
+        waiting = [asyncio.create_task(patient.send(get())) for _ in range(2)]
+        await outage(hasty)
+        await asyncio.sleep(31 - here().now)
+        assert await call(hasty) <= 5
+        for task in waiting:
+            task.cancel()
+
+
+async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
+    service = SimulatedService(down=(2, 5))
+    async with session_above(service) as session:
+        await pull(session, 5000)
+    assert sum(3 < start < 5 for start in service.started) <= 8
+
+
+async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
+    service = SimulatedService(down=(0.1, 60.0))
+    async with session_above(service) as session:
+        await call(session)
+        await asyncio.sleep(0.2)
+        await asyncio.gather(*(call(session) for _ in range(3)))
+        assert 60 <= here().now <= 90
+        assert session.governor.quota.tokens > 400
+
+
+async def test_a_dead_campaign_does_not_keep_the_gate_closed() -> None:
+    service = SimulatedService(dead=lambda path, now: path.startswith("dead"))
+    async with session_above(service) as session:
+        errors = await pull(session, [f"dead{n}/1" for n in range(3)] + [str(n) for n in range(400)])
+        assert len(errors) == 3
+        assert service.accepted[0][-1] <= 60
+
+
+async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
+    service = SimulatedService(dead=lambda path, now: path.startswith("dead"), retry_after=3600)
+    pages = [f"{'dead' if n == 100 else 'fine'}{n}/{page}" for n in range(300) for page in range(5)]
+    async with session_above(service) as session:
+        errors = await pull(session, pages)
+    assert Counter(map(type, errors)) == {ServerError: 5}
+
+
+@pytest.mark.parametrize("kind", ["500", "503", "refused", "reset", "hang"])
+async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> None:
+    service = SimulatedService(down=(0, NEVER), outage=kind)
+    async with session_above(service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30) as session:
+        results = await asyncio.gather(*(call(session) for _ in range(2000)), return_exceptions=True)
+        assert here().now <= 30
+    assert all(isinstance(result, SeoRepError) for result in results)
+    assert service.attempts <= 1.05 * 2000
+
+
+@pytest.mark.parametrize("waits_already", [True, False])
+async def test_a_stream_waits_for_an_outage_as_long_as_a_call(waits_already: bool) -> None:
+    service = SimulatedService(down=(0, NEVER), outage="refused")
+    async with session_above(service, call_timeout=5.0) as session:
+        await outage(session)
+        if not waits_already:
+            await asyncio.sleep(6)
+        with pytest.raises(DeadlineExceededError, match="the call timed out"):
+            await session.send(get())
+        assert here().now <= 12
+
+
+async def test_few_refused_subjects_are_remembered() -> None:
+    pace = Pace(16)
+    for number in range(5000):
+        pace.refuse(float(number), (None, f"campaign {number}"), waits=False, now=number + 0.5)
+    assert len(pace.doubtful) <= 1000
+
+
+async def test_a_closed_client_leaves_no_subjects() -> None:
+    limits = Limits()
+    async with session_above(SimulatedService(), limits=limits):
+        async with session_above(SimulatedService(dead=lambda *_: True), 1, limits=limits) as goes:
+            goes.spawn(goes.send(get(subject="campaign 1")))
+            await asyncio.sleep(1)
+            assert limits._pace.doubtful
+        assert not limits._pace.doubtful
+
+
+# a process that may open few connections
+
+
+async def test_too_many_open_files_are_no_outage() -> None:
+    class FewFiles(SimulatedService):
+        open = 0
+
+        def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
+            if self.open >= 20:
+                failed = here().create_future()
+                failed.set_result(Failure(Sent.NO, Cause.TRANSIENT, ConnectionFailedError("no"), no_room=True))
+                return failed
+            self.open += 1
+            answer = super().attempt(client, request, timeout)
+            answer.add_done_callback(lambda _: setattr(self, "open", self.open - 1))
+            return answer
+
+    async def seconds(service: SimulatedService, permits: int) -> float:
+        begun = here().now
+        async with session_above(service, max_concurrency=permits) as session:
+            assert await pull(session, 400, in_progress=2 * permits) == []
+        return here().now - begun
+
+    assert await seconds(FewFiles(), 64) <= 1.5 * await seconds(SimulatedService(), 16)
+
+
+# any use
+
+
+class AnyUse(RuleBasedStateMachine):
+    """Any order of asking, waiting, cancelling, answers and time, against what must hold whatever happens."""
+
+    CEILING = 3
+    CAP = 20.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = VirtualLoop()
+        self.governor = Governor(
+            Settings(max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10),
+            Clock(monotonic=self.loop.time, call_later=self.loop.call_later),
+        )
+        self.run(self.open)
+        self.held: list[Permit] = []
+        self.waiting: dict[int, asyncio.Task[None]] = {}
+        self.takers = [Taker() for _ in range(3)]
+        self.arrivals = 0
+        self.paused_until = 0.0
+        self.starts: list[float] = []
+
+    async def open(self) -> None:
+        self.governor.open()
+
+    def run(self, work: Callable[[], Any]) -> None:
+        self.loop.run_until_complete(work())
+
+    def let_run(self, seconds: float = 0.0) -> None:
+        self.loop.run_until_complete(asyncio.sleep(seconds))
+        self.run(at_rest)
+
+    async def ask(self, key: int, priority: int, deadline: float, taker: Taker | None) -> None:
+        came = self.loop.now
+        try:
+            permit = await self.governor.acquire(priority, deadline, None, taker)
+        except RateLimitedError:
+            assert self.paused_until > min(deadline, self.loop.now + 10)
+            return
+        except TimeoutError:
+            assert self.loop.now >= deadline
+            return
+        finally:
+            del self.waiting[key]
+        assert permit is not None
+        self.held.append(permit)
+        self.starts.append(permit.started)
+        assert came <= permit.started < deadline
+        assert permit.started >= self.paused_until
+        assert len(self.held) <= self.CEILING
+
+    @rule(priority=st.integers(-1, 2), patience=st.sampled_from([NEVER, 0.03, 1.0, 8.0]), taker=st.integers(0, 3))
+    def arrive(self, priority: int, patience: float, taker: int) -> None:
+        self.arrivals += 1
+        of = self.takers[taker] if taker < 3 else None
+        work = self.ask(self.arrivals, priority, self.loop.now + patience, of)
+        self.waiting[self.arrivals] = self.loop.create_task(work)
+        self.let_run()
+
+    def release(self, data: st.DataObject, outcome: Failure | object | None) -> None:
+        permit = self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+        failure = outcome if isinstance(outcome, Failure) else UNREACHABLE
+        seconds = failure.retry_after
+        if seconds is not None and (failure.cause is Cause.THROTTLE or seconds <= 10 or permit.probe):
+            self.paused_until = max(self.paused_until, self.loop.now + seconds)
+        self.governor.release(permit, outcome)
+
+    outcomes = st.sampled_from(
+        [None, object(), object(), UNREACHABLE, Failure(Sent.MAYBE, Cause.OVERLOAD, ServerError("late"))]
+        + [refusal(seconds, status) for status in (429, 503) for seconds in (None, 0.5, 5.0, 11.0)]
+    )
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), outcome=outcomes)
+    def answer(self, data: st.DataObject, outcome: Failure | object | None) -> None:
+        self.release(data, outcome)
+        self.let_run()
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data(), called_at_once=st.booleans(), outcome=outcomes)
+    def cancel(self, data: st.DataObject, called_at_once: bool, outcome: Failure | object | None) -> None:
+        task = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
+        if called_at_once and self.held:
+            self.release(data, outcome)
+        task.cancel()
+        self.let_run()
+        assert task.cancelled()
+
+    @precondition(lambda self: self.waiting and self.governor.pace)
+    @rule()
+    def withdraw(self) -> None:
+        tasks = list(self.waiting.values())
+        self.governor.withdraw()
+        for task in tasks:
+            task.cancel()
+        self.let_run()
+        assert not self.waiting
+
+    @rule(seconds=st.sampled_from([0.001, 0.04, 0.05, 0.3, 3.0]))
+    def wait(self, seconds: float) -> None:
+        self.let_run(seconds)
+
+    @rule(seconds=st.sampled_from([0.01, 2.0]))
+    def stall(self, seconds: float) -> None:
+        self.loop.now += seconds
+        self.let_run()
+
+    @invariant()
+    def permits_are_neither_lost_nor_invented(self) -> None:
+        assert self.governor.in_flight == len(self.held)
+
+    @invariant()
+    def starts_keep_to_the_rate(self) -> None:
+        recent = self.starts[-20:]
+        for back, start in enumerate(reversed(recent), 1):
+            assert back <= 1 + (recent[-1] - start + 0.02) * self.CAP + 1e-6
+
+    def teardown(self) -> None:
+        # nobody starves: with answers and time everyone gets a permit
+        for _ in range(200):
+            while self.held:
+                self.governor.release(self.held.pop(), object())
+            if not self.waiting:
+                break
+            self.let_run(1.0)
+        assert not self.waiting
+        assert (self.governor.in_flight, self.governor.waits) == (0, False)
+        self.loop.close()
+
+
+TestAnyUse = AnyUse.TestCase
+TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
+    async with session_above(SimulatedService(Limiter())) as session:
+        assert await pull(session, 800) == []
+        assert here().now <= 1.2 * 800 * 0.02 / 16
+        assert (session.stats.pace, session.stats.concurrency) == (None, 16)
