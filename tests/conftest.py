@@ -15,7 +15,6 @@
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
 - `stuck`: an event that answers can wait for without end, until the test is over.
-- `fail(2, 3)` lets these campaigns of every sandbox fail from now on, and no others.
 - `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
   `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
   and `assert_error_does_not_show_key(error)`, which looks through causes, frames, locals and pickles too, in
@@ -38,8 +37,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from seorep_async import Attempt, SeoRepClient, Settings
-from seorep_async.sandbox.request import Refusal
-from seorep_async.sandbox.service import Service
 from seorep_async.session import Session
 from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
 from tests.session.fake_time import FakeTime
@@ -162,18 +159,3 @@ async def connect_session(scripted_server: StartServer, fake_time: FakeTime) -> 
             return await opened.enter_async_context(open_session(server.base_url, fake_time, **settings)), server
 
         yield connected
-
-
-@pytest.fixture
-def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    found = Service.campaign
-
-    def fail(*campaigns: int) -> None:
-        def campaign(self: Service, id_: int) -> Any:
-            if id_ in campaigns:
-                raise Refusal(404, "it was asked to fail")
-            return found(self, id_)
-
-        monkeypatch.setattr(Service, "campaign", campaign)
-
-    return fail

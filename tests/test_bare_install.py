@@ -14,7 +14,7 @@ import seorep_async
 REPO = Path(__file__).parent.parent
 LISTED = re.findall(r"^- `help\((.*)\)`: ", seorep_async.__doc__ or "", re.MULTILINE)
 OPTIONAL = [
-    *("click", "dlt", "duckdb", "jinja2", "mcp", "mcp_types", "obstore", "pandas", "platformdirs", "polars"),
+    *("click", "dlt", "duckdb", "jinja2", "mcp", "mcp_types", "pandas", "polars"),
     *("pyarrow", "rich"),
 ]
 OPTIONAL += ["aioresponses", "pytest", "pytest_asyncio"]
@@ -34,7 +34,7 @@ def test_the_guides_are_listed() -> None:
 
 def test_every_library_of_an_extra_is_optional() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = ("cli", "arrow", "duckdb", "pandas", "polars", "cloud")
+    extras = ("cli", "arrow", "duckdb", "pandas", "polars")
     needed = [line for extra in extras for line in project["optional-dependencies"][extra]]
     assert {line.partition(">")[0] for line in needed} <= set(OPTIONAL)
 

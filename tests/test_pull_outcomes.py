@@ -20,7 +20,7 @@ from seorep_async import (
     SeoRepClient,
 )
 from seorep_async.export import schema
-from tests.scripted_api import FEED, Asked, Clock, sends, serving, tasks_of_ours
+from tests.scripted_api import FEED, LIST, Asked, Clock, sends, serving, tasks_of_ours
 
 JANUARY = ("2023-01-01", "2023-01-31")
 FRAMES: dict[str, Callable[..., list[int]]] = {
@@ -37,6 +37,12 @@ FRAMES: dict[str, Callable[..., list[int]]] = {
 def two_rows(asked: Asked) -> Any:
     """Serve every campaign with two keywords, but no campaign 404."""
     return 404 if asked.id == 404 else FEED.envelope([asked.id * 10, asked.id * 10 + 1], 1, 2)
+
+
+def one_forbidden(asked: Asked) -> Any:
+    if "campaign_id=" not in asked.query:
+        return LIST.envelope([1], 1, 1)
+    return 403 if asked.id == 2 else two_rows(asked)
 
 
 async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
@@ -91,16 +97,22 @@ async def test_outcomes_of_two_feeds_are_a_plain_list() -> None:
     assert (type(both), len(both)) == (list, 2)
 
 
-async def test_a_refused_key_raises() -> None:
-    async with serving(lambda asked: 401) as (client, _):
-        with pytest.raises(AuthenticationError):
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_raises(status: int) -> None:
+    async with serving(lambda asked: status) as (client, _):
+        with pytest.raises(AuthenticationError) as caught:
             await client.rankings.pull([1, 2, 3], *JANUARY)
+    assert caught.value.subject is None
 
 
-async def test_one_forbidden_campaign_is_an_outcome() -> None:
-    async with serving(lambda asked: 403 if "campaign_id=2&" in asked.query else two_rows(asked)) as (client, _):
-        outcomes = await client.rankings.pull([1, 2, 3], *JANUARY)
-    assert [outcome.ok for outcome in outcomes] == [True, False, True]
+@pytest.mark.parametrize("ids", [[1, 2, 3], [2]])
+async def test_one_forbidden_campaign_is_an_outcome(ids: list[int]) -> None:
+    async with serving(one_forbidden) as (
+        client,
+        _,
+    ):
+        outcomes = await client.rankings.pull(ids, *JANUARY)
+    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2]
 
 
 async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -27,10 +27,12 @@ from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_heade
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MARK = b"\xff"
+    from seorep_async.export.contents import TableContents as Source
+
+MARK = b"\xff"
 """Begins each line of staged text, where its lead will stand; UTF-8 has no such byte."""
 _LINE = "\x1e"
-"""Stands for `_MARK` in strings; a value that has it is rare."""
+"""Stands for `MARK` in strings; a value that has it is rare."""
 _ROWS = 1 << 16
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
@@ -47,31 +49,6 @@ class Part(NamedTuple):
     rows: int
 
 
-class Source(Protocol):
-    """One table of a pull, as `contents` reads it from the staging.
-
-    Attributes:
-        table: which one.
-        shared: the values that all its rows share.
-        is_staged: whether it has `parts`, and else `columns`.
-    """
-
-    @property
-    def table(self) -> Table: ...
-
-    @property
-    def shared(self) -> dict[str, Any]: ...
-
-    @property
-    def is_staged(self) -> bool: ...
-
-    def read(self, piece: tuple[int, int]) -> bytes: ...
-
-    def parts(self) -> Iterator[Part]: ...
-
-    def columns(self) -> Iterator[Columns]: ...
-
-
 @cache
 def lead_of(table: Table) -> int:
     """Return the number of columns that a staged row lacks."""
@@ -86,12 +63,7 @@ def without_lead(table: Table) -> Table:
 
 
 class Format:
-    """One format.
-
-    Attributes:
-        ending: of the names of its files.
-        stages_keywords: whether a table of keywords is staged, too, as it can't be read from rows of text.
-    """
+    """One format; `stages_keywords`: a table of keywords is staged, too, as it can't be read from rows of text."""
 
     ending: str
     stages_keywords = True
@@ -123,7 +95,7 @@ class Text(Format):
     """Lines of text, each of a row."""
 
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        """Return rows without lead as lines that begin with `_MARK`, and where these are."""
+        """Return rows without lead as lines that begin with `MARK`, and where these are."""
         raise NotImplementedError
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
@@ -136,10 +108,6 @@ class Text(Format):
 
     def header(self, table: Table) -> bytes:
         return b""
-
-    def with_lead(self, text: bytes, lead: bytes, ids: tuple[int, ...]) -> bytes:
-        """Return staged lines with their lead."""
-        return text.replace(_MARK, lead % ids)
 
     def encode(self, table: Table, prepared: Columns, sizes: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
         data, starts = self.marked(without_lead(table), prepared) if any(sizes) else (b"", [])
@@ -156,7 +124,7 @@ class Text(Format):
         lead, held = self.lead(source.table, source.shared), Recent(source.read)
         for part in source.parts():
             text = held[part.piece][part.first : part.first + part.size]
-            yield self.with_lead(text, lead, part.ids), part.rows
+            yield text.replace(MARK, lead % part.ids), part.rows
 
     def write(self, file: Path, source: Source) -> int:
         count = 0
@@ -181,10 +149,10 @@ class Csv(Text):
 
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         first, *others = prepared
-        data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), _MARK)
-        if len(starts := _places(data, _MARK)) != len(first):  # a value has that character
-            data = b"".join(_MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
-            starts = _places(data, _MARK)
+        data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), MARK)
+        if len(starts := _places(data, MARK)) != len(first):  # a value has that character
+            data = b"".join(MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
+            starts = _places(data, MARK)
         return data, starts
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
@@ -220,7 +188,7 @@ class JsonLines(Text):
         data = bytearray(columns_as_json_lines(table, prepared))
         starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]  # a line break inside a string is escaped
         for start in starts:
-            data[start : start + 1] = _MARK  # in place of a brace, which is in the lead
+            data[start : start + 1] = MARK  # in place of a brace, which is in the lead
         return bytes(data), starts
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:

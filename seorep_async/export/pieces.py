@@ -15,7 +15,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -50,14 +50,6 @@ class Recent(OrderedDict[K, V]):
             self.popitem(last=False)
         found = self[key] = self._read(key)
         return found
-
-
-class Piece(NamedTuple):
-    """Where a piece is in the file, and its CRC-32."""
-
-    start: int
-    size: int
-    checksum: int
 
 
 class _Block(NamedTuple):
@@ -112,22 +104,18 @@ class BlockFile(Generic[R]):
         if magic == _MAGIC and place.end <= size:
             text = self._read(place.record, length)
             if zlib.crc32(text, self._checksum) == checksum:
-                record = self._decode(text)
-                if all(self._is_intact(one) for one in self._pieces(place, record)):
+                record: Any = self._decode(text)
+                if all(self._piece(place, record, number) is not None for number in range(len(record.pieces))):
                     self._note(place)
-                    return record
-        if (magic == _MAGIC and place.end >= size) or not any(self._chunks(self._end, size)):
+                    return cast(R, record)
+        chunks = (self._read(at, _CHUNK) for at in range(self._end, size, _CHUNK))
+        if (magic == _MAGIC and place.end >= size) or not any(map(any, chunks)):
             return None  # the last block, or a place that was reserved for it
         raise DamagedError(f"block {len(self._blocks) + 1} is not as it was written")
 
     def _note(self, place: _Block) -> None:
         self._blocks.append(place)
         self._end, self._checksum = place.end, place.checksum
-
-    def _chunks(self, start: int, end: int) -> Iterator[bool]:
-        """Yield for each part of the file whether it has a byte that is not zero."""
-        for place in range(start, end, _CHUNK):
-            yield any(self._read(place, min(_CHUNK, end - place)))
 
     def append(self, record: Any, pieces: Sequence[bytes] = ()) -> None:
         """Append a block and sync it; after an error, the file is as it was."""
@@ -165,21 +153,16 @@ class BlockFile(Generic[R]):
 
     def read(self, block: int, number: int) -> bytes:
         """Return a piece of a block; DamagedError: it is not as it was written."""
-        piece = self._pieces(self._blocks[block], self.record(block))[number]
-        data = self._read(piece.start, piece.size)
-        if len(data) != piece.size or zlib.crc32(data) != piece.checksum:
+        data = self._piece(self._blocks[block], self.record(block), number)
+        if data is None:
             raise DamagedError(f"a piece of block {block + 1} is not as it was written")
         return data
 
-    def _pieces(self, place: _Block, record: Any) -> list[Piece]:
-        found, start = [], place.record + place.size
-        for size, checksum in record.pieces:
-            found.append(Piece(start, size, checksum))
-            start += size
-        return found
-
-    def _is_intact(self, piece: Piece) -> bool:
-        return zlib.crc32(self._read(piece.start, piece.size)) == piece.checksum
+    def _piece(self, place: _Block, record: Any, number: int) -> bytes | None:
+        """Return a piece, or None if it is not as it was written."""
+        size, checksum = record.pieces[number]
+        data = self._read(place.record + place.size + sum(size for size, _ in record.pieces[:number]), size)
+        return data if len(data) == size and zlib.crc32(data) == checksum else None
 
     def _read(self, start: int, size: int) -> bytes:
         self._file.seek(start)

@@ -10,7 +10,7 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, SeoRepError
 from seorep_async.export.fetch import check_key, listed
-from seorep_async.export.formats import Text
+from seorep_async.export.formats import MARK, Text
 from seorep_async.export.progress import CampaignOutcome, PullFailure, Stage, Tracker, combined
 from seorep_async.export.request import Request
 from seorep_async.export.staging import UNSTORABLE
@@ -59,7 +59,7 @@ class Pipe:
                 rows = self._rows.setdefault(owner, {})
                 rows[feed] = rows.get(feed, 0) + len(report.rows)
                 if text:
-                    await self.write(self.format.with_lead(text, lead, place))
+                    await self.write(text.replace(MARK, lead % place))
             self.tracker.advance(1, len(report.rows), 0)
         return combined(ids, self._rows, self._failures)
 

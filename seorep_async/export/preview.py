@@ -17,11 +17,10 @@ from seorep_async.export.fetch import listed
 from seorep_async.export.files import Files
 from seorep_async.export.folder import opened
 from seorep_async.export.pull_to import background, target_of
-from seorep_async.export.request import Request
+from seorep_async.export.request import PullOptions, Request, of_feeds
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed, Page
 from seorep_async.resources.arguments import MAX_ID
-from seorep_async.resources.rankings import FeedOptions, FeedValue
 
 _TRIED = 3
 _CHOOSING = ("groups", "filter", "exclude", "account", "snapshot_date", "excel")
@@ -76,34 +75,28 @@ async def preview(
     end_date: dt.date | str,
     *,
     out: str | os.PathLike[str] | None = None,
-    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
-    groups: Iterable[str] = (),
-    filter: str | None = None,
-    exclude: Iterable[int] = (),
     restart: bool = False,
     retry_failed: bool = False,
     force: bool = False,
-    excel: bool = False,
-    account: str | None = None,
-    snapshot_date: dt.date | str | None = None,
-    **options: Unpack[FeedOptions],
+    **options: Unpack[PullOptions],
 ) -> PullPreview:
     """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
 
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
-    labels: Any = {"account": account, "snapshot_date": snapshot_date, "excel": excel}
-    chosen: Any = {"groups": groups, "filter": filter, "exclude": exclude}
-    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen, **labels)
+    request, keeps_night = (
+        Request.of(client, ids, (start_date, end_date), options),
+        options.get("snapshot_date") is not None,
+    )
     staged, missing = None, None
     files: tuple[Path, ...] = ()
     if out is not None:
         async with background() as run:
-            target = await run(target_of, out, request, options, force)
+            target = await run(target_of, out, request, of_feeds(options), force)
             await run(target.check, request, run.stop)
             files = tuple(target.row_files(request))
             if target.staging_folder(request).exists() and not restart:
-                staged, missing = await run(_look, target, request, snapshot_date is not None, retry_failed)
+                staged, missing = await run(_look, target, request, keeps_night, retry_failed)
             elif retry_failed and await run(target.failed, request, run.stop) == []:
                 return PullPreview(files, 0, 0, None, (), None, resumes=False)
     needed = missing or await _full_pull(client, request)

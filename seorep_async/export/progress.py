@@ -24,16 +24,12 @@ from seorep_async.tables.html import html_table
 
 
 class Stage(enum.Enum):
-    """The stages of a pull."""
+    """The stages of a pull; of listing and writing there is no total, keywords are found in campaigns."""
 
     LISTING = "listing campaigns"
-    """Listing the campaigns of the account; there is no total yet."""
     KEYWORDS = "finding keywords"
-    """Fetching the keywords of each campaign; counted in campaigns."""
     ROWS = "pulling rows"
-    """Fetching reports; counted in campaigns, or in keywords for `Feed.KEYWORD_BY_DATE`."""
     WRITING = "writing"
-    """Writing the target from the staged reports; there is no total."""
 
 
 @attrs.frozen(kw_only=True)
@@ -41,7 +37,6 @@ class PullProgress:
     """How far a pull is.
 
     Attributes:
-        feed: the feed that the stage is for.
         done: reports of this stage that are stored, by this run or an earlier one, and those that failed.
         total: reports that this stage needs, or None if that is not known.
         resumed: those of `done` that an earlier run has stored.
@@ -166,17 +161,12 @@ class PullSummary:
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {counts}, in {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:
-        columns = [Column("campaign_id", ColumnType.INTEGER, "")]
-        columns += [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
-        columns.append(Column("failures", ColumnType.STRING, ""))
-        rows = (
-            (
-                one.campaign_id,
-                *(one.rows.get(feed, 0) for feed in self.feeds),
-                "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None,
-            )
-            for one in sorted(self.outcomes, key=lambda one: one.ok)  # those with failures first
-        )
+        names = ["campaign_id", *(table_of(feed).name for feed in self.feeds), "failures"]
+        rows = []
+        for one in sorted(self.outcomes, key=lambda one: one.ok):  # those with failures first
+            failed = "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None
+            rows.append((one.campaign_id, *(one.rows.get(feed, 0) for feed in self.feeds), failed))
+        columns = [Column(name, ColumnType.STRING if name == "failures" else ColumnType.INTEGER, "") for name in names]
         return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
 

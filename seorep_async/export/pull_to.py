@@ -26,7 +26,7 @@ from seorep_async.export.folder import errors_of, opened, remove_rest
 from seorep_async.export.formats import Arrow, Parquet, Text, format_of
 from seorep_async.export.pipe import Pipe
 from seorep_async.export.progress import Effort, OnProgress, PullSummary, Stage, Tracker, outcomes_of, summary_of
-from seorep_async.export.request import Request
+from seorep_async.export.request import PullOptions, Request, of_feeds
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
@@ -86,9 +86,9 @@ async def pull_to(
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
-    labels: Any = {"account": account, "snapshot_date": snapshot_date, "excel": excel}
-    chosen: Any = {"groups": groups, "filter": filter, "exclude": exclude}
-    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen, **labels)
+    asked: Any = {"feeds": feeds, "groups": groups, "filter": filter, "exclude": exclude, "excel": excel}
+    asked |= {"account": account, "snapshot_date": snapshot_date, **options}
+    request = Request.of(client, ids, (start_date, end_date), asked)
     effort, tracker = Effort(client, max_requests), Tracker(on_progress)
     async with background() as run:
         target = await run(target_of, out, request, options, force)  # importing an extra takes long
@@ -198,15 +198,8 @@ async def stream(
     *,
     write: Callable[[bytes], Awaitable[object]],
     format: Literal["csv", "jsonl"] = "csv",
-    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = Feed.CAMPAIGN,
-    groups: Iterable[str] = (),
-    filter: str | None = None,
-    exclude: Iterable[int] = (),
     on_progress: OnProgress | None = None,
-    excel: bool = False,
-    account: str | None = None,
-    snapshot_date: dt.date | str | None = None,
-    **options: Unpack[FeedOptions],
+    **options: Unpack[PullOptions],
 ) -> PullSummary:
     """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
 
@@ -215,24 +208,20 @@ async def stream(
     Args:
         write: awaited with each part of the text; if it is slow, so is the pull.
         format: `csv` or `jsonl`.
-        feeds: one feed.
-        ids, start_date, end_date, groups, filter, exclude, on_progress, excel, account, snapshot_date, options: as
-            `pull_to` takes them.
+        ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
 
     Raises:
         ConfigurationError: an argument is wrong.
         SeoRepError: the key was refused, or the campaigns could not be listed.
     """
-    labels: Any = {"account": account, "snapshot_date": snapshot_date, "excel": excel}
-    chosen: Any = {"groups": groups, "filter": filter, "exclude": exclude}
-    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen, **labels)
-    found = format_of(f".{format}", excel=excel)
+    request = Request.of(client, ids, (start_date, end_date), options)
+    found = format_of(f".{format}", excel=request.excel)
     if len(request.feeds) != 1 or not isinstance(found, Text):
         raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
-    if excel and format != "csv":
+    if request.excel and format != "csv":
         raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
     effort = Effort(client)
-    outcomes = await Pipe(client, request, options, found, write, Tracker(on_progress)).run()
+    outcomes = await Pipe(client, request, of_feeds(options), found, write, Tracker(on_progress)).run()
     return summary_of(request, outcomes=outcomes, paths=(), resumed=0, **effort.facts())
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ from seorep_async.resources.arguments import (
     check_ids,
     optional_strings,
 )
-from seorep_async.resources.rankings import FeedOptions, feed_params
+from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import require_booleans
 from seorep_async.tables.declared import all_tables
 
@@ -34,6 +34,24 @@ _UNNAMED = {"layout": "another version of seorep", "options": "other options", "
 """Differences whose values say nothing to a reader."""
 _NEAR_TITLES = 5
 _LONGEST_VALUE = 200
+
+
+class PullOptions(FeedOptions, total=False):
+    """The optional arguments of a pull that say what is asked for; `pull_to` explains them."""
+
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue
+    groups: Iterable[str]
+    filter: str | None
+    exclude: Iterable[int]
+    account: str | None
+    snapshot_date: dt.date | str | None
+    excel: bool
+
+
+def of_feeds(options: PullOptions) -> FeedOptions:
+    """Return those that the feeds take."""
+    names = FeedOptions.__annotations__
+    return cast(FeedOptions, {name: value for name, value in options.items() if name in names})
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,24 +82,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         client: SeoRepClient,
         ids: Iterable[int] | None,
         dates: tuple[dt.date | str, dt.date | str],
-        feeds: Iterable[Any] | Any,
-        options: FeedOptions,
-        *,
-        groups: Iterable[str] = (),
-        filter: str | None = None,
-        exclude: Iterable[int] = (),
-        account: str | None = None,
-        snapshot_date: dt.date | str | None = None,
-        excel: bool = False,
+        options: PullOptions,
     ) -> Request:
         """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
+        account, excel = options.get("account"), options.get("excel", False)
         require_booleans(excel=excel)
+        feeds: Any = options.get("feeds", Feed.CAMPAIGN)
         several = feeds if isinstance(feeds, Iterable) and not isinstance(feeds, str) else [feeds]
         wanted = {check_feed(feed) for feed in several}
         if not wanted:
             raise ConfigurationError("feeds must name at least one feed", argument="feeds")
         for feed in wanted:
-            feed_params(feed, options)
+            feed_params(feed, of_feeds(options))
         start, end = check_dates(*dates)
         now = client.now()
         return cls(
@@ -89,13 +101,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             service=client.base_url,
             account=client.account if account is None else check_account_name(account),
             feeds=tuple(feed for feed in Feed if feed in wanted),
-            **_chosen(ids, groups, filter, exclude),
+            **_chosen(ids, options.get("groups", ()), options.get("filter"), options.get("exclude", ())),
             start_date=start,
             end_date=end,
-            options=_digest(options),
+            options=_digest(of_feeds(options)),
             compared=asks_to_compare(options.get("compare_previous_period")),
             excel=excel,
-            snapshot_date=_night(snapshot_date, now.date()),
+            snapshot_date=_night(options.get("snapshot_date"), now.date()),
             started_at=now.replace(tzinfo=None),
         )
 

@@ -78,7 +78,6 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     views = _comments_of(database, "view")
     if "key_digest" in existing.get("pulls", {}):
         yield _OLDER
-    yield from _shadows(database)
     for table in all_tables():
         if table.name in views:
             yield f"{table.name} is a view in it, where a table is needed; rename the view"
@@ -99,24 +98,6 @@ def _comments_of(database: duckdb.DuckDBPyConnection, kind: str) -> dict[str, st
     """Return the tables or the views, with their comments."""
     query = f"SELECT lower({kind}_name), comment FROM duckdb_{kind}s() WHERE {_IN_MAIN}"
     return dict(database.execute(query).fetchall())
-
-
-def _shadows(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield its macros in place of DuckDB's functions, and accounts that mix."""
-    # a macro can be in place of any function that is called without its schema, and an operator
-    query = "SELECT internal, schema_name, function_type, function_name FROM system.main.duckdb_functions()"
-    functions = database.execute(query).fetchall()
-    own = {name.lower() for internal, *_, name in functions if internal}
-    for internal, schema, kind, name in functions:
-        if not internal and schema == "main" and name.lower() in own:
-            drop = "DROP MACRO TABLE" if kind == "table_macro" else "DROP MACRO"
-            yield f"its macro {name} hides a function of DuckDB's; run {drop} {_as_name(name)}"
-    query = f"""SELECT lower(table_name) FROM system.main.duckdb_tables()
-        WHERE {_IN_MAIN} AND regexp_matches(sql, '[(, ]"?account"? VARCHAR COLLATE', 'i')"""
-    for (name,) in database.execute(query).fetchall():
-        if any(table.name == name for table in all_tables()):
-            mend = f"run ALTER TABLE {name} ALTER account TYPE VARCHAR"
-            yield f"its table {name} takes other accounts for the same, by a COLLATE on account; {mend}"
 
 
 def _changes(table: Table, existing: Columns) -> Iterator[str]:

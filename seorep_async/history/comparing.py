@@ -88,9 +88,21 @@ class Changes(ModelList[Change]):
 
     __slots__ = ("account", "after", "before", "left_out", "total")
 
-    def __init__(self, account: str, before: dt.date, after: dt.date, left_out: Mapping[int, str]) -> None:
-        super().__init__((), Change)
-        self.account, self.before, self.after, self.left_out, self.total = account, before, after, left_out, 0
+    account: str
+    before: dt.date
+    after: dt.date
+    left_out: Mapping[int, str]
+    total: int
+
+    def __getitem__(self, index: Any, /) -> Any:
+        found = super().__getitem__(index)
+        for name in self.__slots__ if isinstance(found, Changes) else ():
+            setattr(found, name, getattr(self, name))
+        return found
+
+    def __add__(self, other: list[Any], /) -> Any:
+        both = [*self, *other]
+        return ModelList(both, Change) if isinstance(other, Changes) else both
 
 
 def changes(
@@ -137,7 +149,8 @@ def changes(
         days = first, last = _days(history, account, first, last)
         compared, left_out = compared_campaigns(history, account, days, chosen)
         values = {"account": account, "before": first, "after": last, "campaigns": compared, "moved": moved}
-        found = Changes(account, first, last, left_out)
+        found = Changes((), Change)
+        found.account, found.before, found.after, found.left_out, found.total = account, first, last, left_out, 0
         _fill(found, history.connection.execute(ranked(kind, most), values))
         warnings.append(history.differing_windows(account, first, last))
     for reason in dict.fromkeys(left_out.values()):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
+from seorep_async.errors import ConfigurationError, DecodeError, SeoRepError
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport, column_values
 from seorep_async.resources.arguments import MAX_ID, Date, check_date, check_dates, check_feed, check_ids
@@ -84,10 +84,7 @@ def pull_table(
         try:
             named: dict[str, Any] = {"settings": settings, "limits": limits, "account": account}
             async with SeoRepClient(base_url, os.environ[api_key_env], **named) as client:
-                found = await _pull(client, campaigns, asked, days, schema, options)
-                if on_error == "rows" and set(found["error"].to_pylist()) == {AuthenticationError.__name__}:
-                    await client.campaigns.list(limit=1).page(1)  # is the key refused, or are these campaigns?
-                return found
+                return await _pull(client, campaigns, asked, days, schema, options)
         finally:
             free.append(limits)
 
@@ -99,7 +96,6 @@ def table_schema(feed: Feed | FeedValue = Feed.CAMPAIGN, *, on_error: Literal["r
 
     Raises:
         ConfigurationError: an argument is wrong.
-        ImportError: the extra `arrow` is missing.
     """
     pa, declared = require("pyarrow"), arrow_schema(table_of(check_feed(feed)))
     if on_error == "raise":

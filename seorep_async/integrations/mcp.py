@@ -17,7 +17,6 @@ from seorep_async.errors import ConfigurationError, SeoRepError, shown
 from seorep_async.export import pull_to
 from seorep_async.history import changes, open_history
 from seorep_async.models import Campaign, KeywordRanking, Page
-from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.excerpt import excerpt
 from seorep_async.tables.optional import require
@@ -25,13 +24,11 @@ from seorep_async.tables.optional import require
 if TYPE_CHECKING:
     from mcp.server import Server
 
-_log = logging.getLogger("seorep_async")
 Text: TypeAlias = str | None
 Ids: TypeAlias = list[int] | None
 Names: TypeAlias = list[str] | None
 
 _LONGEST_ERROR, _MOST_CHANGES, _MOST_NAMED, _QUERY_SECONDS = 2_000, 100, 20, 20.0
-_LIMITS = {"memory_limit": "1GB", "max_temp_directory_size": "0B"}
 _SHOWN = ("company", "keyword_phrase", "location", "engine", "kind", "before", "after", "campaign_id", "keyword_id")
 _AS_JSON = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR"}
 _TOOLS = ("campaigns", "rankings", "changes", "history", "pull")
@@ -52,10 +49,9 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
 
     Raises:
         ConfigurationError: an argument is wrong.
-        ImportError: the extra is missing.
     """
     types, lowlevel = require("mcp_types"), require("mcp.server")
-    tools = _Tools(client, database, None if account is None else check_account_name(account))
+    tools = _Tools(client, database, account)
     if not database.endswith(".duckdb"):
         raise ConfigurationError(f"the database must be a .duckdb file, got {shown(database)}", argument="database")
     listed = []
@@ -76,9 +72,7 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
 
 
 @attrs.frozen
-class _Tools:
-    """The tools; an agent reads their docstrings and arguments."""
-
+class _Tools:  # agents read the docstrings and the arguments
     client: SeoRepClient
     database: str
     account: str | None
@@ -119,7 +113,7 @@ class _Tools:
         `DESCRIBE keyword_rankings` lists columns, duckdb_columns() explains them. Aggregate: long answers are cut."""
         duckdb = require("duckdb")
         try:
-            with open_history(self.database, limits=_LIMITS) as opened:
+            with open_history(self.database, limits={"memory_limit": "1GB", "max_temp_directory_size": "0B"}) as opened:
                 query = asyncio.ensure_future(asyncio.to_thread(_selected, opened.connection, sql))
                 try:
                     await asyncio.wait([query], timeout=_QUERY_SECONDS)
@@ -156,7 +150,6 @@ def _arguments(tool: Callable[..., object]) -> Any:
 
 
 async def _answered(tools: _Tools, name: str, arguments: object) -> tuple[str, bool]:
-    """Return the answer of a tool, and whether it is an error."""
     try:
         if name not in _TOOLS:
             raise ConfigurationError(f"there is no tool {name}; the tools are {', '.join(_TOOLS)}")
@@ -165,7 +158,7 @@ async def _answered(tools: _Tools, name: str, arguments: object) -> tuple[str, b
     except (SeoRepError, ImportError, msgspec.ValidationError) as error:
         problem = str(error)
     except Exception as error:  # the server must outlive a bug in a tool
-        _log.exception("a tool failed unexpectedly")
+        logging.getLogger("seorep_async").exception("a tool failed unexpectedly")
         problem = f"unexpected {type(error).__name__}; this is a bug in seorep, whose log on stderr says where"
     return problem if len(problem) <= _LONGEST_ERROR else f"{problem[:_LONGEST_ERROR]}…", True
 
@@ -177,8 +170,9 @@ def _selected(connection: Any, sql: str) -> str:
     asked = connection.sql(statements[0])
     # DuckDB's own text: Python has no months, no infinite days, and objects for each element of a list
     columns = [f"#{n}{'' if str(one) in _AS_JSON else '::VARCHAR'}" for n, one in enumerate(asked.types, 1)]
-    rows = connection.execute(asked.project(", ".join(columns)).sql_query())
-    return excerpt(asked.columns, iter(rows.fetchone, None))
+    return excerpt(
+        asked.columns, iter(connection.execute(asked.project(", ".join(columns)).sql_query()).fetchone, None)
+    )
 
 
 def _page(page: Page[Any], model: type[Any]) -> str:

@@ -7,16 +7,8 @@ others. Keywords and rankings are facts of the past: changing a campaign's addre
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from seorep_async.sandbox.seeded import (
-    IDS_PER_CAMPAIGN,
-    Keyword,
-    Record,
-    make_backlink,
-    make_campaign,
-    make_keywords,
-    make_user,
-    mix,
-)
+from seorep_async.sandbox import seeded
+from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN, Keyword, Record, mix
 
 MOST_CAMPAIGNS = 2**31 // IDS_PER_CAMPAIGN - 1
 
@@ -25,33 +17,31 @@ _CACHED_RECORDS = 20_000
 
 
 class Records:
-    """Records of one kind: seeded ones, made on demand, and those written since. An id is never used twice.
+    """Records of one kind: those with the `seeded` ids, made on demand, and those written since, of other ids."""
 
-    Args:
-        make: returns the seeded record of an id, or None if there is none.
-        first_new_id: the id of the first added record, above all seeded ones.
-    """
-
-    def __init__(self, make: Callable[[int], Record | None], first_new_id: int) -> None:
-        self._make = lru_cache(_CACHED_RECORDS)(make)
-        self._first_new_id = self._next_id = first_new_id
+    def __init__(self, make: Callable[[int], Record | None], seeded: range) -> None:
+        self.seeded = seeded
+        self.made: Callable[[int], Record | None] = lru_cache(_CACHED_RECORDS)(
+            lambda id_: make(id_) if id_ in seeded else None
+        )
+        self._next_id = seeded.stop
         self._written: dict[int, Record | None] = {}
         self.writes: int = 0
 
     def get(self, id_: int) -> Record | None:
         """Return a record, or None if there is none with this id."""
-        return self._written[id_] if id_ in self._written else self._make(id_)
+        return self._written[id_] if id_ in self._written else self.made(id_)
 
-    def present(self, seeded: Sequence[int]) -> Sequence[int]:
-        """Return the seeded ids that remain, then the added ones, oldest first."""
+    def ids(self, seeded: Sequence[int] | None = None) -> Sequence[int]:
+        """Return the seeded ids, or some of them, that remain, then the added ones, oldest first."""
+        every = self.seeded if seeded is None else seeded
         if not self._written:
-            return seeded
-        added = [id_ for id_ in self._written if id_ >= self._first_new_id]
-        removed = {id_ for id_, record in self._written.items() if record is None}
-        return [id_ for id_ in (*seeded, *added) if id_ not in removed]
+            return every
+        added = [id_ for id_ in self._written if id_ not in self.seeded]
+        return [id_ for id_ in (*every, *added) if self._written.get(id_, {}) is not None]
 
     def add(self, record: Record) -> Record:
-        """Add a record under a new id."""
+        """Add a record under a new id; an id is never used twice."""
         self._next_id += 1
         return self.put(record | {"id": self._next_id - 1})
 
@@ -76,60 +66,48 @@ class Account:
     def __init__(self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0) -> None:
         self.key: int = mix(seed)
         self.account_id: int = 1000 + mix(self.key) % 9000
-        self._seeded_campaigns = range(1, campaigns + 1)
-        self._seeded_users = range(1, users + 1)
-        self._keyword_numbers = range(1, keywords + 1)
-        self._backlink_numbers = range(1, backlinks + 1)
+        self._keywords, self._backlinks = keywords, backlinks
         self._tokens = 0
-        self._seeded = lru_cache(_CACHED_RECORDS)(partial(make_campaign, self.key, self.account_id))
-        self._seeded_keywords = lru_cache(max(1, _CACHED_KEYWORDS // (keywords + 1)))(self._make_keywords)
-        self.campaigns: Records = Records(self._make_campaign, campaigns + 1)
-        self.users: Records = Records(self._make_user, users + 1)
-        self.backlinks: Records = Records(self._make_backlink, (campaigns + 1) * IDS_PER_CAMPAIGN)
+        self._made_keywords = lru_cache(max(1, _CACHED_KEYWORDS // (keywords + 1)))(
+            lambda campaign_id: seeded.make_keywords(self.key, self.campaigns.made(campaign_id) or {}, keywords)
+        )
+        own = self.key, self.account_id
+        self.campaigns: Records = Records(partial(seeded.make_campaign, *own), range(1, campaigns + 1))
+        self.users: Records = Records(partial(seeded.make_user, *own), range(1, users + 1))
+        backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
+        self.backlinks: Records = Records(self._make_backlink, backlink_ids)
+        self.records: dict[str, Records] = {"campaign": self.campaigns, "user": self.users, "backlink": self.backlinks}
 
     @property
     def writes(self) -> int:
         """The number of writes so far: as long as it stays the same, so does everything else."""
-        return self.campaigns.writes + self.users.writes + self.backlinks.writes
-
-    def campaign_ids(self) -> Sequence[int]:
-        """Return the ids of all campaigns, oldest first."""
-        return self.campaigns.present(self._seeded_campaigns)
-
-    def user_ids(self) -> Sequence[int]:
-        """Return the ids of all users, oldest first."""
-        return self.users.present(self._seeded_users)
-
-    def user_named(self, username: str) -> Record | None:
-        """Return the user with a username, or None."""
-        users = (self.users.get(id_) for id_ in self.user_ids())
-        return next((user for user in users if user and user["username"] == username), None)
+        return sum(records.writes for records in self.records.values())
 
     def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
         """Return the ids of one campaign's keywords, or of all, oldest campaign first."""
         if campaign_id is None:
-            return [id_ for one in self.campaign_ids() for id_ in self.keyword_ids(one)]
-        if campaign_id not in self._seeded_campaigns or self.campaigns.get(campaign_id) is None:
+            return [id_ for one in self.campaigns.ids() for id_ in self.keyword_ids(one)]
+        if campaign_id not in self.campaigns.seeded or self.campaigns.get(campaign_id) is None:
             return []
         first = campaign_id * IDS_PER_CAMPAIGN + 1
-        return range(first, first + len(self._keyword_numbers))
+        return range(first, first + self._keywords)
 
     def keywords(self, campaign_id: int) -> tuple[Keyword, ...]:
         """Return all keywords of a campaign in the order of their ids."""
-        return self._seeded_keywords(campaign_id) if self.keyword_ids(campaign_id) else ()
+        return self._made_keywords(campaign_id) if self.keyword_ids(campaign_id) else ()
 
     def keyword(self, keyword_id: int) -> Keyword | None:
         """Return a keyword, or None if there is none with this id."""
         campaign_id, number = divmod(keyword_id, IDS_PER_CAMPAIGN)
-        if number not in self._keyword_numbers or not self.keyword_ids(campaign_id):
+        if not 1 <= number <= self._keywords or not self.keyword_ids(campaign_id):
             return None
         return self.keywords(campaign_id)[number - 1]
 
     def backlink_ids(self, campaign_id: int) -> Sequence[int]:
         """Return the ids of a campaign's backlinks, oldest first."""
         first = campaign_id * IDS_PER_CAMPAIGN + 1
-        seeded = range(first, first + len(self._backlink_numbers)) if campaign_id in self._seeded_campaigns else ()
-        found = ((id_, self.backlinks.get(id_)) for id_ in self.backlinks.present(seeded))
+        seeded = range(first, first + self._backlinks) if campaign_id in self.campaigns.seeded else ()
+        found = ((id_, self.backlinks.get(id_)) for id_ in self.backlinks.ids(seeded))
         return [id_ for id_, backlink in found if backlink and backlink["campaign_id"] == campaign_id]
 
     def token(self) -> str:
@@ -138,17 +116,8 @@ class Account:
         half = mix(self.key ^ mix(self._tokens + 2**35))
         return f"{half:016x}{mix(half):016x}"
 
-    def _make_campaign(self, id_: int) -> Record | None:
-        return self._seeded(id_)[0] if id_ in self._seeded_campaigns else None
-
-    def _make_keywords(self, campaign_id: int) -> tuple[Keyword, ...]:
-        return make_keywords(self.key, self._seeded(campaign_id)[1], len(self._keyword_numbers))
-
-    def _make_user(self, id_: int) -> Record | None:
-        return make_user(self.key, self.account_id, id_) if id_ in self._seeded_users else None
-
     def _make_backlink(self, id_: int) -> Record | None:
         campaign_id, number = divmod(id_, IDS_PER_CAMPAIGN)
-        if campaign_id not in self._seeded_campaigns or number not in self._backlink_numbers:
-            return None
-        return make_backlink(self.key, self._seeded(campaign_id)[1], number)
+        campaign = self.campaigns.made(campaign_id)
+        exists = campaign is not None and 1 <= number <= self._backlinks
+        return seeded.make_backlink(self.key, campaign, number) if campaign and exists else None

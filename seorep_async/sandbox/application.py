@@ -17,12 +17,17 @@ from aiohttp.typedefs import Handler
 from attrs import define, field
 
 from seorep_async.sandbox.faults import JSON_HEADERS, RawResponse, inject_fault
-from seorep_async.sandbox.operations import OPERATIONS, Operation
+from seorep_async.sandbox.feeds import FEEDS
+from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import ApiRequest, Body, Refusal
-from seorep_async.sandbox.service import Service
-from seorep_async.sandbox.traffic import Traffic
+from seorep_async.sandbox.service import Operation, Service
+from seorep_async.sandbox.traffic import Stats
 
+OPERATIONS: tuple[Operation, ...] = (
+    *(operation for model in MODELS for operation in model.operations()),
+    *(feed.operation() for feed in FEEDS),
+)
 _LARGEST_BODY = 256 * 1024
 _FAULT = web.RequestKey("fault", str)
 
@@ -31,15 +36,12 @@ _FAULT = web.RequestKey("fault", str)
 class Chain:
     """What every request passes.
 
-    Attributes:
-        service: the service, until the sandbox is left; aiohttp keeps the application itself in a cache of handlers.
-        latency: seconds that each response takes at least.
-        limiter: returns the present limiter.
-        fault: returns the kind of fault for a request's number.
+    `service` is None once the sandbox is left: aiohttp keeps the application itself in a cache of handlers. `limiter`
+    returns the present limiter, `fault` the kind of fault for a request's number.
     """
 
     service: Service | None
-    traffic: Traffic
+    stats: Stats
     api_key: str
     latency: float
     limiter: Callable[[], Limiter | None]
@@ -48,8 +50,7 @@ class Chain:
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
     def application(self) -> web.Application:
-        waits = [self._wait] if self.latency else []
-        chain = [self._count, self._apply_limit, *waits, self._inject_faults, _refusals_as_json, self._authenticate]
+        chain = [self._count, self._apply_limit, self._wait, self._inject_faults, _refusals_as_json, self._authenticate]
         app = web.Application(middlewares=chain, client_max_size=_LARGEST_BODY)
         app.on_shutdown.append(self._end_pauses)  # or aiohttp would have to cancel them, and sometimes fails at that
         for operation in OPERATIONS:
@@ -61,22 +62,19 @@ class Chain:
         self._closing.set()
 
     async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._closing.wait()
+        if seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), seconds)
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
         operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
-        self.traffic.arrive(operation)
-        status, size = None, 0
+        self.stats.arrive(operation)
+        status = None
         try:
             response = await handler(request)
-            if not isinstance(response, RawResponse) or response.has_status:
-                status = response.status
-            if isinstance(response, web.Response) and isinstance(response.body, bytes):
-                size = len(response.body)
+            status = response.seen if isinstance(response, RawResponse) else response.status
             return response
         except ConnectionError:
             raise
@@ -84,7 +82,7 @@ class Chain:
             status = 500
             raise
         finally:
-            self.traffic.leave(status, size, request.get(_FAULT))
+            self.stats.leave(status, request.get(_FAULT))
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -129,13 +127,13 @@ class Chain:
             sent = base64.b64decode(credentials, validate=True)
         except ValueError:
             sent = b""
-        if scheme.lower() != "basic" or sent != b":" + self.api_key.encode():
-            raise Refusal(403, "invalid API key: send it as the Basic password, with an empty user name")
+        if scheme.lower() != "basic" or sent.partition(b":")[2] != self.api_key.encode():
+            raise Refusal(403, "invalid API key: send it as the Basic password")
         return await handler(request)
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         body = Body()
-        if operation.writes:
+        if operation.method in ("POST", "PUT"):
             if "Content-Encoding" in request.headers:
                 raise Refusal(415, "the body must not be compressed")
             body = Body.read(request.content_type, await request.read())

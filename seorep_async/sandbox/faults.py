@@ -6,13 +6,14 @@ import socket
 import struct
 from collections.abc import Mapping
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Self
 
 import msgspec
 from aiohttp import web
 from attrs import field, frozen
+from attrs.validators import optional
 
+from seorep_async.sandbox.options import integer
 from seorep_async.sandbox.seeded import mix
 
 KINDS = (
@@ -22,10 +23,6 @@ KINDS = (
 _STATUS = re.compile("[45][0-9]{2}s")
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)")
 _SALT = 0x0FA017
-
-
-def _shares(shares: Mapping[str, float]) -> Mapping[str, float]:
-    return MappingProxyType(dict(shares))
 
 
 @frozen
@@ -40,8 +37,8 @@ class Faults:
         ValueError: there is no such kind, or a share is out of its range.
     """
 
-    shares: Mapping[str, float] = field(factory=dict, converter=_shares)
-    seed: int | None = None
+    shares: Mapping[str, float] = field(factory=dict)
+    seed: int | None = field(default=None, validator=optional(integer()))
 
     def __attrs_post_init__(self) -> None:
         for kind, share in self.shares.items():
@@ -51,8 +48,6 @@ class Faults:
                 raise ValueError(f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}")
         if sum(self.shares.values()) > 1 + 1e-9:
             raise ValueError(f"faults: the shares must not add up to more than 100%: {self}")
-        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
-            raise ValueError(f"faults: the seed must be an integer, not {self.seed!r}")
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -61,19 +56,16 @@ class Faults:
         Raises:
             ValueError: the string is not of this form.
         """
-        shares: dict[str, float] = {}
-        seed = None
+        values: dict[str, float] = {}
         for part in filter(None, (part.strip() for part in string.split(","))):
             name, equals, value = (one.strip() for one in part.partition("="))
             if not equals:
                 raise ValueError(f"faults: {part!r} is not of the form kind=share, such as resets=5%")
-            if name in shares or (name == "seed" and seed is not None):
+            if name in values:
                 raise ValueError(f"faults: {name} is given twice")
-            if name == "seed":
-                seed = _parse_seed(value)
-            else:
-                shares[name] = _parse_share(name, value)
-        return cls(shares, seed)
+            values[name] = _parse_value(name, value)
+        seed = values.pop("seed", None)
+        return cls(values, None if seed is None else int(seed))
 
     def __str__(self) -> str:
         parts = [f"{kind}={share:.10g}" for kind, share in self.shares.items()]
@@ -89,13 +81,11 @@ class Faults:
         return None
 
 
-def _parse_seed(value: str) -> int:
-    if not re.fullmatch("-?[0-9]{1,19}", value):
-        raise ValueError(f"faults: the seed must be an integer, not {value!r}")
-    return int(value)
-
-
-def _parse_share(name: str, value: str) -> float:
+def _parse_value(name: str, value: str) -> float:
+    if name == "seed":
+        if not re.fullmatch("-?[0-9]{1,19}", value):
+            raise ValueError(f"faults: the seed must be an integer, not {value!r}")
+        return int(value)
     parts = _SHARE.fullmatch(value)
     if not parts:
         raise ValueError(f"faults: the share of {name} must be written like 5% or 0.05, not {value!r}")
@@ -112,14 +102,11 @@ ERROR_IN_200 = msgspec.json.encode({"status": "error", "code": 500, "results": {
 
 
 class RawResponse(web.Response):
-    """A response written to the connection as raw bytes; nothing more can be sent there.
+    """A response written to the connection as raw bytes; `seen` is the status that the caller saw, if any."""
 
-    `status` is None if the caller saw none; `body` is the part that was sent.
-    """
-
-    def __init__(self, status: int | None = None, body: bytes = b"") -> None:
-        super().__init__(body=body, status=status or 500)
-        self.has_status: bool = status is not None
+    def __init__(self, seen: int | None = None) -> None:
+        super().__init__()
+        self.seen = seen
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Tell aiohttp that the connection is lost."""
@@ -127,7 +114,7 @@ class RawResponse(web.Response):
 
 
 async def inject_fault(kind: str, response: web.Response, connection: asyncio.Transport) -> web.Response:
-    """Return the replacement of a response; the package's docstring lists the kinds."""
+    """Return the replacement of a response; the guide "testing" lists the kinds."""
     body = response.body if isinstance(response.body, bytes) else b""
     head = _head(response, len(body))
     half = body[: len(body) // 2]
@@ -136,16 +123,16 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
             connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
             connection.abort()
             return RawResponse()
-        case "cut" if body:
-            return _send(connection, head + half, RawResponse(response.status, half))
         case "cut":
-            return _send(connection, head[: len(head) // 2], RawResponse())
+            sent, seen = (head + half, response.status) if body else (head[: len(head) // 2], None)
+            return _send(connection, sent, seen)
         case "closes":
-            return _send(connection, head + body, RawResponse(response.status, body))
+            return _send(connection, head + body, response.status)
         case "garbage":
-            return _send(connection, GARBAGE, RawResponse())
+            return _send(connection, GARBAGE)
         case "hang":
-            await _wait_for_end(connection)
+            while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up
+                await asyncio.sleep(_TICK_SECONDS)
             return RawResponse()
         case "slow":
             for byte in head + body:
@@ -153,7 +140,7 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
                 await asyncio.sleep(_TICK_SECONDS)
                 if connection.is_closing():
                     break
-            return _send(connection, b"", RawResponse(response.status, body))
+            return RawResponse(response.status)
         case "empty":
             return web.Response(headers=JSON_HEADERS)
         case "html":
@@ -167,16 +154,10 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
     raise AssertionError(kind)
 
 
-def _send(connection: asyncio.Transport, content: bytes, sent: RawResponse) -> RawResponse:
+def _send(connection: asyncio.Transport, content: bytes, seen: int | None = None) -> RawResponse:
     connection.write(content)
     connection.close()
-    return sent
-
-
-async def _wait_for_end(connection: asyncio.Transport) -> None:
-    # aiohttp has no event for a caller that hung up.
-    while not connection.is_closing():  # noqa: ASYNC110
-        await asyncio.sleep(_TICK_SECONDS)
+    return RawResponse(seen)
 
 
 def _head(response: web.Response, length: int) -> bytes:

@@ -14,24 +14,11 @@ import msgspec
 from attrs import frozen
 
 from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.reports import (
-    BANDS,
-    CHANGES,
-    ENGINES,
-    LAST_DATES,
-    OLDER_METRICS,
-    RANKINGS,
-    VOLUMES,
-    Row,
-    Span,
-    keywords_of_campaign,
-    months_of_campaign,
-    months_of_keyword,
-    totals,
-)
+from seorep_async.sandbox.reports import Row, Span, keywords_of_campaign, months_of_campaign, months_of_keyword, totals
 from seorep_async.sandbox.request import DAY, DIRECTION, FLAG, INT32, SEARCH, ApiRequest, Fields, Refusal, choice
 from seorep_async.sandbox.seeded import mix
-from seorep_async.sandbox.service import PAGE, EncodedFeed, Service, found, in_order, matches
+from seorep_async.sandbox.service import PAGE, EncodedFeed, Operation, Service, found, in_order, matches
+from seorep_async.sandbox.vocabulary import BANDS, CHANGES, ENGINES, LAST_DATES, OLDER_METRICS, RANKINGS, VOLUMES
 
 _LONGEST_MONTHS = 1200
 _UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
@@ -67,35 +54,22 @@ class Feed:
     older: RowFormat
     searched: str
 
-    @property
-    def required(self) -> tuple[str, ...]:
-        return self.id_name, "start_date", "end_date"
-
-    @property
-    def asked(self) -> Fields:
-        return {
-            self.id_name: INT32,
-            "start_date": DAY,
-            "end_date": DAY,
-            "filter": SEARCH,
-            "search": SEARCH,
-            **PAGE,
-            "sort_direction": DIRECTION,
-            "compare_previous_period": FLAG,
+    def operation(self) -> Operation:
+        """Return the operation that reports the rankings of a campaign or a keyword."""
+        asked: Fields = {
+            self.id_name: INT32, "start_date": DAY, "end_date": DAY, "filter": SEARCH, "search": SEARCH, **PAGE,
+            "sort_direction": DIRECTION, "compare_previous_period": FLAG,
             "sort_metric": choice([name for name in self.older.fields if name not in _UNSORTABLE]),
-        }
+        }  # fmt: skip
+        return Operation("GET", self.path, self.report, asked, (self.id_name, "start_date", "end_date"))
 
     def report(self, service: Service, request: ApiRequest) -> dict[str, Any]:
-        """Report the rankings of a campaign or a keyword."""
         id_ = campaign_id = request[self.id_name]
         if self.id_name == "keyword_id":
             campaign_id = found("keyword", id_, service.account.keyword(id_)).campaign_id
         service.campaign(campaign_id)
-        span, question = _span(request), (self.name, request.question)
-        encoded = service.encoded.get(question)
-        if encoded is None:
-            encoded = self._encoded(service, request, id_, span)
-            service.encoded.store(question, encoded, weight=len(encoded.rows) + 1)
+        span = _span(request)
+        encoded = service.once(self.name, request, lambda: self._encoded(service, request, id_, span))
         metadata, rows = service.page(request, encoded.rows)
         if service.shape == "nested" or (service.shape == "mixed" and _choice(service, id_) & 1 > 0):
             return {"metadata": metadata, "data": {"totals": encoded.totals, "rows": rows}}
@@ -124,12 +98,13 @@ def _choice(service: Service, id_: int) -> int:
 
 
 def _span(request: ApiRequest) -> Span:
-    span = Span(request["start_date"], request["end_date"])
-    if span.end < span.start:
+    start, end = request["start_date"], request["end_date"]
+    first, last = (day.year * 12 + day.month - 1 for day in (start, end))
+    if end < start:
         raise Refusal(400, "end_date is before start_date")
-    if len(span.months) > _LONGEST_MONTHS:
+    if last - first >= _LONGEST_MONTHS:
         raise Refusal(400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months")
-    return span
+    return Span(end, range(first, last + 1))
 
 
 def _replaced(
@@ -147,13 +122,8 @@ def _replaced(
         yield dict.fromkeys(row_format.totals) | fact | numbers, row | values
 
 
-def _as_month(day: str) -> str:
-    return day[:7]
-
-
-def _as_midnight(day: str) -> str:
-    return f"{day} 00:00:00"
-
+_as_month = itemgetter(slice(7))
+_as_midnight = "{} 00:00:00".format
 
 _KEYWORD_FIELDS = (
     "keywordId", "keywordPhrase", "searchLocation", "searchLanguage", "primaryKeyword",
@@ -164,53 +134,34 @@ _KEYWORD_FIELDS = (
     "localMonthlySearches", "competitors", *LAST_DATES, "tags",
 )  # fmt: skip
 _CAMPAIGN_MONTH = RowFormat(
-    fields=(
-        "date",
-        *(
-            f"{engine}{field}"
-            for engine in ENGINES
-            for field in ("Ranking", "RankingChange", *(f"Rankings_{band}" for band in BANDS))
-        ),
-        *VOLUMES,
-    ),
-    totals=(*RANKINGS, *CHANGES, *VOLUMES),
-    dates=("date",),
-    write_date=_as_month,
-)
+    fields=("date", *(
+        f"{engine}{field}"
+        for engine in ENGINES
+        for field in ("Ranking", "RankingChange", *(f"Rankings_{band}" for band in BANDS))
+    ), *VOLUMES),
+    totals=(*RANKINGS, *CHANGES, *VOLUMES), dates=("date",), write_date=_as_month,
+)  # fmt: skip
 _KEYWORD_MONTH = ("date", *RANKINGS, "engineARankingUrl", "engineAMobileRankingUrl", "engineBRankingUrl", *VOLUMES)
+_OLDER_KEYWORD_MONTH = RowFormat(
+    (*_KEYWORD_MONTH, *OLDER_METRICS),
+    # The reference lists no engineAMobileRankingChange here.
+    (*RANKINGS, *VOLUMES, *(name for name in CHANGES if "Mobile" not in name), *OLDER_METRICS), ("date",), str,
+)  # fmt: skip
 
 FEEDS = (
     Feed(
-        name="campaign",
-        path="/v3/resources/rankings/campaign",
-        id_name="campaign_id",
-        facts=keywords_of_campaign,
+        "campaign", "/v3/resources/rankings/campaign", "campaign_id", keywords_of_campaign,
         current=RowFormat(_KEYWORD_FIELDS, (), LAST_DATES, str),
         older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
         searched="keywordPhrase",
     ),
     Feed(
-        name="campaign-by-date",
-        path="/v3/resources/rankings/campaign/date",
-        id_name="campaign_id",
-        facts=months_of_campaign,
-        current=_CAMPAIGN_MONTH,
-        older=_CAMPAIGN_MONTH,
-        searched="date",
+        "campaign-by-date", "/v3/resources/rankings/campaign/date", "campaign_id", months_of_campaign,
+        current=_CAMPAIGN_MONTH, older=_CAMPAIGN_MONTH, searched="date",
     ),
     Feed(
-        name="keyword-by-date",
-        path="/v3/resources/rankings/keyword/date",
-        id_name="keyword_id",
-        facts=months_of_keyword,
-        current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *VOLUMES), ("date",), _as_month),
-        older=RowFormat(
-            (*_KEYWORD_MONTH, *OLDER_METRICS),
-            # The reference lists no engineAMobileRankingChange here.
-            (*RANKINGS, *VOLUMES, *(name for name in CHANGES if "Mobile" not in name), *OLDER_METRICS),
-            ("date",),
-            str,
-        ),
+        "keyword-by-date", "/v3/resources/rankings/keyword/date", "keyword_id", months_of_keyword,
+        current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *VOLUMES), ("date",), _as_month), older=_OLDER_KEYWORD_MONTH,
         searched="date",
     ),
-)
+)  # fmt: skip

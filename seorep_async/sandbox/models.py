@@ -5,99 +5,122 @@ string. A created backlink has no authority yet: 0; `date_string` is about `date
 campaign's `type` and the keywords' parameter `campaign_id` are not in the reference, but live services have them.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 
 from attrs import field, frozen
 
-from seorep_async.sandbox.account import Account, Records
-from seorep_async.sandbox.request import (
-    DIRECTION,
-    SEARCH,
-    ApiRequest,
-    Fields,
-    Refusal,
-    choice,
-)
-from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, Record, moment, text_boolean
-from seorep_async.sandbox.service import PAGE, Service, found, in_order, matches
+from seorep_async.sandbox import request as fields
+from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.request import ApiRequest, Fields, Refusal, choice
+from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment, text_boolean
+from seorep_async.sandbox.service import PAGE, Operation, Service, found, in_order, matches
 
 OWNER_ID = 1
 """The user of the key's login grants."""
 
 
-@frozen
-class Model(ABC):
-    """A kind of record, and the operations that read it.
+@frozen(kw_only=True)
+class Model:
+    """A kind of record, and the operations on it.
 
     Attributes:
         name: the service's word for one.
-        fields: all fields of a record, in the order of responses.
+        path: the path of the collection; `list_path` that of its list, if it is another.
+        shown: all fields of a record, in the order of responses; `hidden` has those that an operation leaves out.
         searched: the fields of which one must contain the string of a list's search.
-        hidden: the fields that the responses of an operation leave out.
         words: the parameters of a list for the search, the field to sort by, and the direction.
+        asked: the other parameters of a list, of which `must_ask` are required.
+        written: the fields of a write, if there are any, and `created` those of a create only; it requires `required`.
     """
 
     name: str
-    fields: tuple[str, ...]
-    searched: tuple[str, ...]
+    path: str
+    list_path: str = ""
+    shown: Sequence[str]
     hidden: Mapping[str, Collection[str]] = field(factory=dict)
+    searched: Sequence[str]
     words: tuple[str, str, str] = ("filter", "order_by", "order_direction")
+    asked: Fields = field(factory=dict)
+    must_ask: Sequence[str] = ()
+    written: Fields = field(factory=dict)
+    created: Fields = field(factory=dict)
+    required: Sequence[str] = ()
 
-    @property
-    def listing(self) -> Fields:
-        """The common fields of a request for a list, which is sorted by any field that a get or a list shows."""
+    def operations(self) -> Iterator[Operation]:
+        """Yield the operations; a list is sorted by any field that a get or a list shows."""
         search, order, direction = self.words
         never = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        shown = [name for name in self.fields if name not in never]
-        return {search: SEARCH, **PAGE, order: choice(shown), direction: DIRECTION}
+        sorts = {order: choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
+        one, listing = f"{self.path}/:id", {search: fields.SEARCH, **PAGE, **sorts, **self.asked}
+        yield Operation("GET", one, self.get)
+        yield Operation("GET", self.list_path or self.path, self.list_, listing, self.must_ask)
+        if self.written:
+            yield Operation("POST", self.path, self.create, {**self.created, **self.written}, self.required)
+            yield Operation("PUT", one, self.update, self.written)
+            yield Operation("DELETE", one, self.delete)
 
-    @abstractmethod
+    def ids(self, service: Service, request: ApiRequest) -> Sequence[int]:
+        """Return the ids of all records of a list, oldest first."""
+        return service.account.records[self.name].ids()
+
+    def wanted(self, request: ApiRequest, record: Record) -> bool:
+        """Return whether the parameters of its own choose a record for a list."""
+        return True
+
     def record(self, account: Account, id_: int) -> Record | None:
         """Return a record, or None if there is none with this id."""
+        return account.records[self.name].get(id_)
 
     def find(self, service: Service, id_: int) -> Record:
         """Return the record that a request names, or refuse it."""
         return found(self.name, id_, self.record(service.account, id_))
 
+    def new(self, service: Service, request: ApiRequest) -> Record:
+        """Return what a created record has besides what the request sets."""
+        return {"date_created": moment(service.now()), "account_id": service.account.account_id}
+
+    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
+        """Return the values that a write sets in a record, or in a new one."""
+        return request.given(self.written)
+
     def get(self, service: Service, request: ApiRequest) -> Record:
         return self._single("get", self.find(service, request.id))
 
-    def page(
-        self,
-        service: Service,
-        request: ApiRequest,
-        ids: Callable[[], Sequence[int]],
-        only: Callable[[Record], bool] | None = None,
-    ) -> Record:
-        """Return one page of a list.
-
-        Args:
-            ids: returns the ids of all records, oldest first.
-            only: selects among the records that contain the string.
-        """
+    def list_(self, service: Service, request: ApiRequest) -> Record:
+        """Return one page of the records that are asked for."""
 
         def record(id_: int) -> Record:
             return found(self.name, id_, self.record(service.account, id_))
 
-        question = (self.name, service.account.writes, request.question)
-        chosen = service.selections.get(question)
-        if chosen is None:
-            chosen, (search, order, descending) = ids(), (request[word] for word in self.words)
+        def chosen() -> Sequence[int]:
+            ids, (search, order, descending) = self.ids(service, request), (request[word] for word in self.words)
             if search:
-                chosen = [id_ for id_ in chosen if any(matches(record(id_)[name], search) for name in self.searched)]
-            if only:
-                chosen = [id_ for id_ in chosen if only(record(id_))]
-            if order or descending:
-                chosen = in_order(chosen, lambda id_: record(id_).get(order or "id"), descending)
-            service.selections.store(question, chosen)
-        metadata, part = service.page(request, chosen)
+                ids = [id_ for id_ in ids if any(matches(record(id_)[name], search) for name in self.searched)]
+            if any(request[name] for name in self.asked):
+                ids = [id_ for id_ in ids if self.wanted(request, record(id_))]
+            return in_order(ids, lambda id_: record(id_).get(order or "id"), descending) if order or descending else ids
+
+        metadata, part = service.page(request, service.once(self.name, request, chosen))
         return {"metadata": metadata, "data": [self._shown("list", record(id_)) for id_ in part]}
+
+    def create(self, service: Service, request: ApiRequest) -> Record:
+        new = self.new(service, request) | self.values(service, request, None)
+        return self._single("create", service.account.records[self.name].add(new))
+
+    def update(self, service: Service, request: ApiRequest) -> Record:
+        """Change a record; fields that are not given stay."""
+        record = self.find(service, request.id)
+        if values := self.values(service, request, record):
+            record = service.account.records[self.name].put(record | values)
+        return self._single("update", record)
+
+    def delete(self, service: Service, request: ApiRequest) -> None:
+        service.account.records[self.name].remove(self.find(service, request.id)["id"])
 
     def _shown(self, operation: str, record: Record) -> Record:
         hidden = self.hidden.get(operation, ())
-        return {name: record.get(name) for name in self.fields if name not in hidden}
+        return {name: record.get(name) for name in self.shown if name not in hidden}
 
     def _single(self, operation: str, record: Record) -> Record:
         return single(self._shown(operation, record))
@@ -108,52 +131,14 @@ def single(record: Record) -> Record:
     return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
 
 
-@frozen(kw_only=True)
-class WritableModel(Model):
-    """A kind of record that requests also create, change and delete.
-
-    Attributes:
-        records: returns an account's records.
-        stored: the fields that writes set in a record.
-    """
-
-    records: Callable[[Account], Records]
-    stored: tuple[str, ...]
-
-    def record(self, account: Account, id_: int) -> Record | None:
-        return self.records(account).get(id_)
-
-    @abstractmethod
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        """Return what a created record has besides what the request sets."""
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        """Return the values that a write sets in a record, or in a new one."""
-        return request.given(self.stored)
-
-    def create(self, service: Service, request: ApiRequest) -> Record:
-        new = self.new(service, request) | self.values(service, request, None)
-        return self._single("create", self.records(service.account).add(new))
-
-    def update(self, service: Service, request: ApiRequest) -> Record:
-        """Change a record; fields that are not given stay."""
-        record = self.find(service, request.id)
-        if values := self.values(service, request, record):
-            record = self.records(service.account).put(record | values)
-        return self._single("update", record)
-
-    def delete(self, service: Service, request: ApiRequest) -> None:
-        self.records(service.account).remove(self.find(service, request.id)["id"])
-
-
-class Campaigns(WritableModel):
+class Campaigns(Model):
     """Campaigns, deleted with their keywords, backlinks and feeds."""
 
     def find(self, service: Service, id_: int) -> Record:
         return service.campaign(id_)
 
     def new(self, service: Service, request: ApiRequest) -> Record:
-        return NEW_CAMPAIGN | {"date_created": moment(service.now()), "account_id": service.account.account_id}
+        return NEW_CAMPAIGN | super().new(service, request)
 
     def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
         values = super().values(service, request, record)
@@ -161,143 +146,147 @@ class Campaigns(WritableModel):
             values["group_title"] = None
         return values | {"date_modified": moment(service.now())} if values and record else values
 
-    def list_(self, service: Service, request: ApiRequest) -> Record:
-        return self.page(service, request, service.account.campaign_ids)
 
-
-class Users(WritableModel):
+class Users(Model):
     """Users, whose passwords are neither stored nor shown."""
 
+    def operations(self) -> Iterator[Operation]:
+        yield from super().operations()
+        yield Operation("GET", f"{self.path}/:id/loginGrant", self.login_grant)
+
+    def wanted(self, request: ApiRequest, record: Record) -> bool:
+        return record["role"] in request["role"]
+
     def new(self, service: Service, request: ApiRequest) -> Record:
-        created = {"date_created": moment(service.now()), "account_id": service.account.account_id}
-        return created | {"email": "", "campaign_access": RESTRICTED}
+        return super().new(service, request) | {"email": "", "campaign_access": RESTRICTED}
 
     def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
         values = super().values(service, request, record)
-        named = service.account.user_named(values["username"]) if "username" in values else None
-        if named and (record is None or named["id"] != record["id"]):
-            raise Refusal(409, "username is taken: it must be unique")
+        values.pop("password", None)
+        others = service.account.users.ids() if "username" in values else ()
+        for other in (self.find(service, id_) for id_ in others):
+            if other["username"] == values["username"] and (record is None or other["id"] != record["id"]):
+                raise Refusal(409, "username is taken: it must be unique")
         return values
-
-    def list_(self, service: Service, request: ApiRequest) -> Record:
-        roles = request["role"]
-        only = (lambda record: record["role"] in roles) if roles else None
-        return self.page(service, request, service.account.user_ids, only)
 
     def login_grant(self, service: Service, request: ApiRequest) -> Record:
         """Grant a login to a user; each grant has a token of its own."""
         user, token = self.find(service, request.id), service.account.token
         return single(
             {
-                "token": token(),
-                "time": moment(service.now()),
+                "token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": OWNER_ID,
                 # As in the reference's sample: plain http, and not the token above.
                 "login_url": f"http://reports.example/login?token={token()}",
-                "user_id": user["id"],
-                "origin_user_id": OWNER_ID,
             }
-        )
+        )  # fmt: skip
 
 
 class Keywords(Model):
     """Keywords, which no operation changes."""
+
+    def ids(self, service: Service, request: ApiRequest) -> Sequence[int]:
+        """Return the ids of the account's keywords, or of a campaign's; an unknown campaign has none."""
+        return service.account.keyword_ids(request["campaign_id"])
 
     def record(self, account: Account, id_: int) -> Record | None:
         keyword = account.keyword(id_)
         if keyword is None:
             return None
         return {
-            "id": keyword.id,
-            "date_created": moment(keyword.created),
-            "date_modified": moment(keyword.modified),
-            "keyword_phrase": keyword.phrase,
-            "primary_keyword": text_boolean(keyword.primary),
+            "id": keyword.id, "date_created": moment(keyword.created), "date_modified": moment(keyword.modified),
+            "keyword_phrase": keyword.phrase, "primary_keyword": text_boolean(keyword.primary),
             "campaign_id": keyword.campaign_id,
-        }
-
-    def list_(self, service: Service, request: ApiRequest) -> Record:
-        """List the account's keywords; an unknown campaign has none."""
-        return self.page(service, request, lambda: service.account.keyword_ids(request["campaign_id"]))
+        }  # fmt: skip
 
 
-class Backlinks(WritableModel):
+class Backlinks(Model):
     """Backlinks, each of one campaign."""
+
+    def ids(self, service: Service, request: ApiRequest) -> Sequence[int]:
+        return service.account.backlink_ids(service.campaign(request["campaign_id"])["id"])
+
+    def wanted(self, request: ApiRequest, record: Record) -> bool:
+        span = request["date_string"]
+        return (
+            request["status"] in (None, record["status"])
+            and request["link_type"] in ("", "all", record["link_type"])
+            and (span is None or span[0].isoformat() <= record["date_published"] <= span[1].isoformat())
+        )
 
     def record(self, account: Account, id_: int) -> Record | None:
         backlink = account.backlinks.get(id_)
         return backlink if backlink and account.campaigns.get(backlink["campaign_id"]) else None
 
     def new(self, service: Service, request: ApiRequest) -> Record:
-        campaign = service.campaign(request["campaign_id"])
-        empty = dict.fromkeys(TEXTS, "")
-        created = {"campaign_id": campaign["id"], "date_created": service.now().date().isoformat()}
-        return {**empty, **created, "domain_authority": 0, "page_authority": 0}
+        created = {"campaign_id": service.campaign(request["campaign_id"])["id"], **dict.fromkeys(_TEXTS, "")}
+        return created | {"date_created": service.now().date().isoformat(), "domain_authority": 0, "page_authority": 0}
 
     def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
         values = super().values(service, request, record)
         return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
 
-    def list_(self, service: Service, request: ApiRequest) -> Record:
-        campaign = service.campaign(request["campaign_id"])
-        status, link_type, span = request["status"], request["link_type"], request["date_string"]
 
-        def wanted(record: Record) -> bool:
-            return (
-                status in (None, record["status"])
-                and link_type in ("", "all", record["link_type"])
-                and (span is None or span[0].isoformat() <= record["date_published"] <= span[1].isoformat())
-            )
-
-        return self.page(service, request, lambda: service.account.backlink_ids(campaign["id"]), wanted)
+def _names(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
 
 
 # The reference shows only null for most of these.
-_LISTED_ONLY = (
-    *("date_deleted", "status", "engineA_ignore_places", "engineA_places_id", "engineA_cid"),
-    *("engineA_business_id", "engineA_business_name", "timezone"),
+_LISTED_ONLY = _names(
+    "date_deleted status engineA_ignore_places engineA_places_id engineA_cid engineA_business_id engineA_business_name "
+    "timezone"
 )
-TEXTS = ("link_type", "target_anchor", "target_url", "notes")
-"""A backlink's fields that may be empty."""
+_TEXTS = _names("link_type target_anchor target_url notes")
+_PERSON = _names("first_name last_name username password role")
+_STATUS = choice(STATUSES)
 
-CAMPAIGNS = Campaigns(
-    name="campaign",
-    records=lambda account: account.campaigns,
-    fields=(
-        *("id", "date_created", "date_modified", "url", "company", "scope", "account_id", "type", "group_title"),
-        *_LISTED_ONLY,
+MODELS: tuple[Model, ...] = (
+    Campaigns(
+        name="campaign",
+        path="/v3/campaigns",
+        shown=_names("id date_created date_modified url company scope account_id type group_title") + _LISTED_ONLY,
+        hidden={"create": ("group_title", *_LISTED_ONLY), "get": _LISTED_ONLY, "update": _LISTED_ONLY},
+        searched=("company", "url"),
+        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.STRING},
+        required=("url", "company"),
     ),
-    searched=("company", "url"),
-    stored=("url", "company", "scope", "group_title"),
-    hidden={"create": ("group_title", *_LISTED_ONLY), "get": _LISTED_ONLY, "update": _LISTED_ONLY},
-)
-USERS = Users(
-    name="user",
-    records=lambda account: account.users,
-    fields=(
-        *("id", "date_created", "email", "username", "first_name", "last_name", "role", "campaign_access"),
-        *("account_id", "password"),
+    Users(
+        name="user",
+        path="/v3/users",
+        shown=_names("id date_created email username first_name last_name role campaign_access account_id password"),
+        hidden={"create": ("password",), "update": ("password",)},
+        searched=_names("first_name last_name username email"),
+        asked={"role": fields.STRINGS},
+        written=dict.fromkeys(_PERSON, fields.FILLED) | {"email": fields.STRING},
+        created={"email_credentials": fields.STRING},
+        required=_PERSON,
     ),
-    searched=("first_name", "last_name", "username", "email"),
-    stored=("first_name", "last_name", "username", "email", "role"),
-    hidden={"create": ("password",), "update": ("password",)},
-)
-KEYWORDS = Keywords(
-    name="keyword",
-    fields=("id", "date_created", "date_modified", "keyword_phrase", "primary_keyword", "campaign_id"),
-    searched=("keyword_phrase",),
-)
-BACKLINKS = Backlinks(
-    name="backlink",
-    records=lambda account: account.backlinks,
-    fields=(
-        *("id", "title", "status", "date_created", "date_published", "url", "link_type", "notes", "domain_authority"),
-        *("page_authority", "target_anchor", "target_url", "campaign_id"),
+    Keywords(
+        name="keyword",
+        path="/v3/keywords",
+        shown=_names("id date_created date_modified keyword_phrase primary_keyword campaign_id"),
+        searched=("keyword_phrase",),
+        asked={"campaign_id": fields.INT32},
     ),
-    searched=("title", "url", "notes"),
-    stored=("title", "url", "status", "date_published", *TEXTS),
-    hidden={
-        **dict.fromkeys(("get", "update"), ("campaign_id",)),
-        "list": ("target_anchor", "target_url", "campaign_id"),
-    },
-    words=("search", "sort_metric", "sort_direction"),
+    Backlinks(
+        name="backlink",
+        path="/v3/backlinks",
+        list_path="/v3/resources/backlinks/manager/links",
+        shown=_names(
+            "id title status date_created date_published url link_type notes domain_authority page_authority "
+            "target_anchor target_url campaign_id"
+        ),
+        hidden={
+            **dict.fromkeys(("get", "update"), ("campaign_id",)),
+            "list": _names("target_anchor target_url campaign_id"),
+        },
+        searched=("title", "url", "notes"),
+        words=("search", "sort_metric", "sort_direction"),
+        asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.SEARCH},
+        must_ask=("campaign_id",),
+        written=dict.fromkeys(("title", "url"), fields.FILLED)
+        | {"status": _STATUS, "date_published": fields.DAY}
+        | dict.fromkeys(_TEXTS, fields.STRING),
+        created={"campaign_id": fields.INT32},
+        required=_names("campaign_id title url status date_published"),
+    ),
 )

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from attrs import field, frozen
 from attrs.validators import optional
 
-from seorep_async.sandbox.options import above_zero, at_least, one_of, require
+from seorep_async.sandbox.options import integer, number, one_of
 from seorep_async.sandbox.request import Refusal
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
@@ -41,13 +41,13 @@ class RateLimit:
         ValueError: a value is out of its range, or has no meaning beside the others.
     """
 
-    per_second: float | None = field(default=None, validator=optional(above_zero))
+    per_second: float | None = field(default=None, validator=optional(number()))
     kind: LimitKind = field(default="bucket", kw_only=True, validator=one_of(*KINDS))
-    window: float = field(default=1.0, kw_only=True, validator=above_zero)
+    window: float = field(default=1.0, kw_only=True, validator=number())
     counts_refused: bool = field(default=False, kw_only=True)
-    burst: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
-    at_once: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
-    status: int = field(default=429, kw_only=True, validator=require("429 or 503", lambda value: value in (429, 503)))
+    burst: int | None = field(default=None, kw_only=True, validator=optional(integer(1)))
+    at_once: int | None = field(default=None, kw_only=True, validator=optional(integer(1)))
+    status: int = field(default=429, kw_only=True, validator=one_of(429, 503))
     retry_after: Literal["seconds", "date"] | None = field(
         default=None, kw_only=True, validator=optional(one_of("seconds", "date"))
     )
@@ -59,17 +59,9 @@ class RateLimit:
             raise ValueError("counts_refused must be given with a sliding-window only")
         if self.burst is not None and (self.kind != "bucket" or self.per_second is None):
             raise ValueError("burst must be given with a bucket only")
-        if self.kind != "bucket":
-            most = (self.per_second or 0) * self.window
-            if most > _MOST_PER_WINDOW:
-                raise ValueError(f"per_second * window must be at most {_MOST_PER_WINDOW:,}")
-            if self.per_window < 1:
-                raise ValueError("per_second * window must be at least 1: a window has to let a request through")
-
-    @property
-    def per_window(self) -> int:
-        """How many requests a window lets through."""
-        return round((self.per_second or 0) * self.window)
+        most = (self.per_second or 0) * self.window
+        if self.kind != "bucket" and not 0.5 < most <= _MOST_PER_WINDOW:
+            raise ValueError(f"per_second * window must be from 1 to {_MOST_PER_WINDOW:,}: the requests of a window")
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -93,108 +85,6 @@ class RateLimit:
             raise ValueError(f"rate_limit: {error}") from None
 
 
-class Limiter:
-    """Applies a `RateLimit`, without waiting: time comes from its clocks alone.
-
-    `clock` gives seconds and never goes back; `wall_clock` gives seconds since 1970, for dates only.
-    """
-
-    def __init__(
-        self,
-        limit: RateLimit,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.limit = limit
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._in_progress = 0
-        self._rate = _RULES[limit.kind](limit, clock()) if limit.per_second else None
-
-    def acquire(self) -> None:
-        """Accept a request, to be ended by `release`, or raise a Refusal."""
-        if self.limit.at_once is not None and self._in_progress >= self.limit.at_once:
-            raise self._refusal("too many requests at once", 1.0)
-        wait = self._rate.wait(self._clock()) if self._rate else 0.0
-        if wait > 0:
-            raise self._refusal("too many requests", wait)
-        self._in_progress += 1
-
-    def release(self) -> None:
-        """End an accepted request."""
-        self._in_progress -= 1
-
-    def _refusal(self, message: str, wait: float) -> Refusal:
-        # Rounded up: a retry at the named moment is accepted.
-        headers = {}
-        if self.limit.retry_after == "seconds":
-            headers["Retry-After"] = str(math.ceil(wait))
-        elif self.limit.retry_after == "date":
-            headers["Retry-After"] = formatdate(math.ceil(self._wall_clock() + wait), usegmt=True)
-        return Refusal(self.limit.status, message, headers)
-
-
-class _Bucket:
-    """Tokens, one a request, refilled at the limit's rate."""
-
-    def __init__(self, limit: RateLimit, now: float) -> None:
-        self._per_second = limit.per_second or 0.0
-        self._size = float(limit.burst or max(1.0, self._per_second / 5))
-        self._tokens = self._size
-        self._filled_at = now
-
-    def wait(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until there is one."""
-        self._tokens = min(self._size, self._tokens + (now - self._filled_at) * self._per_second)
-        self._filled_at = now
-        if self._tokens < 1:
-            return (1 - self._tokens) / self._per_second
-        self._tokens -= 1
-        return 0.0
-
-
-class _FixedWindow:
-    """A count that begins again with each window."""
-
-    def __init__(self, limit: RateLimit, now: float) -> None:
-        self._limit = limit
-        self._ends = now + limit.window
-        self._count = 0
-
-    def wait(self, now: float) -> float:
-        """Count a request and return 0, or return the seconds until the next window."""
-        if now >= self._ends:
-            self._ends += ((now - self._ends) // self._limit.window + 1) * self._limit.window
-            self._count = 0
-        if self._count >= self._limit.per_window:
-            return self._ends - now
-        self._count += 1
-        return 0.0
-
-
-class _SlidingWindow:
-    """The times of the latest requests, as many as a window lets through."""
-
-    def __init__(self, limit: RateLimit, now: float) -> None:
-        self._limit = limit
-        self._times: deque[float] = deque(maxlen=limit.per_window)
-
-    def wait(self, now: float) -> float:
-        """Record a request and return 0, or return the seconds until one is accepted if none comes meanwhile."""
-        full = len(self._times) == self._limit.per_window
-        refused = full and self._times[0] + self._limit.window > now
-        if not refused or self._limit.counts_refused:
-            self._times.append(now)
-        return self._times[0] + self._limit.window - now if refused else 0.0
-
-
-_RULES: dict[LimitKind, type[_Bucket | _FixedWindow | _SlidingWindow]] = {
-    "bucket": _Bucket,
-    "fixed-window": _FixedWindow,
-    "sliding-window": _SlidingWindow,
-}
-
-
 def _parse_part(part: str) -> tuple[str, Any]:
     name, _, value = (one.strip() for one in part.partition("="))
     if part in KINDS:
@@ -212,3 +102,77 @@ def _parse_part(part: str) -> tuple[str, Any]:
         f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; {', '.join(KINDS)}; counts-refused; "
         "burst=N; at-once=N; status=429 or 503; retry-after=seconds or date"
     )
+
+
+class Limiter:
+    """Applies a `RateLimit`, without waiting: time comes from `clock`, and for dates from `wall_clock`, alone."""
+
+    def __init__(
+        self, limit: RateLimit, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._in_progress = 0
+        rule = _Bucket if limit.kind == "bucket" else _Window
+        self._rate = rule(limit, limit.per_second, clock()) if limit.per_second else None
+
+    def acquire(self) -> None:
+        """Accept a request, to be ended by `release`, or raise a Refusal."""
+        if self.limit.at_once is not None and self._in_progress >= self.limit.at_once:
+            raise self._refusal("too many requests at once", 1.0)
+        wait = self._rate.wait(self._clock()) if self._rate else 0.0
+        if wait > 0:
+            raise self._refusal("too many requests", wait)
+        self._in_progress += 1
+
+    def release(self) -> None:
+        """End an accepted request."""
+        self._in_progress -= 1
+
+    def _refusal(self, message: str, wait: float) -> Refusal:
+        # Rounded up: a retry at the named moment is accepted.
+        if self.limit.retry_after is None:
+            return Refusal(self.limit.status, message)
+        date = formatdate(math.ceil(self._wall_clock() + wait), usegmt=True)
+        value = str(math.ceil(wait)) if self.limit.retry_after == "seconds" else date
+        return Refusal(self.limit.status, message, {"Retry-After": value})
+
+
+class _Bucket:
+    """Tokens, one a request, refilled at the limit's rate."""
+
+    def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
+        self._per_second = per_second
+        self._tokens = self._size = float(limit.burst or max(1.0, per_second / 5))
+        self._filled_at = now
+
+    def wait(self, now: float) -> float:
+        """Take a token and return 0, or return the seconds until there is one."""
+        self._tokens = min(self._size, self._tokens + (now - self._filled_at) * self._per_second)
+        self._filled_at = now
+        if self._tokens < 1:
+            return (1 - self._tokens) / self._per_second
+        self._tokens -= 1
+        return 0.0
+
+
+class _Window:
+    """The latest requests, as many as a window lets through, each by the time at which its place is free again.
+
+    In a sliding window that is a window later; in a fixed one, all places are free when the next begins.
+    """
+
+    def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
+        self._limit = limit
+        self._most = round(per_second * limit.window)
+        self._free_at: deque[float] = deque(maxlen=self._most)
+        self._since = now
+
+    def wait(self, now: float) -> float:
+        """Record a request and return 0, or return the seconds until one is accepted if none comes meanwhile."""
+        in_window = (now - self._since) % self._limit.window if self._limit.kind == "fixed-window" else 0.0
+        refused = len(self._free_at) == self._most and self._free_at[0] > now
+        if not refused or self._limit.counts_refused:
+            self._free_at.append(now - in_window + self._limit.window)
+        return self._free_at[0] - now if refused else 0.0

@@ -7,24 +7,25 @@ The previous period of a month is the month before; that of a range ends with th
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from typing import Any
-
-from attrs import frozen
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from seorep_async.sandbox.account import Account
 from seorep_async.sandbox.seeded import Keyword, Trend, mix, text_boolean
-from seorep_async.sandbox.vocabulary import SEARCH_VOLUMES
-
-ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
-RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)
-CHANGES = tuple(f"{name}Change" for name in RANKINGS)
-VOLUMES = ("competitors", "localMonthlySearches")
-OLDER_METRICS = ("backlinks", "globalMonthlySearches", "wmtRanking", "wmtClicks", "wmtImpressions", "wmtCtr")
+from seorep_async.sandbox.vocabulary import (
+    BANDS,
+    CHANGES,
+    ENGINES,
+    LANGUAGE,
+    LAST_DATES,
+    RANKINGS,
+    SEARCH_VOLUMES,
+    VOLUMES,
+)
 
 AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
 """Metrics whose aggregate is the mean; every other metric is summed."""
 
-BANDS = {"1_3": range(1, 4), "4_10": range(4, 11), "11_20": range(11, 21), "21_50": range(21, 51), "51": range(51, 101)}
 
 Measures = dict[str, int | None]
 
@@ -33,7 +34,7 @@ _MONTH_KEY = 0xD1342543DE82EF95
 
 
 def measure(keyword: Keyword, month: int) -> Measures:
-    """Return a keyword's metrics in a month, the number `year * 12 + month - 1`.
+    """Return a keyword's metrics in a month, by its number.
 
     None is "not ranked", "not tracked" or "not measured"; a rank of 0 occurs for places only, and is not the same.
     """
@@ -42,60 +43,44 @@ def measure(keyword: Keyword, month: int) -> Measures:
     for name, trend in zip(RANKINGS, keyword.trends, strict=True):
         measures[name] = None if trend is None else _rank(trend, month, noise & 0xFF)
         noise >>= 8
-    if not keyword.measured:
-        return measures | dict.fromkeys((*VOLUMES, *OLDER_METRICS))
     step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(SEARCH_VOLUMES) - 1)
     clicks_per_cent = (noise >> 8) % 12
     shown = SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
-    measures["competitors"] = keyword.competitors + (noise >> 4) % 3
-    measures["localMonthlySearches"] = SEARCH_VOLUMES[step]
-    measures["backlinks"] = keyword.backlinks + (noise >> 6) % 4
-    measures["globalMonthlySearches"] = SEARCH_VOLUMES[step] * 4
-    measures["wmtRanking"] = measures["engineARanking"]
-    measures["wmtClicks"] = shown * clicks_per_cent // 100
-    measures["wmtImpressions"] = shown
-    measures["wmtCtr"] = clicks_per_cent
-    return measures
+    searched = {
+        "competitors": keyword.competitors + (noise >> 4) % 3, "backlinks": keyword.backlinks + (noise >> 6) % 4,
+        "localMonthlySearches": SEARCH_VOLUMES[step], "globalMonthlySearches": SEARCH_VOLUMES[step] * 4,
+        "wmtRanking": measures["engineARanking"], "wmtClicks": shown * clicks_per_cent // 100,
+        "wmtImpressions": shown, "wmtCtr": clicks_per_cent,
+    }  # fmt: skip
+    return measures | (searched if keyword.measured else dict.fromkeys(searched))
 
 
 def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
     """Return the mean of an averaged metric (rounded, halves up) or the sum of another; None counts nowhere, 0 does."""
     present = [value for value in values if value is not None]
-    if not present:
-        return None
-    if metric in AVERAGED:
+    if present and metric in AVERAGED:
         return (2 * sum(present) + len(present)) // (2 * len(present))
-    return sum(present)
+    return sum(present) if present else None
 
 
 def _rank(trend: Trend, month: int, noise: int) -> int | None:
     if noise < 10:  # now and then a keyword drops out of the results for a month
         return None
-    wave = abs((month * trend.speed + trend.phase) % 256 - 128) - 64
-    rank = trend.level + trend.swing * wave // 64 + noise % 5 - 2
-    return None if rank > _LAST_POSITION else max(rank, trend.best)
+    level, swing, speed, phase, best = trend
+    rank = level + swing * (abs((month * speed + phase) % 256 - 128) - 64) // 64 + noise % 5 - 2
+    return None if rank > _LAST_POSITION else max(rank, best)
 
 
 Row = dict[str, Any]
 
-LAST_DATES = (
-    "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
-    "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
-)  # fmt: skip
 _CHECKED_WITHIN_DAYS = 7
 
 
-@frozen
-class Span:
-    """The requested range, both days included."""
+class Span(NamedTuple):
+    """The requested range: its last day, and the numbers of the months that it touches."""
 
-    start: date
     end: date
-
-    @property
-    def months(self) -> range:
-        """The numbers of the months that the range touches."""
-        return range(_month(self.start), _month(self.end) + 1)
+    months: range
 
 
 def keywords_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
@@ -139,21 +124,16 @@ def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, i
 
 def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
     _, mobile, places, engine_b = keyword.trends
-    searched = f".example/search?q={keyword.query}"
+    searched = f".example/search?q={quote(keyword.phrase)}"
     row: Row = {
-        "keywordId": keyword.id,
-        "keywordPhrase": keyword.phrase,
-        "searchLocation": keyword.location,
-        "searchLanguage": keyword.language,
-        "primaryKeyword": text_boolean(keyword.primary),
-        **_with_urls(keyword, now),
-        **_changes(now, before),
+        "keywordId": keyword.id, "keywordPhrase": keyword.phrase, "primaryKeyword": text_boolean(keyword.primary),
+        "searchLocation": keyword.location, "searchLanguage": LANGUAGE, "tags": keyword.tags,
+        **_with_urls(keyword, now), **_changes(now, before),
         "engineASerpUrl": f"https://www.engine-a{searched}",
         "engineAMobileSerpUrl": mobile and f"https://m.engine-a{searched}",
         "engineAMapsSerpUrl": places and f"https://maps.engine-a{searched}",
         "engineBSerpUrl": engine_b and f"https://www.engine-b{searched}",
-        "tags": keyword.tags,
-    }
+    }  # fmt: skip
     for number, name in enumerate(LAST_DATES):
         row[name] = last_days[(keyword.key >> 3 * number) % len(last_days)]
     if places is None:
@@ -179,10 +159,8 @@ def _changes(now: Row, before: Row | None) -> Measures:
     """Return the growth of each rank since the period before: 0 without one, None if either rank is missing."""
     if before is None:
         return dict.fromkeys(CHANGES, 0)
-    pairs = [(now[name], before[name]) for name in RANKINGS]
-    return {
-        name: None if new is None or old is None else new - old for name, (new, old) in zip(CHANGES, pairs, strict=True)
-    }
+    ranks = zip(CHANGES, ((now[name], before[name]) for name in RANKINGS), strict=True)
+    return {name: None if new is None or old is None else new - old for name, (new, old) in ranks}
 
 
 def _with_urls(keyword: Keyword, measured: Measures) -> Row:
@@ -191,10 +169,6 @@ def _with_urls(keyword: Keyword, measured: Measures) -> Row:
         for engine in ("engineA", "engineAMobile", "engineB")
     }
     return measured | urls
-
-
-def _month(day: date) -> int:
-    return day.year * 12 + day.month - 1
 
 
 def _first_day(month: int) -> str:

@@ -1,7 +1,5 @@
 """Requests: their fields, the reading of their values, and their refusals.
 
-Each field describes its values in words and as a function. Any other value is a 400.
-
 Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
 query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
 A bad id in a path is a 404: no such resource exists.
@@ -17,9 +15,10 @@ import msgspec
 from attrs import field, frozen
 
 LAST_INT32 = 2**31 - 1
-_DIGITS = re.compile("[0-9]{1,10}")
+_DIGITS = re.compile("0*[1-9][0-9]{0,9}")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RANGE = re.compile(f"({_DAY.pattern}) *- *({_DAY.pattern})")
+_FILLED = re.compile(".+", re.DOTALL)
 _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -37,12 +36,8 @@ class Refusal(Exception):
 class Field:
     """The values that a field of a request takes.
 
-    Attributes:
-        expects: completes the sentence "NAME must be …".
-        read: returns the value of a string, or raises ValueError or KeyError.
-        absent: the value if the field is not given.
-        many: whether it is an array: `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
-        is_integer: whether JSON holds it as a number.
+    `expects` completes the sentence "NAME must be …"; `read` returns the value of a string, or raises ValueError or
+    KeyError. Of `many`, `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
     """
 
     expects: str
@@ -56,37 +51,29 @@ Fields = Mapping[str, Field]
 """The fields of an operation, by the service's names for them."""
 
 
-def _read_filled(value: str) -> str:
-    if not value:
+def _matched(pattern: re.Pattern[str], value: str) -> re.Match[str]:
+    if not (found := pattern.fullmatch(value)):
         raise ValueError
-    return value
+    return found
 
 
 def _read_int32(value: str) -> int:
-    number = int(value) if _DIGITS.fullmatch(value) else 0
-    if not 1 <= number <= LAST_INT32:
-        raise ValueError
-    return number
+    return range(LAST_INT32 + 1).index(int(_matched(_DIGITS, value)[0]))
 
 
 def _read_day(value: str) -> date:
-    if not _DAY.fullmatch(value):
-        raise ValueError
-    return date.fromisoformat(value)
+    return date.fromisoformat(_matched(_DAY, value)[0])
 
 
 def _read_days(value: str) -> tuple[date, date]:
-    parts = _RANGE.fullmatch(value)
-    if not parts:
-        raise ValueError
-    start, end = _read_day(parts[1]), _read_day(parts[2])
+    start, end = map(date.fromisoformat, _matched(_RANGE, value).groups())
     if end < start:
         raise ValueError
     return start, end
 
 
 STRING = Field("a string", str)
-FILLED = Field("a string that is not empty", _read_filled)
+FILLED = Field("a string that is not empty", lambda value: _matched(_FILLED, value)[0])
 SEARCH = Field("a string", str, absent="")
 """A string to search for; an empty one is in everything."""
 STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
@@ -122,20 +109,14 @@ class Body:
         """Read a body; one without content has no fields, whatever its type."""
         if not content:
             return cls()
-        if content_type == FORM:
-            try:
+        if content_type not in (FORM, JSON):
+            raise Refusal(415, f"the body must be {FORM} or {JSON}")
+        try:
+            if content_type == FORM:
                 return cls(form=parse_qs(content.decode(), keep_blank_values=True))
-            except ValueError:
-                raise Refusal(400, "the body is not a form in UTF-8") from None
-        if content_type == JSON:
-            try:
-                json = msgspec.json.decode(content)
-            except (ValueError, RecursionError, msgspec.MsgspecError):
-                raise Refusal(400, "the body is not valid JSON") from None
-            if not isinstance(json, dict):
-                raise Refusal(400, "the body must be a JSON object")
-            return cls(json=json)
-        raise Refusal(415, f"the body must be {FORM} or {JSON}")
+            return cls(json=msgspec.json.decode(content, type=dict[str, Any]))
+        except (ValueError, RecursionError):
+            raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
 
 
 class ApiRequest:

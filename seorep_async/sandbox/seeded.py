@@ -13,23 +13,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from attrs import frozen
 
-from seorep_async.sandbox.vocabulary import (
-    FIRST_NAMES,
-    GROUPS,
-    LANGUAGE,
-    LAST_NAMES,
-    LINK_TYPES,
-    NAMES,
-    PHRASINGS,
-    PLACES,
-    SEARCH_VOLUMES,
-    SITES,
-    SUFFIXES,
-    TAGS,
-    TRADES,
-)
+from seorep_async.sandbox import vocabulary as words
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -89,44 +74,25 @@ def text_boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-@frozen
-class Business:
-    """What a seeded campaign's keywords and backlinks are made of; later changes of the campaign do not concern it."""
-
-    campaign_id: int
-    company: str
-    url: str
-    opened: datetime
-    products: tuple[str, ...]
-    home: int  # number of its first place
-    tags: tuple[dict[str, int | str], ...]
-
-
-def make_campaign(key: int, account_id: int, id_: int) -> tuple[Record, Business]:
+def make_campaign(key: int, account_id: int, id_: int) -> Record:
+    """Make a seeded campaign; fields that no response shows are what its keywords and backlinks are made of."""
     drawn = SeededRandom(mix(key ^ id_))
-    trade, products = drawn.pick(TRADES)
-    home = drawn.below(len(PLACES))
+    trade, products = drawn.pick(words.TRADES)
+    home = drawn.below(len(words.PLACES))  # number of its first place
     # Each name comes once with each suffix, then with a number: companies and their addresses are unique.
-    lap, place = divmod(id_ - 1, len(NAMES))
-    name = NAMES[(place * 7 + key) % len(NAMES)]
-    again, suffix = divmod(lap, len(SUFFIXES))
-    company = f"{name} {trade}{SUFFIXES[suffix]}{f' {again + 1}' if again else ''}"
+    lap, place = divmod(id_ - 1, len(words.NAMES))
+    name = words.NAMES[(place * 7 + key) % len(words.NAMES)]
+    again, suffix = divmod(lap, len(words.SUFFIXES))
+    company = f"{name} {trade}{words.SUFFIXES[suffix]}{f' {again + 1}' if again else ''}"
     opened = _OPENED + _GROWTH * (id_ / (id_ + 200)) + timedelta(seconds=drawn.below(60))
-    url = f"https://www.{slug(company)}.example"
-    campaign = NEW_CAMPAIGN | {
-        "id": id_,
+    return NEW_CAMPAIGN | {
+        "id": id_, "company": company, "url": f"https://www.{slug(company)}.example", "account_id": account_id,
         "date_created": moment(opened),
         "date_modified": None if drawn.chance(0.25) else moment(_later(opened, drawn, days=400)),
-        "url": url,
-        "company": company,
-        "group_title": drawn.pick(GROUPS),
-        "engineA_ignore_places": text_boolean(drawn.chance(0.2)),
-        "account_id": account_id,
-    }
-    tags: tuple[dict[str, int | str], ...] = tuple(
-        {"id": id_ * 10 + number, "label": drawn.pick(TAGS[number::3])} for number in range(3)
-    )
-    return campaign, Business(id_, company, url, opened.replace(microsecond=0), products, home, tags)
+        "group_title": drawn.pick(words.GROUPS), "engineA_ignore_places": text_boolean(drawn.chance(0.2)),
+        "products": products, "home": home, "opened": opened.replace(microsecond=0),
+        "tags": tuple({"id": id_ * 10 + number, "label": drawn.pick(words.TAGS[number::3])} for number in range(3)),
+    }  # fmt: skip
 
 
 def slug(string: str) -> str:
@@ -139,17 +105,11 @@ def _later(than: datetime, drawn: SeededRandom, days: int) -> datetime:
     return (than + timedelta(seconds=drawn.below(days * 86_400))).replace(microsecond=0)
 
 
-class Trend(msgspec.Struct, frozen=True, gc=False):  # hundreds of thousands would slow the garbage collector down
-    """The movement of a rank from month to month: a level, and a wave of some height and speed around it."""
-
-    level: int
-    swing: int
-    speed: int
-    phase: int
-    best: int
+Trend = tuple[int, int, int, int, int]
+"""The movement of a rank from month to month: a level, a wave around it (height, speed, phase), and the best rank."""
 
 
-class Keyword(msgspec.Struct, frozen=True, gc=False):
+class Keyword(msgspec.Struct, frozen=True, gc=False):  # else hundreds of thousands slow the garbage collector down
     """The account's data about one keyword; `trends` are None where an engine is not tracked."""
 
     id: int
@@ -160,9 +120,7 @@ class Keyword(msgspec.Struct, frozen=True, gc=False):
     created: datetime
     modified: datetime
     location: dict[str, int | str]
-    language: dict[str, int | str]
     tags: tuple[dict[str, int | str], ...]
-    query: str
     landing_url: str
     trends: tuple[Trend | None, Trend | None, Trend | None, Trend | None]
     volume_step: int
@@ -171,53 +129,42 @@ class Keyword(msgspec.Struct, frozen=True, gc=False):
     measured: bool
 
 
-def make_keywords(key: int, business: Business, count: int) -> tuple[Keyword, ...]:
-    drawn = SeededRandom(mix(key ^ mix(business.campaign_id + 2**32)))
-    return tuple(_make_keyword(business, number, drawn) for number in range(1, count + 1))
+def make_keywords(key: int, campaign: Record, count: int) -> tuple[Keyword, ...]:
+    drawn = SeededRandom(mix(key ^ mix(campaign["id"] + 2**32)))
+    return tuple(_make_keyword(campaign, number, drawn) for number in range(1, count + 1))
 
 
-def _make_keyword(business: Business, number: int, drawn: SeededRandom) -> Keyword:
-    id_, products = business.campaign_id * IDS_PER_CAMPAIGN + number, business.products
+def _make_keyword(campaign: Record, number: int, drawn: SeededRandom) -> Keyword:
+    id_, products = campaign["id"] * IDS_PER_CAMPAIGN + number, campaign["products"]
     # Every product in every phrasing and every place before anything repeats, without a table of used ones.
     rest, product = divmod(number - 1, len(products))
-    rest, phrasing = divmod(rest, len(PHRASINGS))
-    again, place = divmod(rest, len(PLACES))
-    location = PLACES[(business.home + place + product + phrasing) % len(PLACES)]
-    phrase = PHRASINGS[(phrasing + product) % len(PHRASINGS)].format(
+    rest, phrasing = divmod(rest, len(words.PHRASINGS))
+    again, place = divmod(rest, len(words.PLACES))
+    location = words.PLACES[(campaign["home"] + place + product + phrasing) % len(words.PLACES)]
+    phrase = words.PHRASINGS[(phrasing + product) % len(words.PHRASINGS)].format(
         product=products[product], city=str(location["canonical_name"]).split(",")[0]
     )
-    if again:
-        phrase = f"{phrase} {again + 1}"
-    created = business.opened + timedelta(seconds=number * 97 + drawn.below(60))
+    phrase += f" {again + 1}" if again else ""
+    created = campaign["opened"] + timedelta(seconds=number * 97 + drawn.below(60))
     level = 1 + drawn.skewed(120, 1.8)
     return Keyword(
-        id=id_,
-        key=mix(id_ ^ drawn.below(2**53)),
-        campaign_id=business.campaign_id,
-        phrase=phrase,
-        primary=drawn.chance(0.15),
-        created=created,
-        modified=_later(created, drawn, days=700),
-        location=location,
-        language=LANGUAGE,
-        tags=tuple(tag for tag in business.tags if drawn.chance(0.3)),
-        query=quote(phrase),
-        landing_url=f"{business.url}/{quote(products[product].replace(' ', '-'))}",
+        id=id_, key=mix(id_ ^ drawn.below(2**53)), campaign_id=campaign["id"], phrase=phrase,
+        primary=drawn.chance(0.15), created=created, modified=_later(created, drawn, days=700), location=location,
+        tags=tuple(tag for tag in campaign["tags"] if drawn.chance(0.3)),
+        landing_url=f"{campaign['url']}/{quote(products[product].replace(' ', '-'))}",
         trends=(
             _make_trend(drawn, level),
             _make_trend(drawn, max(1, level + drawn.below(13) - 6)),
             _make_trend(drawn, drawn.below(16), best=0) if drawn.chance(0.5) else None,
             _make_trend(drawn, max(1, level + drawn.below(41) - 20)) if drawn.chance(0.9) else None,
         ),
-        volume_step=drawn.below(len(SEARCH_VOLUMES)),
-        competitors=drawn.below(101),
-        backlinks=drawn.skewed(400, 3),
-        measured=not drawn.chance(0.08),
-    )
+        volume_step=drawn.below(len(words.SEARCH_VOLUMES)), competitors=drawn.below(101),
+        backlinks=drawn.skewed(400, 3), measured=not drawn.chance(0.08),
+    )  # fmt: skip
 
 
 def _make_trend(drawn: SeededRandom, level: int, best: int = 1) -> Trend:
-    return Trend(level=level, swing=drawn.below(12), speed=5 + drawn.below(40), phase=drawn.below(256), best=best)
+    return level, drawn.below(12), 5 + drawn.below(40), drawn.below(256), best
 
 
 RESTRICTED = "restricted"
@@ -232,42 +179,30 @@ def make_user(key: int, account_id: int, id_: int) -> Record:
     drawn = SeededRandom(mix(key ^ mix(id_ + 2**33)))
     # The numbers of first and last names have no common divisor, so all pairs come before one comes again.
     place = id_ - 1 + key % 1000
-    first, last = FIRST_NAMES[place % len(FIRST_NAMES)], LAST_NAMES[place % len(LAST_NAMES)]
-    again = (id_ - 1) // (len(FIRST_NAMES) * len(LAST_NAMES))
+    first, last = words.FIRST_NAMES[place % len(words.FIRST_NAMES)], words.LAST_NAMES[place % len(words.LAST_NAMES)]
+    again = (id_ - 1) // (len(words.FIRST_NAMES) * len(words.LAST_NAMES))
     username = f"{slug(first)}.{slug(last)}{again + 1 if again else ''}"
     role, access = _ROLES[-1] if id_ == 1 else drawn.pick(_ROLES)
     return {
-        "id": id_,
-        "date_created": moment(_HIRED + timedelta(days=id_ * 5 % 2900, seconds=drawn.below(28_800))),
-        "email": f"{username}@agency.example",
-        "username": username,
-        "first_name": first,
-        "last_name": last,
-        "role": role,
-        "campaign_access": access,
-        "account_id": account_id,
-    }
+        "id": id_, "date_created": moment(_HIRED + timedelta(days=id_ * 5 % 2900, seconds=drawn.below(28_800))),
+        "email": f"{username}@agency.example", "username": username, "first_name": first, "last_name": last,
+        "role": role, "campaign_access": access, "account_id": account_id,
+    }  # fmt: skip
 
 
-def make_backlink(key: int, business: Business, number: int) -> Record:
+def make_backlink(key: int, campaign: Record, number: int) -> Record:
     """Make the backlink of some number of a seeded campaign."""
-    id_ = business.campaign_id * IDS_PER_CAMPAIGN + number
+    id_ = campaign["id"] * IDS_PER_CAMPAIGN + number
     drawn = SeededRandom(mix(key ^ mix(id_ + 2**34)))
-    product, (site, name) = drawn.pick(business.products), drawn.pick(SITES)
-    published = business.opened.date() + timedelta(days=drawn.below(900))
+    product, (site, name) = drawn.pick(campaign["products"]), drawn.pick(words.SITES)
+    published = campaign["opened"].date() + timedelta(days=drawn.below(900))
     authority = 5 + drawn.skewed(90, 1.5)
     return {
-        "id": id_,
-        "title": f"{product[0].upper()}{product[1:]}: {name}",
-        "status": STATUSES[drawn.chance(0.25)],
+        "id": id_, "campaign_id": campaign["id"], "title": f"{product[0].upper()}{product[1:]}: {name}",
+        "status": STATUSES[drawn.chance(0.25)], "date_published": published.isoformat(),
         "date_created": (published - timedelta(days=drawn.below(20))).isoformat(),
-        "date_published": published.isoformat(),
-        "url": f"https://{site}.example/{slug(product) or 'post'}-{number}",
-        "link_type": drawn.pick(LINK_TYPES),
-        "target_anchor": product if drawn.chance(0.7) else business.company,
-        "target_url": business.url,
+        "url": f"https://{site}.example/{slug(product) or 'post'}-{number}", "link_type": drawn.pick(words.LINK_TYPES),
+        "target_anchor": product if drawn.chance(0.7) else campaign["company"], "target_url": campaign["url"],
         "notes": "Agreed by e-mail, check again in a year" if drawn.chance(0.3) else "",
-        "domain_authority": authority,
-        "page_authority": max(1, authority - drawn.below(15)),
-        "campaign_id": business.campaign_id,
-    }
+        "domain_authority": authority, "page_authority": max(1, authority - drawn.below(15)),
+    }  # fmt: skip

@@ -1,6 +1,7 @@
 """The sandbox itself: its options, and the listening and leaving."""
 
 import asyncio
+import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -14,31 +15,28 @@ from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
 from seorep_async.sandbox.application import Chain
 from seorep_async.sandbox.faults import Faults
 from seorep_async.sandbox.feeds import FEEDS
-from seorep_async.sandbox.options import at_least, between, callable_, integer, not_empty, not_negative, one_of
+from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
 from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
 from seorep_async.sandbox.service import Rows, Service, Shape
-from seorep_async.sandbox.traffic import Stats, Traffic
+from seorep_async.sandbox.traffic import Stats
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
 _MOST_USERS = 100_000
 _FEEDS = tuple(feed.name for feed in FEEDS)
+_filled = require("a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False)
 
 
-def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
-    return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(_ids("failing", campaigns), 500)
+def _statuses(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
+    try:
+        return dict(campaigns if isinstance(campaigns, Mapping) else dict.fromkeys(campaigns, 500))
+    except TypeError:  # no iterable, or one that holds no ids
+        raise ValueError(f"failing and forbidden must hold ids of campaigns, not {campaigns!r}") from None
 
 
 def _forbidden(campaigns: Iterable[int]) -> frozenset[int]:
-    return _ids("forbidden", campaigns)
-
-
-def _ids(name: str, campaigns: Iterable[int]) -> frozenset[int]:
-    try:
-        return frozenset(campaigns)
-    except TypeError:  # no iterable, or one that holds no ids
-        raise ValueError(f"{name} must hold ids of campaigns, not {campaigns!r}") from None
+    return frozenset(_statuses(campaigns))
 
 
 def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
@@ -48,9 +46,7 @@ def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
 
 
 def _faults(faults: str | Faults | None) -> Faults:
-    if not isinstance(faults, str | Faults | None):
-        raise ValueError(f"faults must be a string or Faults, not {faults!r}")
-    return faults if isinstance(faults, Faults) else Faults.parse(faults or "")
+    return faults if isinstance(faults, Faults) else Faults.parse(str(faults or ""))
 
 
 @define(kw_only=True, eq=False)
@@ -73,9 +69,8 @@ class Sandbox:
         failing: ids of campaigns whose responses are always 500, also those of their feeds and their keywords' feeds;
             or a mapping of such ids to another status.
         forbidden: ids of campaigns that the key has no access to: the same responses are 403.
-        reports: rows of a test's own, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such as
-            `{("campaign", 1): [{"keywordPhrase": "shoes", "engineARanking": 3}]}`. They replace the seeded rows, and
-            are sent as they are; fields that a row leaves out are those of the seeded row in its place. Rows by date
+        reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such
+            as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`; other fields are those of the seeded row. Rows by date
             need their `date`, and are sent if the requested range touches its month.
         faults: faults to meet, a string such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be changed while it runs.
         clock: returns the date and time of what is created or changed.
@@ -90,28 +85,28 @@ class Sandbox:
         OSError: on entering, the port cannot be listened on.
     """
 
-    campaigns: int = field(default=20, validator=between(0, MOST_CAMPAIGNS))
-    keywords: int = field(default=50, validator=between(0, IDS_PER_CAMPAIGN - 1))
-    users: int = field(default=5, validator=between(0, _MOST_USERS))
-    backlinks: int = field(default=3, validator=between(0, IDS_PER_CAMPAIGN - 1))
-    seed: int = field(default=1, validator=integer)
+    campaigns: int = field(default=20, validator=integer(0, MOST_CAMPAIGNS))
+    keywords: int = field(default=50, validator=integer(0, IDS_PER_CAMPAIGN - 1))
+    users: int = field(default=5, validator=integer(0, _MOST_USERS))
+    backlinks: int = field(default=3, validator=integer(0, IDS_PER_CAMPAIGN - 1))
+    seed: int = field(default=1, validator=integer())
     shape: Shape = field(default="nested", validator=one_of("nested", "flat", "mixed"))
     rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
-    latency: float = field(default=0.0, validator=not_negative)
+    latency: float = field(default=0.0, validator=number(or_zero=True))
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
-    failing: Mapping[int, int] = field(default=(), converter=_failing)
+    failing: Mapping[int, int] = field(default=(), converter=_statuses)
     forbidden: frozenset[int] = field(default=(), converter=_forbidden)
     reports: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = field(factory=dict)
     faults: Faults = field(default=None, converter=_faults)
-    clock: Callable[[], datetime] = field(default=datetime.now, validator=callable_)
-    default_limit: int = field(default=25, validator=at_least(1))
-    max_limit: int = field(default=500, validator=at_least(1))
-    api_key: str = field(default="sandbox", validator=not_empty, repr=False)
-    host: str = field(default="127.0.0.1", validator=not_empty)
-    port: int = field(default=0, validator=between(0, 65535))
+    clock: Callable[[], datetime] = field(default=datetime.now, validator=require("a function", callable))
+    default_limit: int = field(default=25, validator=integer(1))
+    max_limit: int = field(default=500, validator=integer(1))
+    api_key: str = field(default="sandbox", validator=_filled, repr=False)
+    host: str = field(default="127.0.0.1", validator=_filled)
+    port: int = field(default=0, validator=integer(0, 65535))
     _chain: Chain | None = field(init=False, default=None, repr=False)
     _limiter: Limiter | None = field(init=False, default=None, repr=False)
-    _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
+    _stats: Stats = field(init=False, factory=Stats, repr=False)
     _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
     _runner: web.AppRunner | None = field(init=False, default=None, repr=False)
 
@@ -125,12 +120,14 @@ class Sandbox:
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
         for key, rows in reports.items():
-            if not (isinstance(key, tuple) and len(key) == 2 and key[0] in _FEEDS and isinstance(key[1], int)):
-                raise ValueError(f"reports must have keys such as ('campaign', 1), of {', '.join(_FEEDS)}; not {key!r}")
-            if not all(isinstance(row, Mapping) for row in rows):
-                raise ValueError(f"reports must hold rows that are mappings of the service's field names: {key!r}")
-            if key[0] != "campaign" and not all(isinstance(row.get("date"), str) for row in rows):
-                raise ValueError(f"reports must have a date in each row, such as '2023-01': {key!r}")
+            match key:
+                case (str() as feed, int()) if feed in _FEEDS:
+                    dated = feed != "campaign"
+                case _:
+                    known = ", ".join(_FEEDS)
+                    raise ValueError(f"reports must have keys such as ('campaign', 1), of {known}; not {key!r}")
+            if not all(isinstance(row, Mapping) and (not dated or isinstance(row.get("date"), str)) for row in rows):
+                raise ValueError(f"reports must hold mappings, by date with a date such as '2023-01': {key!r}")
 
     def __attrs_post_init__(self) -> None:
         for status in self.failing.values():
@@ -152,52 +149,41 @@ class Sandbox:
     @property
     def stats(self) -> Stats:
         """The traffic since the sandbox was last entered; also readable after leaving."""
-        return self._traffic.snapshot()
+        return copy.deepcopy(self._stats)
 
     async def __aenter__(self) -> Self:
         if self._listener is not None:
             raise RuntimeError("the sandbox is running already")
-        self._traffic, self._limiter = Traffic(), None
-        account = Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks)
+        self._stats, self._limiter = Stats(), None
         service = Service(
-            account=account,
-            shape=self.shape,
-            rows=self.rows,
-            clock=self.clock,
-            default_limit=self.default_limit,
-            max_limit=self.max_limit,
+            account=Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks),
+            shape=self.shape, rows=self.rows, clock=self.clock,
+            default_limit=self.default_limit, max_limit=self.max_limit,
             reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
+        )  # fmt: skip
+        limiter, fault = self._current_limiter, lambda number: self.faults.draw(self.seed, number)
+        self._chain = chain = Chain(service, self._stats, self.api_key, self.latency, limiter, fault)
+        self._runner = runner = web.AppRunner(
+            chain.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False
         )
-        self._chain = chain = Chain(
-            service,
-            self._traffic,
-            self.api_key,
-            self.latency,
-            limiter=self._current_limiter,
-            fault=lambda number: self.faults.draw(self.seed, number),
-        )
-        app = chain.application()
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False)
         await runner.setup()
-        connect, loop = runner.server, asyncio.get_running_loop()
-        assert connect is not None, "the runner is set up"  # noqa: S101
+        assert runner.server is not None, "the runner is set up"  # noqa: S101
+        create_server = asyncio.get_running_loop().create_server
         try:
-            self._listener = await loop.create_server(connect, self.host, self.port, backlog=_BACKLOG)
+            self._listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await runner.cleanup()
-            chain.service = None
+            chain.service = self._runner = self._chain = None
             problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
             raise OSError(error.errno, problem) from error
-        self._runner = runner
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        listener, self._listener = self._listener, None
-        runner, self._runner = self._runner, None
-        chain, self._chain = self._chain, None
+        listener, runner, chain = self._listener, self._runner, self._chain
+        self._listener = self._runner = self._chain = None
         if listener is None or runner is None or chain is None:
             return
         # asyncio drops a connection that it accepts just as its server closes, with its socket left open and a warning.

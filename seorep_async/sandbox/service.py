@@ -1,9 +1,8 @@
 """The common ground of all operations: the account, the options, pages, and a cache of recent results."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from attrs import field, frozen
@@ -18,34 +17,10 @@ V = TypeVar("V")
 Shape = Literal["nested", "flat", "mixed"]
 Rows = Literal["current", "older", "mixed"]
 
-_CACHED_ROWS = 30_000
-_CACHED_SELECTIONS = 16
+_MOST_ROWS = 30_000
+_MOST_RESULTS = 64
 
 PAGE: Fields = {"page": INT32, "limit": INT32}
-
-
-class LruCache(Generic[V]):
-    """A cache that drops the least recently used values, but never the newest, if their weights exceed `capacity`."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._weight = 0
-        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
-
-    def get(self, key: Hashable) -> V | None:
-        """Return the value stored under a key, or None."""
-        if key not in self._values:
-            return None
-        self._values.move_to_end(key)
-        return self._values[key][0]
-
-    def store(self, key: Hashable, value: V, weight: int = 1) -> None:
-        """Store a new value."""
-        self._values[key] = (value, weight)
-        self._weight += weight
-        while self._weight > self._capacity and len(self._values) > 1:
-            _, (_, dropped) = self._values.popitem(last=False)
-            self._weight -= dropped
 
 
 @frozen
@@ -58,17 +33,9 @@ class EncodedFeed:
 
 @frozen
 class Service:
-    """The service behind the operations.
+    """The service behind the operations, with the options of the sandbox.
 
-    Attributes:
-        shape: the envelope of the feeds.
-        rows: the format of their rows.
-        clock: the date and time of changes.
-        default_limit: records a page if a request names no limit.
-        failing: campaign ids, each with the status of the responses for its feeds and the campaign itself.
-        reports: rows of the test's own, by feed and id.
-        encoded: recent feeds.
-        selections: the ids of recent lists.
+    `failing` has campaigns' statuses, 403 for forbidden ones; `recent` has recent feeds, and the ids of recent lists.
     """
 
     account: Account
@@ -79,8 +46,7 @@ class Service:
     max_limit: int
     failing: Mapping[int, int]
     reports: Mapping[tuple[str, int], Sequence[Record]]
-    encoded: LruCache[EncodedFeed] = field(factory=lambda: LruCache(_CACHED_ROWS))
-    selections: LruCache[Sequence[int]] = field(factory=lambda: LruCache(_CACHED_SELECTIONS))
+    recent: dict[Any, Any] = field(factory=dict)
 
     def campaign(self, id_: int) -> Record:
         """Return a campaign; refuse an unknown or a failing one."""
@@ -99,6 +65,33 @@ class Service:
         limit = min(request["limit"] or self.default_limit, self.max_limit)
         end = (request["page"] or 1) * limit
         return {"total_pages": -(-len(rows) // limit), "total_records": len(rows)}, rows[end - limit : end]
+
+    def once(self, name: str, request: ApiRequest, answer: Callable[[], V]) -> V:
+        """Return the answer to a question, which is found once for all its pages."""
+        question = (name, self.account.writes, request.question)
+        found: V | None = self.recent.pop(question, None)
+        if found is None:
+            found = answer()
+        self.recent[question] = found  # as the most recent
+        feeds = [one for one in self.recent.values() if isinstance(one, EncodedFeed)]
+        if len(self.recent) > _MOST_RESULTS or (len(feeds) > 1 and sum(len(one.rows) for one in feeds) > _MOST_ROWS):
+            del self.recent[next(iter(self.recent))]
+        return found
+
+
+@frozen
+class Operation:
+    """One operation, with its path from the reference.
+
+    The handler returns what JSON can hold, or None for no body, or raises `Refusal`; it never waits, so nothing comes
+    between.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Service, ApiRequest], Any]
+    fields: Fields = field(factory=dict)
+    required: Collection[str] = ()
 
 
 def found(kind: str, id_: int, record: T | None) -> T:

@@ -15,7 +15,6 @@ from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 
@@ -93,11 +92,6 @@ def _as_object(value: Any) -> Any:
     return value
 
 
-def polars_frame(table: pa.Table) -> pl.DataFrame:
-    frame: pl.DataFrame = require("polars").from_arrow(table)
-    return frame
-
-
 @cache
 def _type(kind: ColumnType) -> pa.DataType:
     pa = require("pyarrow")
@@ -146,20 +140,13 @@ _NESTED: dict[ColumnType, Callable[[Sequence[Any]], Any]] = {
 }
 _SPECIAL = _NESTED | {ColumnType.NUMBER: _numbers}
 
-_PANDAS_TYPES = {
-    ColumnType.INTEGER: ("int64", "Int64"),
-    ColumnType.NUMBER: ("float64", "float64"),
-    ColumnType.BOOLEAN: ("bool", "boolean"),
-    ColumnType.DATE: ("date", "object"),
-    ColumnType.DATETIME: ("datetime", "datetime64[us]"),
-    ColumnType.TAGS: ("list[struct]", "object"),
-}
+_NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:
-    columns: list[dict[str, Any]] = []
-    for column in table.columns:
-        kind, stored = _PANDAS_TYPES.get(column.type, ("unicode", "object"))
-        names = {"name": column.name, "field_name": column.name}
-        columns.append({**names, "pandas_type": kind, "numpy_type": stored, "metadata": None})
+    columns = [
+        {"name": one.name, "field_name": one.name, "pandas_type": known[0], "numpy_type": known[1], "metadata": None}
+        for one in table.columns
+        if (known := _NULLABLE.get(one.type))
+    ]
     return {"index_columns": [], "column_indexes": [], "columns": columns, "creator": {"library": "pyarrow"}}

@@ -115,16 +115,13 @@ def is_change(name: str) -> bool:
 
 def columns_of_model(model: type) -> Iterator[Column]:
     """Yield a column for each attribute of a model; nested models become columns such as `search_location_id`."""
-    hints = typing.get_type_hints(model)
-    for name, held in _attributes(model).items():
+    for name, (held, is_optional) in _attributes(model).items():
         if attrs.has(held):
             for column in columns_of_model(held):
                 yield attrs.evolve(column, name=f"{name}_{column.name}", nullable=True)
         else:
-            type_ = _TYPES[held]
-            optional = types.NoneType in typing.get_args(hints[name])
-            nullable = optional or type_ in (ColumnType.FIELDS, ColumnType.ANY)
-            yield Column(name, type_, description_of(model, name), nullable)
+            nullable = is_optional or _TYPES[held] in (ColumnType.FIELDS, ColumnType.ANY)
+            yield Column(name, _TYPES[held], description_of(model, name), nullable)
 
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
@@ -146,7 +143,7 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
     """Return a reader of a model's values, the values of None, and the indices of nested models, the last first."""
-    attributes = _attributes(model)
+    attributes = {name: held for name, (held, _) in _attributes(model).items()}
     absent: Values = tuple({} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values())
     # a struct returns all its values in half the time of single ones
     read: Callable[[Any], Values] = astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
@@ -161,16 +158,14 @@ def is_constant(values: Sequence[Any]) -> bool:
 
 
 @cache
-def _attributes(model: type) -> dict[str, Any]:
-    """Return attribute name → type without None, a string for a literal."""
-    hints = typing.get_type_hints(model)
-    return {field.name: _held(hints[field.name]) for field in attrs.fields(model)}
-
-
-def _held(hint: Any) -> Any:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
-    return str if typing.get_origin(hint) is Literal else hint
+def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
+    """Return attribute name → type without None, a string for a literal, and whether it may be None."""
+    found = {}
+    for name, hint in ((field.name, typing.get_type_hints(model)[field.name]) for field in attrs.fields(model)):
+        parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+        held = next(part for part in parts if part is not types.NoneType)
+        found[name] = (str if typing.get_origin(held) is Literal else held, types.NoneType in parts)
+    return found
 
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from seorep_async.errors import ConfigurationError
@@ -20,60 +20,49 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
 
     ConfigurationError: there are too many columns.
     """
-    facts, names = {name: value for name, value in facts.items() if value is not None}, [_cut(one) for one in columns]
+    names = list(map(_cut, columns))
     if isinstance(rows, list) and rows:
-        has_value = [any(value not in (None, (), {}) for value in values) for values in zip(*rows, strict=True)]
-        if not all(has_value):
-            facts["columns_without_values"] = [one for one, has in zip(names, has_value, strict=True) if not has]
-            names = [one for one, has in zip(names, has_value, strict=True) if has]
-            rows = [[value for value, has in zip(row, has_value, strict=True) if has] for row in rows]
+        empty = [all(value in (None, (), {}) for value in values) for values in zip(*rows, strict=True)]
+        facts["columns_without_values"] = [
+            name for name, is_empty in zip(names, empty, strict=True) if is_empty
+        ] or None
+        rows = [[value for value, is_empty in zip(row, empty, strict=True) if not is_empty] for row in rows]
+        names = [name for name, is_empty in zip(names, empty, strict=True) if not is_empty]
+    facts = {name: value for name, value in facts.items() if value is not None}
     room = LONGEST - _NOTES - _size(facts | {"columns": names, "rows": []})
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
     shown: list[list[Any]] = []
     left_out: list[str] = []
-    cut = 0
+    shortened = 0
     for row in rows:
-        values = [_cut(value) for value in map(_plain, row)]
+        values = list(map(_cut, row))
         room -= _size(values) + 2
         if room < 0:
             which = f"{len(rows) - len(shown)} of {len(rows)} rows" if isinstance(rows, list) else "further rows"
             left_out.append(f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns")
             break
         shown.append(values)
-        cut += sum(isinstance(value, _Beginning) for value in values)
-    if cut:
-        left_out.append(f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {cut}")
-    return printable_json(facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown})
+        shortened += sum(value is not whole for value, whole in zip(values, row, strict=True))
+    if shortened:
+        left_out.append(f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}")
+    return _json(facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown})
 
 
-class _Beginning(str):
-    """The beginning of a value that is too long."""
-
-    __slots__ = ()
-
-
-def _size(value: Any) -> int:
-    return len(printable_json(value).encode())
-
-
-def _cut(value: Any) -> Any:
-    string = value if isinstance(value, str) else printable_json(value)
-    whole = len(string) <= _LONGEST_VALUE
-    return value if whole else _Beginning(f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)")
+def _json(value: Any) -> str:
+    return printable_json(value, default=_plain)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case list() | tuple():
-            return [_plain(one) for one in value]
-        case Mapping():
-            return {str(name): _plain(one) for name, one in value.items()}
-        case Tag():
-            return {"id": value.id, "label": value.label}
-    return str(value)
+    return {"id": value.id, "label": value.label} if isinstance(value, Tag) else str(value)
+
+
+def _size(value: Any) -> int:
+    return len(_json(value).encode())
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    string = value if isinstance(value, str) else _json(value)
+    return value if len(string) <= _LONGEST_VALUE else f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)"

@@ -12,7 +12,6 @@ EXTRAS = {
     "jinja2": "duckdb",
     "pandas": "pandas",
     "polars": "polars",
-    "obstore": "cloud",
     "dlt": "dlt",
     "mcp": "mcp",
     "mcp_types": "mcp",

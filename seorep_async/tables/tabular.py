@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 import attrs
 
-from seorep_async.tables.arrow import arrow_table, pandas_frame, polars_frame
+from seorep_async.tables.arrow import arrow_table, pandas_frame
 from seorep_async.tables.columns import Columns, ColumnType, Table, columns_of_model, model_columns, plain_tags
 from seorep_async.tables.html import html_table
+from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class Tabular:
             ImportError: polars or pyarrow is missing; the message says how to install it.
             OverflowError: an integer needs more than 64 bits.
         """
-        return polars_frame(self.to_arrow())
+        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
+        return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)

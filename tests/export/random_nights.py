@@ -123,7 +123,7 @@ class Pull:
     Attributes:
         world: what the service has now.
         listed: the world that listed the campaigns, or None.
-        given: the world that gave each report, by feed, campaign and keyword.
+        given: the world that gave each report, by feed and id.
         twice: reports that were asked for although they had been given.
     """
 
@@ -135,7 +135,7 @@ class Pull:
     ids: tuple[int, ...] | None
     world: World
     listed: World | None = None
-    given: dict[tuple[Feed, int, int | None], World] = attrs.field(factory=dict)
+    given: dict[tuple[Feed, int], World] = attrs.field(factory=dict)
     twice: list[tuple[Feed, int]] = attrs.field(factory=list)
 
     @property
@@ -149,16 +149,11 @@ class Pull:
         if report is None:
             self.listed = self.listed if answer == 404 else self.world
             return answer
-        feed, id_ = report
-        of: list[tuple[Feed, int, int | None]] = [(feed, id_, None)]
-        if feed is Feed.KEYWORD_BY_DATE:
-            of = [(feed, one, id_) for one in self.wanted if id_ in self.keywords_of(one)]
-        if self.given.keys() >= {*of}:
+        if report in self.given:
             self.twice.append(report)
-        for one in of:
-            self.given.pop(one, None)  # what is asked for again was not stored
+        self.given.pop(report, None)  # what is asked for again was not stored
         if answer != 404:
-            self.given |= dict.fromkeys(of, self.world)
+            self.given[report] = self.world
         return answer
 
     @property
@@ -166,17 +161,17 @@ class Pull:
         return tuple(self.listed.keywords if self.listed else ()) if self.ids is None else self.ids
 
     def keywords_of(self, campaign: int) -> tuple[int, ...]:
-        world = self.given.get((Feed.CAMPAIGN, campaign, None))
+        world = self.given.get((Feed.CAMPAIGN, campaign))
         return () if world is None else world.keywords[campaign]
 
     def reports(self) -> Iterator[tuple[Feed, int, int | None, World | None]]:
         """Yield feed, campaign, keyword and the world that gave it, or None if it failed, for each report."""
         for campaign in self.wanted:
             for feed in self.feeds:
-                lists_keywords = (Feed.CAMPAIGN, campaign, None) in self.given
+                lists_keywords = (Feed.CAMPAIGN, campaign) in self.given
                 of_keyword = feed is Feed.KEYWORD_BY_DATE and lists_keywords
                 for keyword in self.keywords_of(campaign) if of_keyword else (None,):
-                    yield feed, campaign, keyword, self.given.get((feed, campaign, keyword))
+                    yield feed, campaign, keyword, self.given.get((feed, campaign if keyword is None else keyword))
 
     @property
     def failures(self) -> list[tuple[Feed, int, int | None]]:
@@ -226,7 +221,7 @@ class Pull:
         listed = self.listed or World(0, {})
         for one in {*self.wanted} & listed.keywords.keys():
             found["campaigns"].append(whose | {"campaign_id": one, "company": listed.name(one)})
-        for (feed, one, _), world in self.given.items():
+        for (feed, one), world in self.given.items():
             if feed is Feed.CAMPAIGN:
                 ids = [{"campaign_id": one, "keyword_id": id_} for id_ in world.keywords[one]]
                 found["keywords"] += [whose | row | {"keyword_phrase": world.name(one)} for row in ids]

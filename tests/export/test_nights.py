@@ -189,6 +189,8 @@ class AnyNights(RuleBasedStateMachine):
             if not isinstance(begun, str) and state.request_of(begun):
                 pull = begun
             assert pull is not None
+            stored = {(feed, id_) for feed, table in TABLE.items() for id_ in state.stored.get(table, ())}
+            pull.given = {report: given for report, given in pull.given.items() if report in stored}
             self.staged[account] = pull, state.ended
 
     @rule(what=pulls, way=ways, limit=st.none() | st.integers(1, 9))

@@ -80,6 +80,14 @@ def test_a_change_has_names_and_days(two_days: Path) -> None:
     assert (first.before_date, first.after_date) == (FIRST, FIRST + dt.timedelta(1))
 
 
+def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
+    found = changes(two_days)
+    first = found[:2].copy()
+    assert (first.account, first.before, first.total, first.left_out) == ("acme", FIRST, 5, {})
+    assert [one.keyword_id for one in first] == [21, 13]
+    assert (found[1:] + found[:1]).to_pandas().shape[0] == 5
+
+
 def test_changes_are_a_table(two_days: Path) -> None:
     found = changes(two_days)
     assert found.to_pandas()["kind"].tolist() == ["lost", "found", "entered_top_3", "rose", "new"]

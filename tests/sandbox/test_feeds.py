@@ -62,7 +62,7 @@ def test_keyword_ids_are_unique_int32_and_name_their_campaign() -> None:
 
 def test_companies_and_their_addresses_are_unique() -> None:
     account = Account(1, 2000, 0)
-    campaigns = [account.campaigns.get(id_) for id_ in account.campaign_ids()]
+    campaigns = [account.campaigns.get(id_) for id_ in account.campaigns.ids()]
     assert len({one["company"] for one in campaigns if one}) == len({one["url"] for one in campaigns if one}) == 2000
 
 
