@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from seorep_async.cli.terminal import formatted_one, table_of_many, table_of_one
 
-from seorep_async import InvalidRequestError, SeoRepClient
+from seorep_async import InvalidRequestError
 from seorep_async.cli.exit_codes import service_message
 from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.models import Campaign, User
@@ -118,7 +118,7 @@ def test_numbers_are_right_aligned_and_none_is_a_dash() -> None:
 
 
 def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))
+    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", Clock(jitter=lambda: 0.0))
     with seorep.account(campaigns=200, faults="500s=60%"):
         for _ in range(5):
             ended = seorep("campaigns", "list", "--limit", 1, "--json")
