@@ -115,7 +115,7 @@ class _Pulling:
             return []
         chosen: Any = {name: self._arguments()[name] for name in ("groups", "filter", "exclude", "account")}
         ids, *days = self._window(self.windows[0])
-        asked = Request.of(client, ids, (days[0], days[1]), {"feeds": job.feeds, **chosen})
+        asked = Request.of(client, ids, (days[0], days[1]), chosen | {"feeds": job.feeds})
         of_these: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
         found = complete_windows(job.target, account=asked.account, **of_these)
         return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]

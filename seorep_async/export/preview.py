@@ -23,7 +23,6 @@ from seorep_async.models import Feed, Page
 from seorep_async.resources.arguments import MAX_ID
 
 _TRIED = 3
-_CHOOSING = ("groups", "filter", "exclude", "account", "snapshot_date", "excel")
 
 
 @attrs.frozen
@@ -111,18 +110,15 @@ async def staged_pull(
     end_date: dt.date | str,
     *,
     out: str | os.PathLike[str],
-    **arguments: Any,
+    **options: Unpack[PullOptions],
 ) -> StagedPull | None:
     """Return what an earlier run has staged beside a target; nothing is sent. The arguments are those of `preview`."""
-    chosen = {name: arguments.pop(name) for name in _CHOOSING if name in arguments}
-    feeds = arguments.pop("feeds", Feed.CAMPAIGN)
-    options: Any = arguments
-    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen)
+    request = Request.of(client, ids, (start_date, end_date), options)
     async with background() as run:
-        target = await run(target_of, out, request, options, False)
+        target = await run(target_of, out, request, of_feeds(options), False)
         if not target.staging_folder(request).exists():
             return None
-        return (await run(_look, target, request, chosen.get("snapshot_date") is not None, False))[0]
+        return (await run(_look, target, request, False, False))[0]
 
 
 def _look(
