@@ -126,13 +126,10 @@ class Sandbox:
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
         for key, rows in reports.items():
-            match key:
-                case (str() as feed, int()) if feed in _FEEDS:
-                    dated = feed != "campaign"
-                case _:
-                    known = ", ".join(_FEEDS)
-                    raise ValueError(f"reports must have keys such as ('campaign', 1), of {known}; not {key!r}")
-            if not all(isinstance(row, Mapping) and (not dated or isinstance(row.get("date"), str)) for row in rows):
+            if not (isinstance(key, tuple) and len(key) == 2 and key[0] in _FEEDS and isinstance(key[1], int)):
+                raise ValueError(f"reports must have keys such as ('campaign', 1), of {', '.join(_FEEDS)}; not {key!r}")
+            undated = key[0] == "campaign"
+            if not all(isinstance(row, Mapping) and (undated or isinstance(row.get("date"), str)) for row in rows):
                 raise ValueError(f"reports must hold mappings, by date with a date such as '2023-01': {key!r}")
 
     def __attrs_post_init__(self) -> None:
