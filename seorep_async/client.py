@@ -17,7 +17,6 @@ from seorep_async.resources.arguments import ExtraParams, check_account_name, ma
 from seorep_async.session import (
     Authentication,
     BaseURL,
-    Clock,
     Limits,
     OnAttempt,
     RawAnswer,
@@ -60,8 +59,6 @@ class SeoRepClient:
         rankings: the three ranking feeds, and pulls of many campaigns.
     """
 
-    _clock: Clock | None = None
-
     def __init__(
         self,
         base_url: str | None = None,
@@ -98,7 +95,7 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
-        self._session = Session(self._base_url, authentication, settings, session, self._clock, limits, on_attempt)
+        self._session = Session(self._base_url, authentication, settings, session, None, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)

@@ -120,7 +120,7 @@ async def open_client(
     scripted_server: StartServer, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[OpenClient]:
     # depends on the servers, so that clients are closed before them
-    monkeypatch.setattr(SeoRepClient, "_clock", fake_time.clock)
+    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", fake_time.clock)
     async with AsyncExitStack() as opened:
 
         async def open_one(

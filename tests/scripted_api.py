@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qsl
 
 import attrs
@@ -97,10 +98,8 @@ class Clock:
 def quick_client(base_url: str, api_key: str = "canary-7", clock: Clock | None = None, **settings: Any) -> SeoRepClient:
     """Return a client that tries everything twice at most, and waits for nothing in between."""
 
-    class Client(SeoRepClient):
-        _clock = (clock or Clock()).timing
-
-    return Client(base_url, api_key, settings=Settings(**{"max_attempts": 2, **settings}))
+    with patch("seorep_async.session.clock.SYSTEM", (clock or Clock()).timing):
+        return SeoRepClient(base_url, api_key, settings=Settings(**{"max_attempts": 2, **settings}))
 
 
 @asynccontextmanager

@@ -653,14 +653,12 @@ async def test_closing_the_client_before_a_pull_starts_ends_it() -> None:
         assert [outcome.ok for outcome in await taken_from(outcomes)] == [False] * 49
 
 
-async def test_reports_of_a_pull_bear_the_day_on_which_it_began() -> None:
+async def test_reports_of_a_pull_bear_the_day_on_which_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     evening = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)
     now = [evening]
 
-    class Client(SeoRepClient):
-        _clock = ClientClock(wall_clock=lambda: now[-1].timestamp())
-
-    async with Sandbox(campaigns=2) as sandbox, Client(sandbox.base_url, sandbox.api_key) as client:
+    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", ClientClock(wall_clock=lambda: now[-1].timestamp()))
+    async with Sandbox(campaigns=2) as sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
         async with client.rankings.pull([1, 2], "2023-01-01", "2023-03-31") as outcomes:
             now.append(evening + dt.timedelta(hours=1))
             reports = [outcome.report async for outcome in outcomes if outcome.report]

@@ -39,3 +39,7 @@ class Clock:
     def now(self) -> dt.datetime:
         """Return the time in UTC, without a zone."""
         return dt.datetime.fromtimestamp(self.wall_clock(), dt.UTC).replace(tzinfo=None)
+
+
+SYSTEM = Clock()
+"""The clock of every session that is given no other."""

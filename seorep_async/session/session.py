@@ -19,9 +19,9 @@ from seorep_async.errors import (
     DeadlineExceededError,
     SeoRepError,
 )
+from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
-from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.flow_control import Governor, Limits, Permit, Taker
 from seorep_async.session.key_refusal import KeyGuard
@@ -49,12 +49,12 @@ class Session:
         authentication: Authentication,
         settings: Settings,
         borrowed: aiohttp.ClientSession | None = None,
-        clock: Clock | None = None,
+        clock: clocks.Clock | None = None,
         limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
     ) -> None:
         self.settings = settings
-        self.clock: Clock = clock or Clock()
+        self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: str = "not open yet"
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._fair_queue = FairQueue()
@@ -121,7 +121,10 @@ class Session:
         """Raise a ConfigurationError unless requests can be sent from here."""
         self._require_not_closed()
         if asyncio.get_running_loop() is not self._loop:
-            raise ConfigurationError("this client was opened in another event loop; open one in each loop")
+            raise ConfigurationError(
+                "this client was opened in another event loop: open one in each loop, in a web framework in its "
+                "lifespan; with pytest-asyncio, give fixture and test the same loop_scope"
+            )
 
     def _require_not_closed(self) -> None:
         if self.state != "open":

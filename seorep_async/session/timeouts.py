@@ -16,9 +16,8 @@ V = TypeVar("V")
 
 LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
-GRACE, GRACES = 0.1, 3
-"""Seconds that the loop runs on after a late alarm, for attempts to read what has arrived; and the most times in a row,
-if it stands still again and again."""
+GRACE = 0.1
+"""Seconds that the loop runs on after a late alarm, for attempts to read what has arrived."""
 
 
 class AttemptTimeouts:
@@ -52,18 +51,18 @@ class AttemptTimeouts:
         if self._is_closed and not self._running:
             self._set_alarm(math.inf)
 
-    def _set_alarm(self, due: float, graces: int = 0, was_late: bool = False) -> None:
+    def _set_alarm(self, due: float, in_grace: bool = False, was_late: bool = False) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_due = due
-        self._alarm = None if due == math.inf else self.loop.call_at(due, self._ring, due, graces, was_late)
+        self._alarm = None if due == math.inf else self.loop.call_at(due, self._ring, due, in_grace, was_late)
 
-    def _ring(self, due: float, graces: int, was_late: bool) -> None:
+    def _ring(self, due: float, in_grace: bool, was_late: bool) -> None:
         now = self.loop.time()
         expired = [limit for limit in self._running if limit.due <= now]
-        late = now - due > LATE
-        if expired and graces < GRACES and (late or not graces):  # in time, it is one iteration
-            self._set_alarm(now + GRACE * late, graces + 1, was_late or late)
+        if expired and not in_grace:  # of an alarm in time, it is one iteration
+            is_late = now - due > LATE
+            self._set_alarm(now + GRACE * is_late, in_grace=True, was_late=is_late)
             return
         self._running.difference_update(expired)
         for limit in expired:

@@ -23,7 +23,6 @@ from unittest.mock import patch
 import duckdb
 import pytest
 
-from seorep_async import SeoRepClient
 from seorep_async.cli.app import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
@@ -148,7 +147,7 @@ def replayed(session: str) -> str:
         folder = ending.enter_context(tempfile.TemporaryDirectory())
         ending.enter_context(contextlib.chdir(folder))
         ending.enter_context(patch.dict(os.environ, XDG_CONFIG_HOME=f"{os.getcwd()}/.config", COLUMNS="80"))
-        ending.enter_context(patch.object(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0)))  # retries at once
+        ending.enter_context(patch("seorep_async.session.clock.SYSTEM", Clock(jitter=lambda: 0.0)))  # retries at once
         for name in names:
             os.environ.pop(name, None)
         running = Session(ending)

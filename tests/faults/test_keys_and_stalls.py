@@ -85,7 +85,7 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
 
 @pytest.mark.parametrize("good", [0, 1, 50], ids=["wrong from the first", "revoked at once", "revoked later"])
 @pytest.mark.parametrize("forbidden", [set(), {2, 9, 10, 11}], ids=["", "some forbidden"])
-async def test_a_refused_key_costs_those_in_flight_and_a_probe(good: int, forbidden: set[int], check: Check) -> None:
+async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(good: int, forbidden: set[int], check: Check) -> None:
     def script(asked: Asked) -> Any:
         return 403 if len(service.asked) > good or asked.id in forbidden else page(asked)
 
@@ -94,7 +94,7 @@ async def test_a_refused_key_costs_those_in_flight_and_a_probe(good: int, forbid
     errors = [result for result in found.values() if isinstance(result, Exception)]
     check(
         *("37", f"key refused after {good} requests, {len(forbidden)} forbidden"),
-        requests_after_the_refusal=(len(service.asked) - good, 16 + 1),
+        requests_after_the_refusal=(len(service.asked) - good, 16 + 8 + 1),
         errors_of_another_kind=(sum(not isinstance(error, AuthenticationError) for error in errors), 0),
         missing=(60 - len(found), 0),
     )

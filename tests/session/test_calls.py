@@ -17,7 +17,7 @@ from seorep_async import (
     ServerError,
     Settings,
 )
-from seorep_async.session import Request
+from seorep_async.session import Clock, Request
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, failure, open_session
 from tests.session.fake_time import FakeTime
@@ -27,7 +27,7 @@ LONG = 60.0  # seconds; nothing here comes near it unless something hangs
 
 
 def real_time(base_url: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> SeoRepClient:
-    monkeypatch.setattr(SeoRepClient, "_clock", None)
+    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", Clock())
     return SeoRepClient(base_url, KEY, settings=Settings(**settings))
 
 
@@ -211,7 +211,7 @@ async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
 
 async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     client, _ = await connect()
-    with pytest.raises(ConfigurationError, match="another event loop"):
+    with pytest.raises(ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"):
         await asyncio.to_thread(asyncio.run, ask(client))
 
 

@@ -135,7 +135,6 @@ STALLS: dict[str, tuple[list[tuple[float, float]], float, float, float, bool]] =
     "after a late alarm the loop runs on for a moment": ([(0, 1.3)], NEVER, NEVER, 1.4, True),
     "also at the end of the call": ([(0, 1.3)], NEVER, 1.2, 1.4, True),
     "a response in that moment is used": ([(0, 1.3)], 1.39, NEVER, 1.39, False),
-    "the loop may stand still again in that moment": ([(0, 1.3), (1.35, 1.3)], 2.7, NEVER, 2.7, False),
     "an alarm in time ends an attempt at once": ([(0.5, 0.54)], NEVER, NEVER, 1.04, False),
     "also if nothing stands still": ([], NEVER, NEVER, 1.0, False),
     "the end of the call is no fault of the service": ([], NEVER, 0.9, 0.9, True),

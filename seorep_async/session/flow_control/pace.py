@@ -21,7 +21,7 @@ import math
 from typing import TypeAlias
 
 Subject: TypeAlias = tuple[object, str]
-"""What an attempt is about: a client, and the name of its campaign."""
+"""What an attempt is about: a client, and its campaign."""
 
 
 class Pace:
@@ -90,11 +90,6 @@ class Pace:
         if self.gate:
             return self.gate, max(self.next_probe, self.last + self.patience) if self.probes else self.next_probe
         return "pace", self.next if self.rate < math.inf else now
-
-    @property
-    def most_in_flight(self) -> int:
-        """Attempts that may be in flight once the start is over."""
-        return self.ceiling if self.shrunk_at == -math.inf else int(self.window)
 
     @property
     def patience(self) -> float:

@@ -123,7 +123,7 @@ class Limits:
         """Grant the permits that are free, and come back for the next."""
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = None
+        self._alarm = None
         while clients := [client for client in self._clients if client.waits]:
             now = self._clock.monotonic()
             if (moment := self._obstacle(now)[1]) > now:
@@ -186,7 +186,8 @@ class Governor:
     @property
     def concurrency(self) -> int:
         """Attempts that may be in flight once the start is over."""
-        return self._limits._pace.most_in_flight
+        pace = self._limits._pace
+        return pace.ceiling if pace.shrunk_at == -math.inf else int(pace.window)
 
     @property
     def only_probes(self) -> bool:
