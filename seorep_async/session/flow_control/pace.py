@@ -60,11 +60,9 @@ class Pace:
 
     def __init__(self, ceiling: int, cap: float = math.inf) -> None:
         self.ceiling, self.cap = ceiling, cap
-        self.window, self.shrunk_at = float(min(self.FIRST, ceiling)), -math.inf
-        self.opens_by = 1.0
+        self.window, self.opens_by, self.shrunk_at = float(min(self.FIRST, ceiling)), 1.0, -math.inf
         self.known = self.refused_at = math.inf  # attempts a second
-        self.is_search = True
-        self.next = self.held_until = 0.0
+        self.next, self.held_until, self.is_search = 0.0, 0.0, True
         self.last = self.paused_until = -math.inf
         self.count_from(0.0)
         self.in_a_row = 0  # accepted since the last refusal
