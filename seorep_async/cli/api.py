@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
+
+import click
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Service
@@ -13,8 +15,14 @@ from seorep_async.cli.resources import repeated
 from seorep_async.cli.running import wait_for
 
 
+def _method(value: str) -> str:
+    if value.upper() not in ("GET", "POST", "PUT", "DELETE"):
+        raise click.BadParameter(f"{value!r} is not one of GET, POST, PUT, DELETE.")
+    return value.upper()
+
+
 def api(
-    method: Literal["GET", "POST", "PUT", "DELETE"],
+    method: Annotated[str, Opt(read=_method)],
     path: str,
     parameters: Annotated[list[str] | None, Opt(metavar="NAME=VALUE...", read=name_and_value)] = None,
     /,

@@ -36,8 +36,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
 """The metavar and the help of each option, by its name in `Sandbox`."""
 
 
-def build(given: Mapping[str, str]) -> Sandbox:
-    """Return the sandbox of some options, as strings; one out of its range is a UsageError."""
+def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
+    """Return the sandbox of some options, as strings; one out of its range is a UsageError that names the `option`."""
     values = {}
     for name, value in given.items():
         if name not in OPTIONS:
@@ -46,11 +46,12 @@ def build(given: Mapping[str, str]) -> Sandbox:
         try:
             values[name] = _READ.get(OPTIONS[name][0], str)(value)
         except ValueError:
-            raise UsageError(f"{name}: {value!r} is not {_EXPECTED[OPTIONS[name][0]]}.") from None
+            problem = f"{value!r} is not {_EXPECTED[OPTIONS[name][0]]}."
+            raise UsageError(f"{option.format(name)}: {problem}") from None
     try:
         return Sandbox(**values)
     except ValueError as error:
-        raise UsageError(str(error)) from None  # it begins with the option's name
+        raise UsageError(option.format(error)) from None  # it begins with the option's name
 
 
 def _ids(value: str) -> Any:

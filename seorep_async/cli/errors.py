@@ -22,10 +22,11 @@ _OPTIONS = {
     "groups": "--group",
     "id": "ID",
     "limit": "--page-size",
+    "path": "PATH",
     "start_date": "--from",
 }
 """The arguments of the library whose options have other names."""
-_MENTIONED = re.compile(r'\b(?P<name>[a-z_]+)=(?:True|…|"(?P<value>[^"]*)")')
+_MENTIONED = re.compile(r'(?P<setting>Settings\()?\b(?P<name>[a-z_]+)=(?:True|…|"(?P<value>[^"]*)")(?(setting)\))')
 """An argument in a message of the library, such as `restart=True` or `start_date="2023-01-01"`."""
 _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts
     ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
@@ -78,17 +79,17 @@ def explain(error: BaseException) -> str:
     facts += [f"{error.attempts} attempts"] if error.attempts > 1 else []
     known = f" ({', '.join(facts)})" if facts else ""
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
-    if isinstance(error, errors.NotFoundError) and error.subject is None and "base URL" not in error.message:
+    if isinstance(error, errors.NotFoundError) and not re.search(r"\d$|base URL", f"{error.message} {error.path}"):
         hint = "; check the base URL"  # the request was for a list, not for an object
     return one_line(f"{f'{error.subject}: ' if error.subject else ''}{reason(error)}{known}{hint}")
 
 
 def reason(error: SeoRepError, option: str = "") -> str:
     """Return an error's message in the words of the shell; `option` names the wrong argument, if not its own does."""
-    argument = getattr(error, "argument", None)
-    if argument is None or not error.message.startswith(argument):
-        return in_shell_words(error.message)
-    return (option or option_of(argument)) + in_shell_words(error.message.removeprefix(argument))
+    argument, message = getattr(error, "argument", None), in_shell_words(error.message)
+    if argument is None or not message.startswith(argument):
+        return message
+    return (option or option_of(argument)) + message.removeprefix(argument)
 
 
 def option_of(argument: str) -> str:
@@ -98,7 +99,14 @@ def option_of(argument: str) -> str:
 
 def in_shell_words(message: str) -> str:
     """Return a message of the library that mentions options in place of arguments."""
-    return _MENTIONED.sub(lambda found: f"{option_of(found['name'])} {found['value'] or ''}".rstrip(), message)
+    return _MENTIONED.sub(
+        lambda found: (
+            f"-c {found['name']}=true"
+            if found["setting"]
+            else f"{option_of(found['name'])} {found['value'] or ''}".rstrip()
+        ),
+        message,
+    )
 
 
 def service_message(error: BaseException) -> str | None:

@@ -18,13 +18,13 @@ class ExitCode(enum.IntEnum):
     UNEXPECTED = 1, "a bug: please report the traceback"
     USAGE = 2, "wrong options or settings, or no such object"
     AUTHENTICATION = 3, "the service refused the API key"
-    PARTIAL = 4, "some reports failed, and may succeed later: repeat it with --retry-failed"
-    UNAVAILABLE = 5, "service not available (network, 5xx, 429), or --max-requests: repeat it later"
+    PARTIAL = 4, "some reports failed, and may succeed later: repeat with --retry-failed"
+    UNAVAILABLE = 5, "service not available (network, 5xx), or --max-requests: repeat it later"
     SHAPE = 6, "the service's responses have an unexpected shape"
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
-    REFUSED = 9, "some reports failed, and would fail again (403, 404): repeating does not help"
-    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it, and it resumes"
+    REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
+    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
         self = int.__new__(cls, code)

@@ -12,7 +12,7 @@ import attrs
 from seorep_async import history
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Output
-from seorep_async.cli.output import formatted, messages, write
+from seorep_async.cli.output import counted, formatted, messages, write
 from seorep_async.cli.parameters import Opt
 from seorep_async.cli.profiles import report_engines
 from seorep_async.cli.progress import logged
@@ -79,7 +79,9 @@ def changes(
     if output.kind != "table":
         write(formatted(found, [field.name for field in attrs.fields(history.Change)], output.kind))
         return ExitCode.OK
-    messages().print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
+    messages().print(
+        f"{found.account}, {found.before} to {found.after}: {counted(len(found), 'change') if found else 'no changes'}"
+    )
     lines = [
         _Line(
             one.campaign_id, one.company, one.keyword_phrase, one.location, one.engine, one.before, one.after,

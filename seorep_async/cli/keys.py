@@ -30,8 +30,12 @@ def key_of_command(words: list[str]) -> str:
     except (OSError, ValueError) as error:
         raise UsageError(f"key_command can't be run: {words[0]}: {why(error)}; it is run without a shell.") from None
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    read = running.stdout.readline  # type: ignore[union-attr]  # it is a pipe, which a process left behind may hold
-    threading.Thread(target=lambda: lines.put(read(_MOST_KEY_BYTES + 1)), daemon=True).start()
+
+    def read() -> None:  # in a thread, as a process that the command leaves behind may hold the pipe for ever
+        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe
+            lines.put(pipe.readline(_MOST_KEY_BYTES + 1))
+
+    threading.Thread(target=read, daemon=True).start()
     until = time.monotonic() + seconds
     try:
         line = lines.get(timeout=seconds)

@@ -126,7 +126,11 @@ def fields_of(model: type[Any]) -> list[str]:
 def values_of(item: Any, columns: Iterable[str]) -> dict[str, Any]:
     """Return some fields of a model; with `extra`, unknown fields stand beside them under the service's names."""
     values = {name: getattr(item, name) for name in columns if name != EXTRA}
-    return {**dict(item.extra), **values} if EXTRA in columns else values
+    return (
+        {**values, **{name: value for name, value in item.extra.items() if name not in values}}
+        if EXTRA in columns
+        else values
+    )
 
 
 def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True) -> str:
@@ -191,7 +195,7 @@ def size(count: float) -> str:
     """Return a number of bytes such as `1.2 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
-            return f"{count:.3g} {unit}"
+            return f"{count:.1f} {unit}" if count % 1 > 0 and count < 10 else f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
 

@@ -79,7 +79,7 @@ def connect(service: Service) -> Connection:
         sources = {"base_url": "SEOREP_BASE_URL", "key": "SEOREP_API_KEY"}
     else:
         base_url, key = _string(profile, "base_url", name) or "", _key(profile, name)
-        sources = {each: f"{each} of profile {name}" for each in ("base_url", *profile)}
+        sources = {**dict.fromkeys(profile, f"profile {name}"), "base_url": f"base_url of profile {name}"}
         sources["key"] = f"{'key' if 'key' in profile else 'key_command'} of profile {name}"
     if service.base_url is not None:
         base_url, sources["base_url"] = service.base_url, "--base-url"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import csv
 import datetime as dt
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -118,13 +119,13 @@ class Job:
     end: Annotated[dt.date | None, Opt("--to", _WHAT, "DATE")] = None
     last: Annotated[tuple[int, str] | None, Opt("--last", _WHAT, "PERIOD", _period)] = None
     month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
-    campaign: Annotated[list[str] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
-    exclude: Annotated[list[str] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    campaign: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    exclude: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
     group: Annotated[list[str] | None, Opt(section=_WHAT, metavar="TITLE", read=not_empty)] = None
-    filter: Annotated[str | None, Opt(section=_WHAT, read=not_empty)] = None
+    filter: Annotated[str | None, Opt(section=_WHAT, metavar="TEXT", read=not_empty)] = None
     compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
     page_size: Annotated[int | None, Opt(section=_HOW)] = None
-    account: Annotated[str | None, Opt(section=_HOW, metavar="NAME")] = None
+    account: Annotated[str | None, Opt(section=_HOW, metavar="NAME", read=not_empty)] = None
     snapshot_date: Annotated[dt.date | None, Opt(section=_HOW)] = None
     restart: Annotated[bool, Opt(section=_HOW)] = False
     retry_failed: Annotated[bool, Opt(section=_HOW)] = False
@@ -158,6 +159,9 @@ class Job:
         for one, other in both:
             if getattr(self, one) and getattr(self, other):
                 raise click.UsageError(f"{_flag(one)} and {_flag(other)} can't be combined; give one of them.")
+        if self.target.endswith("/") or "://" in self.target or os.path.isdir(self.target):
+            problem = "folders and object stores are no targets; name a file or a database, such as rankings.duckdb"
+            raise click.UsageError(f"-o: {problem} (`seorep guide engines` shows how to write elsewhere).")
         if self.format and not self.to_stdout:
             raise click.UsageError("--format: only with -o -; the ending of a file chooses its format.")
         several = len(windows) > 1 or self.skip_complete

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.errors import failed
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
 from seorep_async.cli.profiles import Connection, connect
@@ -24,7 +24,7 @@ from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
-from seorep_async.export import PullPreview, PullSummary, preview, pull_to, stream
+from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
 from seorep_async.export.preview import staged_pull
 from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
@@ -43,6 +43,15 @@ def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
         if job.json and not pulling.reported:
             summary.print_failure(error, **pulling.facts_so_far())
         raise
+
+
+class NoCampaignsError(UsageError):
+    """A pull found no campaign."""
+
+    exit_code = ExitCode.EMPTY
+
+    def __str__(self) -> str:
+        return "there is no such campaign, or none at all: nothing is written"
 
 
 @attrs.define
@@ -77,7 +86,7 @@ class _Pulling:
                 staged = await staged_pull(client, *self._window(self.windows[0]), out=job.target, **self._arguments())
                 if staged is not None and not staged.ended:
                     self._begin_with((staged.start_date, staged.end_date))
-            if job.skip_complete:
+            if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
                 self._leave_out(await asyncio.to_thread(self._complete, client))
             if not self.windows:
                 self.notes.print("Nothing to pull: every month is complete.")
@@ -89,7 +98,7 @@ class _Pulling:
             signals.finished(code)
             return code
 
-    def _window(self, window: Days) -> tuple[Any, dt.date, dt.date]:
+    def _window(self, window: Days) -> tuple[list[int] | None, dt.date, dt.date]:
         """Return the campaigns and the days of one pull, as the library takes them first."""
         return [one for several in self.job.campaign or () for one in several] or None, *window
 
@@ -111,13 +120,11 @@ class _Pulling:
     def _complete(self, client: SeoRepClient) -> list[Days]:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
         job = self.job
-        if not Path(job.target).exists():
-            return []
-        chosen: Any = {name: self._arguments()[name] for name in ("groups", "filter", "exclude", "account")}
-        ids, *days = self._window(self.windows[0])
-        asked = Request.of(client, ids, (days[0], days[1]), {"feeds": job.feeds, **chosen})
-        of_these: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
-        found = complete_windows(job.target, account=asked.account, **of_these)
+        chosen: Any = {name: self._arguments()[name] for name in ("feeds", "groups", "filter", "exclude", "account")}
+        ids, first, last = self._window(self.windows[0])
+        asked = Request.of(client, ids, (first, last), chosen)
+        how: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
+        found = complete_windows(job.target, account=asked.account, **how)
         return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
 
     def _leave_out(self, complete: Sequence[Days]) -> None:
@@ -147,6 +154,8 @@ class _Pulling:
             alike = len(found) > 1 and not job.retry_failed
             known = [*found.values()][-1] if alike else await preview(client, *self._window(window), **how)
             found[f"{window[0]:%Y-%m}"] = known
+            if not known.campaigns and not job.retry_failed:
+                raise NoCampaignsError
         if job.json:
             await self._write(as_json(summary.preview_facts(found, self._labels, self.skipped)))
         else:
@@ -163,6 +172,8 @@ class _Pulling:
                     )
                     display.label = month if several else ""
                     self.done.append(await self._pull_one(client, display))
+                    if self.job.to_stdout and not self.done[-1].campaigns:
+                        raise NoCampaignsError
                     del self.windows[0]
         except PullPausedError:
             if not several:
@@ -183,16 +194,23 @@ class _Pulling:
         return await self._report(summary.code_of_pulls(self.done) if code is None else code, source)
 
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
-        job, arguments = self.job, {**self._arguments(), "on_progress": display.show}
+        job = self.job
+
+        def show(state: PullProgress) -> None:
+            if state.total == 0 and state.stage is Stage.LISTING:
+                raise NoCampaignsError
+            display.show(state)
+
+        arguments: Any = {**self._arguments(), "on_progress": show}
         if job.to_stdout:
-            into: Any = {"write": _write_rows, "format": job.format or "csv", **arguments}
-            return await stream(client, *self._window(self.windows[0]), **into)
+            how: Any = {"write": _write_rows, "format": job.format or "csv", **arguments}
+            return await stream(client, *self._window(self.windows[0]), **how)
         left = None if job.max_requests is None else job.max_requests - sum(one.requests for one in self.done)
         if left is not None and left <= 0:
             raise PullPausedError("stopped at --max-requests")
-        how: Any = {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force, "max_requests": left}
+        arguments |= {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force}
         ids, first, last = self._window(self.windows[0])
-        return await pull_to(client, ids, first, last, out=job.target, **how, **arguments)
+        return await pull_to(client, ids, first, last, out=job.target, max_requests=left, **arguments)
 
     @property
     def _left(self) -> str:

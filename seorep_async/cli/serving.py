@@ -23,7 +23,7 @@ from seorep_async.tables.optional import require
 
 def _serve(**options: str | None) -> ExitCode:
     given = {name: value for name, value in options.items() if value is not None}
-    served = embedded.build({"port": "8765"} | given)
+    served = embedded.build({"port": "8765"} | given, "--{}")
     try:
         wait_for(_until_interrupted(served))
     except KeyboardInterrupt:  # the usual way to end it

@@ -66,6 +66,9 @@ def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iter
 
 def show_summary(console: Console, pulls: Sequence[PullSummary], source: str, *, to_stdout: bool, skipped: int) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
+    if not any(one.requests or one.outcomes for one in pulls):
+        console.print("Nothing to retry: no report failed last time. Omit --retry-failed to pull everything.")
+        return
     first, last = pulls[0], pulls[-1]
     days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}, from {one_line(source)}"
     what = counted(len(pulls), "month") if len(pulls) > 1 else " and ".join(feed.value for feed in first.feeds)

@@ -142,6 +142,8 @@ class Fetcher:
             plan = Plan.of(request.campaigns, campaigns)
         self._names_error = error
         await self.check_accounts(plan.account_ids)
+        if not plan.ids:  # who minds can end it here, with nothing staged
+            self.tracker.start(Stage.LISTING, request.feeds[0], 0)
         await self.run(self.staging.add_plan, plan, campaigns, error)
 
     async def _check_staged(self, plan: Plan) -> None:

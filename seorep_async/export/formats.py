@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,13 +27,11 @@ from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_heade
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seorep_async.export.contents import TableContents as Source
-
 MARK = b"\xff"
 """Begins each line of staged text, where its lead will stand; UTF-8 has no such byte."""
 _LINE = "\x1e"
 """Stands for `MARK` in strings; a value that has it is rare."""
-_ROWS = 1 << 16
+_ROWS = 1 << 14
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 Columns = Sequence[Sequence[Any]]
@@ -47,6 +45,20 @@ class Part(NamedTuple):
     first: int
     size: int
     rows: int
+
+
+class Source(Protocol):
+    """One table of a pull: `parts` if it `is_staged`, or else `columns`; all its rows have the `shared` values."""
+
+    @property
+    def table(self) -> Table: ...
+    @property
+    def shared(self) -> dict[str, Any]: ...
+    @property
+    def is_staged(self) -> bool: ...
+    def read(self, piece: tuple[int, int]) -> bytes: ...
+    def parts(self) -> Iterator[Part]: ...
+    def columns(self) -> Iterator[Columns]: ...
 
 
 @cache

@@ -23,7 +23,6 @@ from seorep_async.models import Feed, Page
 from seorep_async.resources.arguments import MAX_ID
 
 _TRIED = 3
-_CHOOSING = ("groups", "filter", "exclude", "account", "snapshot_date", "excel")
 
 
 @attrs.frozen
@@ -84,11 +83,9 @@ async def preview(
 
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
-    request, keeps_night = (
-        Request.of(client, ids, (start_date, end_date), options),
-        options.get("snapshot_date") is not None,
-    )
-    staged, missing = None, None
+    request = Request.of(client, ids, (start_date, end_date), options)
+    keeps_night = options.get("snapshot_date") is not None
+    staged, missing, resumes = None, None, False
     files: tuple[Path, ...] = ()
     if out is not None:
         async with background() as run:
@@ -97,11 +94,14 @@ async def preview(
             files = tuple(target.row_files(request))
             if target.staging_folder(request).exists() and not restart:
                 staged, missing = await run(_look, target, request, keeps_night, retry_failed)
-            elif retry_failed and await run(target.failed, request, run.stop) == []:
-                return PullPreview(files, 0, 0, None, (), None, resumes=False)
+                resumes = missing is not None
+            if retry_failed and not resumes and (failed := await run(target.failed, request, run.stop)) is not None:
+                missing = _Missing(
+                    len(failed), failed, dict.fromkeys(request.fetched_feeds, len(failed)), min(1, len(failed))
+                )
     needed = missing or await _full_pull(client, request)
     estimate = await _estimate(client, request, needed, options.get("limit"))
-    return PullPreview(files, needed.campaigns, *estimate, staged, resumes=missing is not None)
+    return PullPreview(files, needed.campaigns, *estimate, staged, resumes)
 
 
 async def staged_pull(
@@ -111,18 +111,15 @@ async def staged_pull(
     end_date: dt.date | str,
     *,
     out: str | os.PathLike[str],
-    **arguments: Any,
+    **options: Unpack[PullOptions],
 ) -> StagedPull | None:
     """Return what an earlier run has staged beside a target; nothing is sent. The arguments are those of `preview`."""
-    chosen = {name: arguments.pop(name) for name in _CHOOSING if name in arguments}
-    feeds = arguments.pop("feeds", Feed.CAMPAIGN)
-    options: Any = arguments
-    request = Request.of(client, ids, (start_date, end_date), feeds, options, **chosen)
+    request = Request.of(client, ids, (start_date, end_date), options)
     async with background() as run:
-        target = await run(target_of, out, request, options, False)
+        target = await run(target_of, out, request, of_feeds(options), False)
         if not target.staging_folder(request).exists():
             return None
-        return (await run(_look, target, request, chosen.get("snapshot_date") is not None, False))[0]
+        return (await run(_look, target, request, options.get("snapshot_date") is not None, False))[0]
 
 
 def _look(

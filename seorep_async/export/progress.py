@@ -24,7 +24,7 @@ from seorep_async.tables.html import html_table
 
 
 class Stage(enum.Enum):
-    """The stages of a pull; of listing and writing there is no total, keywords are found in campaigns."""
+    """The stages of a pull; of writing there is no total, of listing only 0: no campaign was found."""
 
     LISTING = "listing campaigns"
     KEYWORDS = "finding keywords"

@@ -49,9 +49,9 @@ class PullOptions(FeedOptions, total=False):
 
 
 def of_feeds(options: PullOptions) -> FeedOptions:
-    """Return those that the feeds take."""
-    names = FeedOptions.__annotations__
-    return cast(FeedOptions, {name: value for name, value in options.items() if name in names})
+    """Return those that are not the pull's own: what no feed takes is refused with them."""
+    own = PullOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
+    return cast(FeedOptions, {name: value for name, value in options.items() if name not in own})
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -143,9 +143,13 @@ class CompiledRows(Generic[M]):
         except REFUSALS:
             layout = self._layout(_Values.ACCEPTED, strict=False)
             rows = decode(layout)
+        seen: dict[tuple[str, ...], list[str]] = {}  # most rows have the same fields
         for row, wire in zip(rows, objects, strict=True):
-            if not self._known.issuperset(wire):
-                row.extra = {name: wire[name] for name in wire if name not in self._known}
+            names = tuple(wire)
+            if (unknown := seen.get(names)) is None:
+                unknown = seen[names] = [name for name in names if name not in self._known]
+            if unknown:
+                row.extra = {name: wire[name] for name in unknown}
         layout.convert(rows)
         return rows
 

@@ -71,15 +71,13 @@ class Chain:
         resource = request.match_info.route.resource
         operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
         self.stats.arrive(operation)
-        status = None
+        status: int | None = 500
         try:
             response = await handler(request)
             status = response.seen if isinstance(response, RawResponse) else response.status
             return response
         except ConnectionError:
-            raise
-        except Exception:
-            status = 500
+            status = None
             raise
         finally:
             self.stats.leave(status, request.get(_FAULT))

@@ -16,8 +16,7 @@ from seorep_async.sandbox.request import ApiRequest, Fields, Refusal, choice
 from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment, text_boolean
 from seorep_async.sandbox.service import PAGE, Operation, Service, found, in_order, matches
 
-OWNER_ID = 1
-"""The user of the key's login grants."""
+_OWNER_ID = 1  # the user of the key's login grants
 
 
 @frozen(kw_only=True)
@@ -123,11 +122,10 @@ class Model:
         return {name: record.get(name) for name in self.shown if name not in hidden}
 
     def _single(self, operation: str, record: Record) -> Record:
-        return single(self._shown(operation, record))
+        return _single(self._shown(operation, record))
 
 
-def single(record: Record) -> Record:
-    """Return the response of one record."""
+def _single(record: Record) -> Record:
     return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
 
 
@@ -172,9 +170,9 @@ class Users(Model):
     def login_grant(self, service: Service, request: ApiRequest) -> Record:
         """Grant a login to a user; each grant has a token of its own."""
         user, token = self.find(service, request.id), service.account.token
-        return single(
+        return _single(
             {
-                "token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": OWNER_ID,
+                "token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": _OWNER_ID,
                 # As in the reference's sample: plain http, and not the token above.
                 "login_url": f"http://reports.example/login?token={token()}",
             }

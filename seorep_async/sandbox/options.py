@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import Attribute
+from attrs.validators import and_
 
 Check = Callable[[Any, "Attribute[Any]", Any], None]
 
@@ -21,7 +22,10 @@ def require(expected: str, holds: Callable[[Any], bool], *, shown: bool = True) 
 
 def integer(low: float = -math.inf, high: float = math.inf) -> Check:
     """Require an integer in low..high."""
-    return require(f"an integer from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
+    within = f"at least {low}" if high == math.inf else f"between {low} and {high}"
+    return and_(
+        require("an integer", lambda value: type(value) is int), require(within, lambda value: low <= value <= high)
+    )
 
 
 def number(*, or_zero: bool = False) -> Check:

@@ -121,8 +121,7 @@ class Limiter:
         """Accept a request, to be ended by `release`, or raise a Refusal."""
         if self.limit.at_once is not None and self._in_progress >= self.limit.at_once:
             raise self._refusal("too many requests at once", 1.0)
-        wait = self._rate.wait(self._clock()) if self._rate else 0.0
-        if wait > 0:
+        if self._rate and (wait := self._rate.wait(self._clock())) > 0:
             raise self._refusal("too many requests", wait)
         self._in_progress += 1
 

@@ -28,15 +28,19 @@ _FEEDS = tuple(feed.name for feed in FEEDS)
 _filled = require("a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False)
 
 
-def _statuses(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
-    try:
-        return dict(campaigns if isinstance(campaigns, Mapping) else dict.fromkeys(campaigns, 500))
-    except TypeError:  # no iterable, or one that holds no ids
-        raise ValueError(f"failing and forbidden must hold ids of campaigns, not {campaigns!r}") from None
+def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
+    return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(_ids("failing", campaigns), 500)
 
 
 def _forbidden(campaigns: Iterable[int]) -> frozenset[int]:
-    return frozenset(_statuses(campaigns))
+    return _ids("forbidden", campaigns)
+
+
+def _ids(name: str, campaigns: Iterable[int]) -> frozenset[int]:
+    try:
+        return frozenset(campaigns)
+    except TypeError:  # no iterable, or one that holds no ids
+        raise ValueError(f"{name} must hold ids of campaigns, not {campaigns!r}") from None
 
 
 def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
@@ -46,7 +50,9 @@ def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
 
 
 def _faults(faults: str | Faults | None) -> Faults:
-    return faults if isinstance(faults, Faults) else Faults.parse(str(faults or ""))
+    if not isinstance(faults, str | Faults | None):
+        raise ValueError(f"faults must be a string or Faults, not {faults!r}")
+    return faults if isinstance(faults, Faults) else Faults.parse(faults or "")
 
 
 @define(kw_only=True, eq=False)
@@ -94,7 +100,7 @@ class Sandbox:
     rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
     latency: float = field(default=0.0, validator=number(or_zero=True))
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
-    failing: Mapping[int, int] = field(default=(), converter=_statuses)
+    failing: Mapping[int, int] = field(default=(), converter=_failing)
     forbidden: frozenset[int] = field(default=(), converter=_forbidden)
     reports: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = field(factory=dict)
     faults: Faults = field(default=None, converter=_faults)
@@ -120,13 +126,10 @@ class Sandbox:
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
         for key, rows in reports.items():
-            match key:
-                case (str() as feed, int()) if feed in _FEEDS:
-                    dated = feed != "campaign"
-                case _:
-                    known = ", ".join(_FEEDS)
-                    raise ValueError(f"reports must have keys such as ('campaign', 1), of {known}; not {key!r}")
-            if not all(isinstance(row, Mapping) and (not dated or isinstance(row.get("date"), str)) for row in rows):
+            if not (isinstance(key, tuple) and len(key) == 2 and key[0] in _FEEDS and isinstance(key[1], int)):
+                raise ValueError(f"reports must have keys such as ('campaign', 1), of {', '.join(_FEEDS)}; not {key!r}")
+            undated = key[0] == "campaign"
+            if not all(isinstance(row, Mapping) and (undated or isinstance(row.get("date"), str)) for row in rows):
                 raise ValueError(f"reports must hold mappings, by date with a date such as '2023-01': {key!r}")
 
     def __attrs_post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from attrs import field, frozen
@@ -23,8 +23,7 @@ _MOST_RESULTS = 64
 PAGE: Fields = {"page": INT32, "limit": INT32}
 
 
-@frozen
-class EncodedFeed:
+class EncodedFeed(NamedTuple):
     """A feed's rows in their sent form, in order and encoded, ready to be cut into pages."""
 
     rows: tuple[msgspec.Raw, ...]

@@ -27,6 +27,8 @@ def key_problem(api_key: object) -> str | None:
         return "api_key holds a line break or another control character: strip it after reading it from a file"
     if api_key != api_key.strip():
         return "api_key begins or ends with a space: strip it"
+    if len(api_key) > 1 and api_key[0] == api_key[-1] and api_key[0] in "'\"":
+        return "api_key begins and ends with a quotation mark: leave them out"
     try:
         api_key.encode()
     except UnicodeEncodeError:

@@ -121,7 +121,10 @@ class Session:
         """Raise a ConfigurationError unless requests can be sent from here."""
         self._require_not_closed()
         if asyncio.get_running_loop() is not self._loop:
-            raise ConfigurationError("this client was opened in another event loop; open one in each loop")
+            raise ConfigurationError(
+                "this client was opened in another event loop: open one in each loop, in a web framework in its "
+                "lifespan; with pytest-asyncio, give fixture and test the same loop_scope"
+            )
 
     def _require_not_closed(self) -> None:
         if self.state != "open":

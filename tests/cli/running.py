@@ -21,16 +21,13 @@ from typing import Any
 import attrs
 import click
 import pytest
-from seorep_async.cli.application import run, seorep as command
 
-from seorep_async.cli.options import connection_options
+from seorep_async.cli.app import run, seorep as command
 from seorep_async.sandbox import Sandbox
 from tests.threads import in_a_thread
 
-NOW = dt.datetime(2023, 7, 15, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+TODAY = dt.date(2023, 7, 15)
 _CONTEXT = click.Context(command)
-NO_OPTIONS = dict.fromkeys(option.name for option in connection_options(writes=True))
-"""The options of a connection, none of which is given."""
 KEY = "s3cret-k3y"
 COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.cli import main; main()")
 
@@ -47,8 +44,8 @@ class Seorep:
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
 
-    def __call__(self, *arguments: object, now: dt.datetime = NOW) -> Ended:
-        code = run([str(argument) for argument in arguments], now=now)
+    def __call__(self, *arguments: object, today: dt.date = TODAY) -> Ended:
+        code = run([str(argument) for argument in arguments], today=today)
         out, err = self.capsys.readouterr()
         return Ended(code, out, err)
 

@@ -4,63 +4,23 @@ import contextlib
 import io
 import json
 import os
-import shlex
 from pathlib import Path
 
 import click
 import pytest
-from seorep_async.cli.application import run, seorep as command
-from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
 
-from seorep_async import SeoRepClient
-from seorep_async.cli.options import SANDBOX_DEFAULTS, field_names
+from seorep_async import guides
+from seorep_async.cli.app import run
+from seorep_async.cli.embedded import OPTIONS
+from seorep_async.cli.output import fields_of
+from seorep_async.cli.resources import _COLUMNS
+from seorep_async.models import Backlink, Campaign, Keyword, User
+from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.declared import all_tables
-from tests.cli.running import Seorep, commands, group
-
-# --- What every column means
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "said"),
-    [
-        ("failures", "campaign_id", "or if the campaigns could not be listed (table_name is then campaigns)"),
-        ("failures", "keyword_id", "if the campaign's keywords could not be found"),
-        ("pulls", "failures", "a list of campaigns that could not be fetched is not counted"),
-        ("pulls", "snapshot_date", "or the day given to the pull"),
-        ("keyword_rankings", "extra", "{} in Python, an empty cell in CSV, else null"),
-        ("keyword_rankings", "engine_a_ranking", "Of which day in the window is not documented"),
-        ("keyword_rankings", "engine_a_ranking_change", "what null means against 0"),
-        ("campaign_periods", "engine_b_rankings_51", "whether it counts keywords without a position is not documented"),
-        ("campaigns", "timezone", "JSON text in CSV, Parquet, Arrow and databases"),
-    ],
-)
-def test_what_the_reference_leaves_open_is_said_to_be(table: str, column: str, said: str) -> None:
-    (meaning,) = (c.description for t in all_tables() if t.name == table for c in t.columns if c.name == column)
-    assert said in meaning
-
-
-def test_on_a_terminal_meanings_have_its_width(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seorep_async.cli.terminal.stdout_is_terminal", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = seorep("columns", "keyword_rankings").out.splitlines()
-    assert max(map(len, lines)) <= 80
-    place = lines.index("  engine_a_ranking (integer): Judging by its name, position of the keyword in")
-    assert lines[place + 1].startswith("      the first search engine.")
-
-
-def test_as_json_it_has_every_table(seorep: Seorep) -> None:
-    said = json.loads(seorep("columns", "--json").out)
-    assert [table["table"] for table in said] == [table.name for table in all_tables()]
-    assert said[0]["columns"][0]["name"] == "account"
-
-
-# --- The help pages
-
+from tests.cli.running import Seorep, command_of, commands, group
 
 PAGES = Path(__file__).with_name("help")
-RESOURCES = (CAMPAIGNS, USERS, KEYWORDS, BACKLINKS)
-every_resource = pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
 
 
 def page(words: tuple[str, ...]) -> str:
@@ -84,60 +44,70 @@ def test_every_help_page_belongs_to_a_command() -> None:
     assert {path.name for path in PAGES.iterdir()} == {file(words).name for words in commands()}
 
 
-def test_no_line_of_help_is_wider_than_80_columns() -> None:
-    wide = [
-        line for path in PAGES.iterdir() for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 80
-    ]
-    assert wide == []
+def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
+    lines = [line for path in PAGES.iterdir() for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    assert [line for line in lines if len(line) > 80 or line.endswith("...")] == []
 
 
-def test_no_sentence_of_help_is_cut() -> None:
-    pages = [path.read_text(encoding="utf-8").splitlines() for path in PAGES.iterdir()]
-    assert [line for page in pages for line in page[1:] if line.endswith("...")] == []
+def test_pull_has_at_most_32_options() -> None:
+    options = [one for one in command_of(("pull",)).params if isinstance(one, click.Option) and not one.hidden]
+    assert len(options) + 1 <= 32
 
 
-@pytest.mark.parametrize("name", ["pull", "doctor", "sandbox"])
-def test_a_command_begins_its_help_as_the_list_does(name: str) -> None:
-    (line,) = (line for line in file(()).read_text(encoding="utf-8").splitlines() if line.startswith(f"  {name} "))
-    assert (group(name).help or "").splitlines()[0] == line.split(maxsplit=1)[1]
+def test_every_option_of_pull_is_explained() -> None:
+    for option in command_of(("pull",)).params:
+        assert isinstance(option, click.Option)
+        assert option.hidden or option.help, option.name
 
 
-def test_the_sandbox_has_the_defaults_that_help_shows() -> None:
-    sandbox = Sandbox()
-    assert {name: getattr(sandbox, name) for name in SANDBOX_DEFAULTS} == SANDBOX_DEFAULTS
+def test_the_sandbox_has_the_options_that_help_shows() -> None:
+    assert set(OPTIONS) <= {field.lstrip("_") for field in Sandbox.__annotations__}
 
 
-@every_resource
-def test_a_resource_is_an_attribute_of_the_client(resource: Resource) -> None:
-    assert type(getattr(SeoRepClient("https://api.example.com", "key"), resource.name)) is resource.cls
-
-
-@every_resource
-def test_every_method_is_a_command_and_every_argument_an_option(resource: Resource) -> None:
-    found = group(resource.name)
+@pytest.mark.parametrize("resource", [Campaigns, Users, Keywords, Backlinks])
+def test_every_method_is_a_command_and_every_argument_an_option(resource: type) -> None:
+    found = group(resource.__name__.lower())
     assert isinstance(found, click.Group)
-    names = {name for name in vars(resource.cls) if not name.startswith("_")}
-    assert {name.replace("-", "_") for name in found.commands} == names
-    for method in resource.methods:
-        options = {option.name for option in found.commands[method.name.replace("_", "-")].params}
-        asked = {parameter.name for parameter in method.parameters} - {"password"}
-        assert asked | {"param"} <= options
+    methods = {name for name in dir(resource) if not name.startswith("_")}
+    assert {name.replace("-", "_") for name in found.commands} == methods
+    for name, verb in found.commands.items():
+        method = getattr(resource, name.replace("-", "_"))
+        asked = set(method.__code__.co_varnames[1 : method.__code__.co_argcount + method.__code__.co_kwonlyargcount])
+        options = {option.name for option in verb.params}
+        assert asked - {"password", "extra_params", "limit"} <= options
+        assert "limit" not in asked or {"page_size", "limit"} <= options
 
 
-@every_resource
-def test_the_columns_are_fields_of_the_model(resource: Resource) -> None:
-    (model,) = (method.model for method in resource.methods if method.name == "get")
-    assert model is not None
-    assert {*resource.columns, *resource.label_fields} <= set(field_names(model))
+@pytest.mark.parametrize("model", [Campaign, User, Keyword, Backlink])
+def test_the_columns_are_fields_of_the_model(model: type) -> None:
+    assert {*_COLUMNS[f"{model.__name__.lower()}s"]} <= {*fields_of(model)}
 
 
-@every_resource
-def test_the_examples_are_understood(resource: Resource) -> None:
-    for example in resource.examples.replace("\\\n", "").split("\n  seorep ")[1:]:
-        name, verb, *words = shlex.split(example.partition(" > ")[0].partition(" < ")[0])
-        found = group(name)
-        assert isinstance(found, click.Group)
-        assert found.commands[verb].make_context(verb, words, **command.context_settings) is not None
+def test_as_json_the_columns_of_every_table_are_explained(seorep: Seorep) -> None:
+    said = json.loads(seorep("columns", "--json").out)
+    assert [table["table"] for table in said] == [table.name for table in all_tables()]
+    assert said[0]["columns"][0]["name"] == "account"
+
+
+def test_a_person_reads_the_columns_by_name_and_type(seorep: Seorep) -> None:
+    assert "* campaign_id (integer): " in seorep("columns", "keyword_rankings").out
+
+
+def test_the_guide_lists_its_pages_and_shows_each(seorep: Seorep) -> None:
+    listed = seorep("guide").out
+    assert all(f"  {name} " in listed for name in guides.pages())
+    for name, text in guides.pages().items():
+        assert seorep("guide", name).out == text
+
+
+def test_a_shell_completes_an_option_that_was_given() -> None:
+    from click.shell_completion import ShellComplete
+
+    from seorep_async.cli.app import seorep as command
+
+    completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
+    words = ["pull", "--last", "30d", "--last", "3m"]
+    assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}
 
 
 if __name__ == "__main__":

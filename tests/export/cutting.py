@@ -22,7 +22,8 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
     """Call a function before each step of the thread of a pull that begins meanwhile."""
 
     def look(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(_FOLDER):
+        code = frame.f_code  # a generator expression may be closed at any time, where no error gets out
+        if event == "call" and code.co_filename.startswith(_FOLDER) and not code.co_name.startswith("<"):
             do()
 
     def begin(frame: FrameType, event: str, argument: object) -> None:

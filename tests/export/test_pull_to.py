@@ -449,7 +449,7 @@ async def test_parquet_has_descriptions_and_small_row_groups(client: SeoRepClien
     assert b"account" in schema.field("account").metadata[b"description"]
 
 
-async def test_a_keyword_of_two_campaigns_is_fetched_once_and_written_twice(tmp_path: Path) -> None:
+async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> None:
     asked_for: list[str] = []
 
     def answer(asked: Asked) -> object:

@@ -94,25 +94,11 @@ async def test_a_cut_body_is_half_of_what_its_head_announces(call: Caller) -> No
     assert body == whole[: len(whole) // 2]
 
 
-async def test_a_slow_answer_comes_byte_by_byte() -> None:
-    async with calling(faults="slow=100%") as call:
-        reader, writer = await ask(call)
-        assert [await reader.read(65_536) for _ in range(5)] == [b"H", b"T", b"T", b"P", b"/"]
-        writer.close()
-
-
 async def test_an_unannounced_close_comes_after_the_whole_answer() -> None:
     async with calling(faults="closes=100%") as call:
         head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
     assert b"close" not in head.lower()
     assert len(json.loads(body)["data"]) == 6
-
-
-async def test_garbage_is_not_http() -> None:
-    async with calling(faults="garbage=100%") as call:
-        came = await what_came(call)
-    assert not came.startswith(b"HTTP")
-    assert not came.endswith(b">")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

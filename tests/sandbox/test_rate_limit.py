@@ -51,17 +51,6 @@ def test_so_many_of_some_tries_are_let_through(limit: RateLimit, steps: list[tup
         assert let_through(limiter, tries) == through
 
 
-def test_tokens_come_back_at_the_rate() -> None:
-    clock = Clock()
-    limiter = Limiter(RateLimit(20, burst=10), clock)
-    assert let_through(limiter, 100) == 10
-    taken = 0
-    for _ in range(1000):
-        clock.now += 0.01
-        taken += let_through(limiter, 3)
-    assert taken in (199, 200)
-
-
 @pytest.mark.parametrize(("counts_refused", "taken"), [(True, 4), (False, 8)])
 def test_refused_requests_keep_a_window_full_where_they_count(counts_refused: bool, taken: int) -> None:
     clock, through = Clock(), 0

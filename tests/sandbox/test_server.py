@@ -16,11 +16,6 @@ from seorep_async.sandbox.account import Account
 from tests.sandbox.calls import USERS, Caller, calling
 
 
-def test_options_are_given_by_name_only() -> None:
-    with pytest.raises(TypeError):
-        Sandbox(5)  # type: ignore[call-arg]
-
-
 def test_the_repr_keeps_the_key_to_itself() -> None:
     assert "canary" not in repr(Sandbox(api_key="canary"))
 
@@ -68,11 +63,6 @@ async def test_the_account_is_freed_on_leaving() -> None:
     del call
     gc.collect()
     assert not made
-
-
-async def test_several_run_side_by_side() -> None:
-    async with calling(seed=1) as one, calling(seed=2) as other:
-        assert await one.get("/v3/campaigns/1") != await other.get("/v3/campaigns/1")
 
 
 @pytest.mark.parametrize("latency", [0.0, 3600.0])

@@ -148,12 +148,6 @@ async def test_a_name_is_free_again_once_nobody_has_it(method: str, call: Caller
     assert (await call.create(USERS))["username"] == first["username"]
 
 
-async def test_seeded_usernames_are_unique() -> None:
-    async with calling(users=1500, max_limit=2000) as call:
-        users = (await call.get(USERS, limit=2000))["data"]
-    assert len({user["username"] for user in users}) == len(users) == 1500
-
-
 @pytest.mark.parametrize("raw", ["role=client&role=admin", "role[]=client&role[]=admin", "role=client,admin"])
 async def test_roles_are_understood_in_three_encodings(raw: str) -> None:
     async with calling(users=40) as call:
@@ -161,11 +155,6 @@ async def test_roles_are_understood_in_three_encodings(raw: str) -> None:
         found = (await call.get(f"{USERS}?{raw}&limit=100"))["data"]
     assert found == [user for user in everyone if user["role"] in ("client", "admin")]
     assert 0 < len(found) < 40
-
-
-@pytest.mark.parametrize("raw", ["role=", "role[]=", "role=,"])
-async def test_no_role_means_all_of_them(raw: str, call: Caller) -> None:
-    assert (await call.get(f"{USERS}?{raw}"))["metadata"]["total_records"] == 5
 
 
 @pytest.mark.parametrize("path", [USERS, f"{USERS}/1"])
@@ -275,10 +264,3 @@ async def test_the_body_counts_where_the_query_says_something_else(body: str, ca
 async def test_fields_that_are_not_known_are_ignored(encoding: str, call: Caller) -> None:
     record = await call.written("POST", CAMPAIGNS, {**NEW[CAMPAIGNS], "id": "9", "account_id": "5"}, encoding)
     assert (record["id"], record["account_id"]) != (9, 5)
-
-
-@pytest.mark.parametrize("path", NEW)
-async def test_each_write_is_carried_out_once_and_counted(path: str, call: Caller) -> None:
-    ids = [(await call.create(path, username=f"user {number}"))["id"] for number in range(3)]
-    assert ids == [ids[0], ids[0] + 1, ids[0] + 2]
-    assert call.sandbox.stats.per_operation == {f"POST {path}": 3}

@@ -211,7 +211,7 @@ async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
 
 async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     client, _ = await connect()
-    with pytest.raises(ConfigurationError, match="another event loop"):
+    with pytest.raises(ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"):
         await asyncio.to_thread(asyncio.run, ask(client))
 
 

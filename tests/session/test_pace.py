@@ -1,10 +1,18 @@
 """How fast the whole session is at limits as services have them, in virtual time: the table's bounds, by few seeds."""
 
 import asyncio
+import json
 import math
+from typing import Any
 
 import pytest
 
+from seorep_async import EngineNames
+from seorep_async.normalisation import decoder_for
+from seorep_async.resources import Rankings
+from seorep_async.session import Request
+from seorep_async.session.response import Response
+from tests.scripted_api import FEED, Asked
 from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (
     AtRandom,
@@ -64,7 +72,7 @@ async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float
 @pytest.mark.parametrize("kind", ["503", "refused", "reset", "hang"])
 async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) -> None:
     service = SimulatedService(down=(2.0, 5.0), outage=kind)
-    async with session_above(service) as session:
+    async with session_above(service, attempt_timeout=1.0 if kind == "hang" else 30.0) as session:
         assert await pull(session, 5000) == []
     assert min(moment for moment in service.accepted[0] if moment >= 5.0) <= 6.0
     assert service.attempts <= 1.06 * 5000
@@ -73,3 +81,30 @@ async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) 
 def test_a_loop_that_stalls_makes_no_burst() -> None:
     run = simulate(SimulatedService(TokenBucket(50, 5), latency=0.05, stall=2.0), 1000, requests_per_second=40)
     assert (run.lost, run.refused) == (0, 0)
+
+
+async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
+    dead = False
+
+    class Feed(SimulatedService):
+        def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
+            asked = Asked(request.path, request.query)
+            pages = 40 if asked.id == 100 else 1
+            answer = here().create_future()
+            body = json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode()
+            status = 503 if dead and asked.id == 100 and asked.page > 1 else 200
+            seconds = self.latency * (0.8 + 0.4 * self._chance.random()) * (0.2 if status == 503 else 1)
+            here().call_later(seconds, answer.set_result, Response(status, body if status == 200 else b""))
+            return answer
+
+    async def seconds() -> float:
+        begun = here().now
+        async with session_above(Feed()) as session:
+            rankings = Rankings(session, decoder_for(EngineNames()), "account")
+            async with rankings.pull(range(1, 1001), "2023-01-01", "2023-01-31") as outcomes:
+                ends = [here().now async for outcome in outcomes if outcome.ok]
+        return ends[998] - begun
+
+    alone = await seconds()
+    dead = True
+    assert await seconds() <= 1.4 * alone

@@ -21,7 +21,7 @@ import math
 from typing import TypeAlias
 
 Subject: TypeAlias = tuple[object, str]
-"""What an attempt is about: a client, and the name of its campaign."""
+"""What an attempt is about: a client, and its campaign."""
 
 
 class Pace:
@@ -60,11 +60,9 @@ class Pace:
 
     def __init__(self, ceiling: int, cap: float = math.inf) -> None:
         self.ceiling, self.cap = ceiling, cap
-        self.window, self.shrunk_at = float(min(self.FIRST, ceiling)), -math.inf
-        self.opens_by = 1.0
+        self.window, self.opens_by, self.shrunk_at = float(min(self.FIRST, ceiling)), 1.0, -math.inf
         self.known = self.refused_at = math.inf  # attempts a second
-        self.is_search = True
-        self.next = self.held_until = 0.0
+        self.next, self.held_until, self.is_search = 0.0, 0.0, True
         self.last = self.paused_until = -math.inf
         self.count_from(0.0)
         self.in_a_row = 0  # accepted since the last refusal
@@ -90,11 +88,6 @@ class Pace:
         if self.gate:
             return self.gate, max(self.next_probe, self.last + self.patience) if self.probes else self.next_probe
         return "pace", self.next if self.rate < math.inf else now
-
-    @property
-    def most_in_flight(self) -> int:
-        """Attempts that may be in flight once the start is over."""
-        return self.ceiling if self.shrunk_at == -math.inf else int(self.window)
 
     @property
     def patience(self) -> float:

@@ -123,7 +123,7 @@ class Limits:
         """Grant the permits that are free, and come back for the next."""
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = None
+        self._alarm = None
         while clients := [client for client in self._clients if client.waits]:
             now = self._clock.monotonic()
             if (moment := self._obstacle(now)[1]) > now:
@@ -150,8 +150,7 @@ class Limits:
         return min(self._waiters(), key=place, default=None)
 
     def __repr__(self) -> str:
-        most, cap = self._settings.max_concurrency, self._settings.requests_per_second
-        return f"Limits(max_concurrency={most}, requests_per_second={cap})"
+        return f"Limits(max_concurrency={self._pace.ceiling}, requests_per_second={self._settings.requests_per_second})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("limits cannot be pickled or copied: they hold for one process; create them in each")
@@ -186,7 +185,8 @@ class Governor:
     @property
     def concurrency(self) -> int:
         """Attempts that may be in flight once the start is over."""
-        return self._limits._pace.most_in_flight
+        pace = self._limits._pace
+        return pace.ceiling if pace.shrunk_at == -math.inf else int(pace.window)
 
     @property
     def only_probes(self) -> bool:
@@ -258,8 +258,7 @@ class Governor:
 
     def try_acquire(self, deadline: float, subject: str | None = None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, else None, without awaiting; see `acquire`."""
-        limits = self._limits
-        now = self._clock.monotonic()
+        limits, now = self._limits, self._clock.monotonic()
         is_free = not self._closed and limits._obstacle(now)[1] <= now < deadline
         if not is_free or any(client.waits for client in limits._clients):
             return None
@@ -353,15 +352,14 @@ class Governor:
 
     def learn(self, permit: Permit, failure: Failure | None) -> None:
         """Learn from the end of an attempt, of which the permit was released; None is a success."""
-        limits, now, longest = self._limits, self._clock.monotonic(), self.patience[0]
-        pace = limits._pace
+        limits, pace, now = self._limits, self._limits._pace, self._clock.monotonic()
         if failure is not None and failure.inconclusive:
             return
         self.refused_in_a_row = self.refused_in_a_row + 1 if failure is not None and failure.is_refusal else 0
         if failure is None or failure.is_answer:
             pace.accept(permit.started, permit.subject, now)
         elif failure.is_refusal:
-            seconds = failure.retry_after
+            seconds, longest = failure.retry_after, self.patience[0]
             # a 503 that asks for longer than calls wait may be about its subject alone, but for a probe
             of_all = failure.cause is Cause.THROTTLE or permit.probe
             if waits := seconds is not None and (of_all or seconds <= longest):
@@ -387,7 +385,7 @@ def settings_within(settings: Settings, limits: Limits | None) -> Settings:
     shared = {name: getattr(limits._settings, name) for name in ("max_concurrency", "requests_per_second")}
     for name, value in shared.items():
         if (own := getattr(settings, name)) not in (value, getattr(Settings(), name)):
-            advice = f"create them as Limits({name}={own}), or leave {name} out of the settings"
-            problem = f"Settings({name}={own}) contradicts limits, which hold for all their clients: {advice}"
+            problem = f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
+            problem += f"create them as Limits({name}={own}), or leave {name} out of the settings"
             raise ConfigurationError(problem, argument="limits")
     return attrs.evolve(settings, **shared)

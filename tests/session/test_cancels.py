@@ -1,0 +1,67 @@
+"""Cancels, closes and timeouts at any moment, on every kind of loop, leave nothing behind."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from seorep_async import SeoRepClient, SeoRepError, Settings
+from seorep_async.sandbox import Sandbox
+
+OURS = ("seorep_async/session", "seorep_async/paging", "seorep_async/pull")
+DAYS = ("2023-01-01", "2023-01-31")
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"plain": asyncio.new_event_loop}
+try:
+    import uvloop
+except ImportError:
+    pass
+else:
+    LOOPS["uvloop"] = uvloop.new_event_loop
+
+
+async def one(client: SeoRepClient, number: int) -> object:
+    return await client.campaigns.get(number)
+
+
+async def pulled(client: SeoRepClient) -> object:
+    return await client.rankings.pull(range(1, 21), *DAYS)
+
+
+async def rounds(count: int, seed: int) -> None:
+    chance = random.Random(seed)
+    loop = asyncio.get_running_loop()
+    if hasattr(asyncio, "eager_task_factory") and seed % 2:
+        loop.set_task_factory(asyncio.eager_task_factory)
+    async with Sandbox(campaigns=20, keywords=3, latency=0.002) as box:
+        for _ in range(count):
+            before = asyncio.all_tasks()
+            client = SeoRepClient(
+                box.base_url, box.api_key, settings=Settings(max_concurrency=chance.choice([1, 3, 16]))
+            )
+            async with client:
+                how = chance.choice(["cancel", "close", "timeout"])
+                calls = [
+                    asyncio.ensure_future(work) for work in (pulled(client), *(one(client, n) for n in range(1, 9)))
+                ]
+                await asyncio.sleep(chance.random() * 0.02)
+                if how == "close":
+                    await client.close()
+                for call in calls:
+                    if how == "cancel":
+                        call.cancel()
+                if how == "timeout":
+                    with client.timeout(chance.random() * 0.01 + 0.001):
+                        calls.append(asyncio.ensure_future(one(client, 1)))
+                ends = await asyncio.gather(*calls, return_exceptions=True)
+                assert all(not isinstance(end, Exception) or isinstance(end, SeoRepError) for end in ends)
+                assert client.stats.in_flight == 0
+            left = [task for task in asyncio.all_tasks() - before if not task.done()]
+            assert [task for task in left if any(part in repr(task) for part in OURS)] == []  # others are the server's
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_nothing_is_left_after_any_end(loop: str, debug: bool) -> None:
+    with asyncio.Runner(loop_factory=LOOPS[loop], debug=debug) as runner:
+        runner.run(rounds(25, seed=len(loop) + debug))
