@@ -19,7 +19,7 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
-from seorep_async.models import RankingTotals, SearchLanguage, SearchLocation, Tag
+from seorep_async.models import Page, RankingTotals, SearchLanguage, SearchLocation, Tag
 from seorep_async.models.gc_untracked import raw_row_struct
 from seorep_async.normalisation import values
 from seorep_async.normalisation.row_fields import FIELDS, SCOPE, RowField, object_field
@@ -40,7 +40,7 @@ _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 Count = Annotated[int, msgspec.Meta(ge=0)] | None
 
 
-class TypedMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """An envelope's `metadata` as documented (the service's reference, section 1)."""
 
     total_pages: Count = None
@@ -48,16 +48,11 @@ class TypedMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     version: bool | None = None
 
 
+_NO_METADATA = _Metadata()
+
+
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: int | float | None
-
-
-class TypedPage(msgspec.Struct, gc=False):
-    """A page whose envelope is as documented: models, and `metadata`."""
-
-    rows: list[Any]
-    totals: RankingTotals | None
-    metadata: TypedMetadata | None
 
 
 _CURRENT, _OLDER, _ACCEPTED = (), (dt.date, dt.date | None), tuple(FIELDS)
@@ -84,16 +79,16 @@ class CompiledRows(Generic[M]):
         self._layouts: dict[tuple[_Hints, bool], _Layout] = {}
         self._current = self._layout(_CURRENT)
 
-    def read_current(self, body: bytes) -> TypedPage:
+    def read_current(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current rows, or raise one of `REFUSALS`."""
-        return self._read_page(body, self._current)
+        return self._read_page(body, number, self._current)
 
-    def read_after(self, refusal: Exception, body: bytes) -> TypedPage:
+    def read_after(self, refusal: Exception, body: bytes, number: int) -> Page[M]:
         """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
         found = _REFUSED_FIELD.search(str(refusal))
         field = found and next((name for name, wire in self._names.items() if wire == found[1]), None)
         older = field is not None and self._hints[field] in _OLDER
-        return self._read_page(body, self._layout(_OLDER if older else _ACCEPTED))
+        return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
 
     def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
         """Read the rows of a page with fields that the reference does not name; `objects` are its parsed rows."""
@@ -108,10 +103,12 @@ class CompiledRows(Generic[M]):
             return self._with_unknown(lambda layout: layout.array(array), _objects(array))
         return rows
 
-    def _read_page(self, body: bytes, layout: _Layout) -> TypedPage:
+    def _read_page(self, body: bytes, number: int, layout: _Layout) -> Page[M]:
         page, feed = _read(body, layout)
         layout.convert(feed.rows)
-        return TypedPage(feed.rows, _totals(feed.totals) if feed.totals else None, page.metadata)
+        metadata, totals = page.metadata or _NO_METADATA, _totals(feed.totals) if feed.totals else None
+        counts = metadata.total_pages, metadata.total_records
+        return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
     def _with_unknown(self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]) -> list[M]:
         """Read rows, and store the fields of their parsed `objects` that the reference does not name."""
@@ -159,7 +156,7 @@ class CompiledRows(Generic[M]):
         row = raw_row_struct(self._model, types, self._names, strict=strict)
         rows: Any = list[row]  # type: ignore[valid-type]  # made as we run
         make = functools.partial(msgspec.defstruct, forbid_unknown_fields=strict, gc=False)
-        beside: list[Any] = [("metadata", TypedMetadata | None, None)] if strict else []
+        beside: list[Any] = [("metadata", _Metadata | None, None)] if strict else []
         totals: list[Any] = [("totals", self._totals_type, None)] if strict else []
         nested = make("Nested", [("data", make("Data", [("rows", rows), *totals])), *beside])
         flat = make("Flat", [("rows", rows), *totals, *beside], rename={"rows": "data"})
