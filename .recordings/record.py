@@ -3,7 +3,8 @@
     python .recordings/record.py
 
 It types at a real shell in a real terminal of 100 columns, against `seorep sandbox`, and draws the screen
-as `pull.svg` and `resumed.svg` beside this file. It needs `seorep-async[test]`, a system with pseudo-terminals, the sandbox's port free, and about a minute.
+as `pull.svg` and `resumed.svg` beside this file. It needs `seorep-async[test]`, a system with pseudo-terminals, the
+sandbox's port free, and about a minute.
 
 The line that shows progress vanishes when a pull ends; a recording keeps one moment of it.
 """
