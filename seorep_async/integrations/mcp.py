@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
 Text: TypeAlias = str | None
+Id: TypeAlias = int | None
 Ids: TypeAlias = list[int] | None
 Names: TypeAlias = list[str] | None
 
@@ -89,13 +90,7 @@ class _Tools:  # agents read the docstrings and the arguments
         return _page(await listing.page(page), KeywordRanking)
 
     async def changes(
-        self,
-        *,
-        before: Text = None,
-        after: Text = None,
-        campaign: int | None = None,
-        kind: Text = None,
-        limit: int = 25,
+        self, *, before: Text = None, after: Text = None, campaign: Id = None, kind: Text = None, limit: int = 25
     ) -> str:
         """Compare two days of the database (default: the last two), the largest changes first. Kinds: new, removed,
         found, lost, entered_top_3, entered_top_10, entered_top_20, left_top_3 …, rose, fell. limit: at most 100."""
