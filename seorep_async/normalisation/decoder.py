@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from seorep_async.normalisation.converter import ModelConverter
 
 M = TypeVar("M")
+Asked: TypeAlias = tuple[str, int] | None
+"""`campaign` or `keyword`, and its id, if a page is to be about one."""
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
 _HUGE = 1024 * 1024  # bytes
@@ -47,7 +49,9 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M] | Generator[bool, None, Page[M]]:
+    def feed_page(
+        self, body: bytes, row: type[M], number: int, asked: Asked = None
+    ) -> Page[M] | Generator[bool, None, Page[M]]:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4).
 
         A page of current rows is returned; any other is read in the steps of a generator, which yields whether to take
@@ -56,13 +60,15 @@ class Decoder:
         try:
             return self._page(self._compiled[row].read_current(body), number)
         except REFUSALS as error:
-            return self._odd_page(body, row, number, error)
+            return self._odd_page(body, row, number, asked, error)
 
-    def _odd_page(self, body: bytes, row: type[M], number: int, refusal: Exception) -> Generator[bool, None, Page[M]]:
+    def _odd_page(
+        self, body: bytes, row: type[M], number: int, asked: Asked, refusal: Exception
+    ) -> Generator[bool, None, Page[M]]:
         compiled, is_huge = self._compiled[row], len(body) > _HUGE
         yield is_huge
         if len(unmarked := envelopes.without_mark(body)) < len(body):
-            page = self.feed_page(unmarked, row, number)
+            page = self.feed_page(unmarked, row, number, asked)
             return page if isinstance(page, Page) else (yield from page)
         if type(refusal) is not msgspec.DecodeError and "unknown field" not in str(
             refusal
@@ -71,7 +77,10 @@ class Decoder:
                 return self._page(compiled.read_after(refusal, body), number)
             except REFUSALS:
                 yield is_huge
-        feed = envelopes.normalise_feed(envelopes.parse(body, slowly=is_huge))
+        envelope = envelopes.parse(body, slowly=is_huge)
+        if asked:
+            envelopes.refuse_another(body, envelope, *asked)
+        feed = envelopes.normalise_feed(envelope)
         yield is_huge
         rows: Sequence[M] | None = None
         if not is_huge:
@@ -89,10 +98,14 @@ class Decoder:
         counts = metadata.total_pages, metadata.total_records
         return Page(tuple(found.rows), number, *counts, found.totals, metadata.version)
 
-    def model_page(self, body: bytes, model: type[M], number: int) -> Generator[bool, None, Page[M]]:
+    def model_page(
+        self, body: bytes, model: type[M], number: int, asked: Asked = None
+    ) -> Generator[bool, None, Page[M]]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
         yield len(body) > _HUGE
         envelope = envelopes.parse(body, slowly=len(body) > _HUGE)
+        if asked:
+            envelopes.refuse_another(body, envelope, *asked)
         metadata = envelopes.metadata(envelope)
         data = envelope["data"]
         if not isinstance(data, list):

@@ -142,6 +142,28 @@ def unknown_fields(envelope: dict[str, Any], found: Metadata) -> dict[str, Any]:
     return beside | ({"metadata": found.extra} if found.extra else {})
 
 
+def refuse_another(body: bytes, envelope: dict[str, Any], kind: str, asked: int) -> None:
+    """Refuse a page that says, wherever it does, that it is about another campaign or keyword than the one asked for.
+
+    Of a row's own id, such as a keyword's in a campaign's feed, the kind is another.
+    """
+    names = (f"{kind}_id", f"{kind}Id", kind)
+    if not any(b'"%b"' % name.encode() in body for name in names):  # nearly always
+        return
+    data = envelope["data"]
+    rows, way = (data.get("rows"), "data.rows") if isinstance(data, dict) else (data, "data")
+    places = [("", envelope), ("metadata.", envelope.get("metadata")), ("data.", data)]
+    places += [(f"{way}[{number}].", row) for number, row in enumerate(rows if isinstance(rows, list) else ())]
+    for path, place in places:
+        for name in names if isinstance(place, dict) else ():
+            found = place.get(name)
+            if name == kind:
+                name, found = f"{name}.id", found.get("id") if isinstance(found, dict) else None
+            if _count(found) not in (None, asked):
+                problem = f"the response is about {values.describe(found)}, not about {asked}, which was asked for"
+                raise DecodeError(f"{path}{name}: {problem}", field_path=f"{path}{name}")
+
+
 def refused(path: str, problem: str) -> DecodeError:
     """Return the error for an undocumented part of a response."""
     return DecodeError(f"{path}: {problem}" if path else f"the response {problem}", field_path=path or None)

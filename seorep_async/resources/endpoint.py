@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError, DecodeError
-from seorep_async.models import Page
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, ModelListing, Query, all_items
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, mask_secrets, secrets_in
@@ -61,10 +60,12 @@ class Endpoint(Generic[M]):
         self, values: Params, extra_params: ExtraParams | None, *, path: str | None = None, subject: str | None = None
     ) -> ModelListing[M]:
         sent = build_params({**values, "page": None}, extra_params)
+        campaign = sent.get("campaign_id")
+        asked = ("campaign", campaign) if type(campaign) is int else None
         query = Query(
             path=path or self._path,
             query=encode_query(sent, self._session.settings.array_encoding),
-            decode=self._decode_page,
+            decode=lambda number: partial(self._decoder.model_page, model=self._model, number=number, asked=asked),
             key=attrgetter("id"),
             subject=subject,
             secrets=secrets_in(sent),
@@ -83,9 +84,6 @@ class Endpoint(Generic[M]):
             return found
 
         return decode
-
-    def _decode_page(self, number: int) -> Decode[Page[M]]:
-        return partial(self._decoder.model_page, model=self._model, number=number)
 
     def _of_one(
         self, method: str, one: int, decode: Decode[T], extra_params: ExtraParams | None, subpath: str = "", **how: Any

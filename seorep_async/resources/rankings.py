@@ -247,10 +247,11 @@ class Rankings:
                 compared=asked.compared,
             )
 
+        asks = (endpoint.object_name, one)
         query = Query(
             path=endpoint.path,
             query=f"{endpoint.object_name}_id={one}&{asked.query}",
-            decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number),
+            decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number, asked=asks),
             key=endpoint.key,
             subject=f"{endpoint.object_name} {one}",
             secrets=asked.secrets,

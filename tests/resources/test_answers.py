@@ -324,3 +324,39 @@ async def test_a_record_of_another_object_is_refused(call: Any, data: Any, path:
     with pytest.raises(DecodeError) as caught:
         await call(client)
     assert (caught.value.field_path, len(server.requests)) == (path, 1)
+
+
+DAYS = ("2023-01-01", "2023-01-31")
+OF_CAMPAIGN: Any = lambda client: client.rankings.campaign_by_date(7, *DAYS)  # noqa: E731
+OF_KEYWORD: Any = lambda client: client.rankings.keyword_by_date(7, *DAYS)  # noqa: E731
+LINK = {"id": 3, "title": "t"}
+ANOTHERS: list[tuple[Any, Any, str]] = [
+    (lambda client: client.backlinks.list(7), {"data": [LINK, LINK | {"campaign_id": 1}]}, "data[1].campaign_id"),
+    (lambda client: client.backlinks.list(7), {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
+    (OF_CAMPAIGN, {"data": {"rows": [{"date": "2023-01", "campaignId": "1"}]}}, "data.rows[0].campaignId"),
+    (OF_CAMPAIGN, {"data": [{"date": "2023-01"}, {"date": "x", "campaign_id": 1}]}, "data[1].campaign_id"),
+    (OF_CAMPAIGN, {"data": {"rows": [], "campaign_id": 1}}, "data.campaign_id"),
+    (OF_CAMPAIGN, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
+    (OF_KEYWORD, {"data": [], "keyword_id": 1}, "keyword_id"),
+    (OF_KEYWORD, {"data": {"rows": [{"date": "2023-01", "keywordId": 1}]}}, "data.rows[0].keywordId"),
+    (
+        lambda client: client.rankings.campaign(7, *DAYS),
+        {"data": [], "metadata": {"campaign_id": 1}},
+        "metadata.campaign_id",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "body", "path"), ANOTHERS, ids=[path for *_, path in ANOTHERS])
+async def test_rows_and_lists_of_another_object_are_refused(call: Any, body: Any, path: str, connect: Connect) -> None:
+    client, server = await connect(answer(body))
+    with pytest.raises(DecodeError) as caught:
+        await call(client)
+    assert (caught.value.field_path, len(server.requests)) == (path, 1)
+
+
+async def test_rows_that_name_the_object_asked_for_are_taken(connect: Connect) -> None:
+    row = {"date": "2023-01", "campaignId": "7", "campaign": {"id": 7}, "campaign_id": None, "keyword_id": 1}
+    beside = {"campaign_id": 7, "campaign": "shoes", "campaignId": "x", "keyword_id": 1}
+    client, _ = await connect(answer({"data": [row], "metadata": {"total_pages": 1, "total_records": 1}, **beside}))
+    assert len((await OF_CAMPAIGN(client)).rows) == 1
