@@ -1,10 +1,10 @@
-"""Record `seorep pull` in a terminal: one that succeeds, and one that is interrupted and resumed; and draw the charts.
+"""Record `seorep pull` in a terminal: one that succeeds, and one that is interrupted and resumed.
 
     python .recordings/record.py
 
 It types at a real shell in a real terminal of 100 columns, against `seorep sandbox`, and draws the screen
-as `pull.svg` and `resumed.svg` beside this file, and the charts of the guides with them. It needs
-`seorep-async[test]`, a system with pseudo-terminals, the sandbox's port free, and about a minute.
+as `pull.svg` and `resumed.svg` beside this file. It needs `seorep-async[test]`, a system with pseudo-terminals, the
+sandbox's port free, and about a minute.
 
 The line that shows progress vanishes when a pull ends; a recording keeps one moment of it.
 """
@@ -142,7 +142,7 @@ def recording(name: str, title: str) -> Iterator[Terminal]:
 
 
 def main() -> None:
-    """Make all recordings."""
+    """Make both recordings."""
     with recording("pull", "A pull") as terminal:
         terminal.run(PULL)
         terminal.wait_for(" [45]./80 .* left", keep=True)
@@ -157,7 +157,6 @@ def main() -> None:
         terminal.run(PULL)
         terminal.wait_for(" [67]./80 .* left", keep=True)
         terminal.run("echo $?")
-    subprocess.run([sys.executable, "-m", "tests.test_readme"], cwd=HERE.parent, check=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import enum
 import json
 import os
 import urllib.parse
@@ -50,26 +49,23 @@ def _show(level: str, subject: str, message: str) -> None:
     messages().print(Text.assemble((f"{level:<4}", _STYLES.get(level, "")), f"  {subject:<20}{one_line(message)}"))
 
 
-async def _check(connection: Connection, profile: str | None, today: dt.date) -> int:
+async def _check(connection: Connection, profile: str | None, today: dt.date) -> ExitCode:
     # one retry is enough for a connection that was closed, or a limit of the service
     attempts = min(2, connection.settings.max_attempts)
-    campaigns, answers = None, []
+    subject, answers = "settings", list[RawAnswer]()
     try:
         async with connection.opened(max_attempts=attempts) as client:
             _show("ok", "settings", f"{client.base_url}, and a key")
-            if connection.sandbox is None:
-                _show_sources(connection, profile)
+            _show_sources(connection, profile)
             with client.record_answers() as answers:
+                subject = "connection"
                 campaigns = await _list_campaigns(client, answers)
+                subject = "responses"
                 await _check_feeds(client, answers, campaigns, *days_of(today)[0])
     except (SeoRepError, UsageError) as error:
         code = code_of(error)
-        if isinstance(error, UsageError):
-            subject = "settings"
-        elif code is ExitCode.AUTHENTICATION and campaigns is None:  # else that of one campaign
-            subject = "key"
-        else:
-            subject = "responses" if answers else "connection"
+        if answers and subject == "connection":
+            subject = "key" if code is ExitCode.AUTHENTICATION else "responses"
         _show("FAIL", subject, explain(error))
         return code
     return ExitCode.OK
@@ -77,6 +73,8 @@ async def _check(connection: Connection, profile: str | None, today: dt.date) ->
 
 def _show_sources(connection: Connection, profile: str | None) -> None:
     """Show each value that is no default, and its source."""
+    if connection.sandbox is not None:
+        return
     if profile is not None:
         _show("", "profile", f"{profile}, from {config_file()}")
     if connection.account is not None:
@@ -84,12 +82,10 @@ def _show_sources(connection: Connection, profile: str | None) -> None:
     for name, source in connection.sources.items():
         found = {"base_url": "the address", "key": "the key"}.get(name) or getattr(connection.settings, name, None)
         if found is not None:
-            value = found.value if isinstance(found, enum.Enum) else found
-            _show("", name, f"{value}, from {source}")
+            _show("", name, f"{getattr(found, 'value', found)}, from {source}")
     _show("", "other settings", "defaults")
-    proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy") if os.environ.get(name)]
-    if proxies and not getattr(connection.settings, "proxy", None):
-        _show("note", "proxy", f"{proxies[0]} is set, and not used: a proxy sees requests; -c proxy=URL uses one")
+    if os.environ.get("HTTPS_PROXY") and not getattr(connection.settings, "proxy", None):
+        _show("note", "proxy", "HTTPS_PROXY is set, and not used: a proxy sees requests; -c proxy=URL uses one")
 
 
 async def _list_campaigns(client: SeoRepClient, answers: Sequence[RawAnswer]) -> Page[Campaign]:
@@ -110,7 +106,7 @@ async def _check_feeds(
 ) -> None:
     """Fetch a page of each feed, and show shapes, rows, page sizes and unknown fields."""
     _show("ok", "key", "accepted")
-    _show("", "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
+    _show("", "campaigns", _counts(campaigns))
     _show_unknown_fields("campaigns", campaigns.items)
     if not campaigns.items:
         _show("note", "feeds", "not checked, as the account has no campaign")
@@ -120,9 +116,9 @@ async def _check_feeds(
     _show_feed("campaign", f"campaign {one}", rankings, answers[-1])
     periods = await feeds.campaign_by_date(one, first, last).page(1)
     _show_feed("campaign-by-date", f"campaign {one}", periods, answers[-1])
-    unknown = _fields_in_extra((*rankings.items, *periods.items))
-    if rank := next((name for name in sorted(unknown) if name.endswith("Ranking")), None):
-        advice = f"no column takes {rank}; if the account calls a search engine so, pass -c engine_names=A,B,WMT"
+    ranks = [name for name in sorted(_fields_in_extra((*rankings.items, *periods.items))) if name.endswith("Ranking")]
+    if ranks:
+        advice = f"no column takes {ranks[0]}; if the account calls a search engine so, pass -c engine_names=A,B,WMT"
         _show("note", "engine_names", advice)
     if not rankings.items:
         _show("note", "keyword-by-date", f"not checked, as campaign {one} has no keyword")
@@ -141,9 +137,8 @@ def compare_clocks(date: str | None, now: dt.datetime) -> tuple[str, str, str]:
     apart = (now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=dt.UTC))).total_seconds()
     if abs(apart) <= _CLOCK_SECONDS:
         return "ok", "clock", "agrees with the service's"
-    order = "ahead of" if apart > 0 else "behind"
-    problem = f"this machine's is {abs(apart):,.0f} s {order} the service's; default dates may be wrong"
-    return "note", "clock", problem
+    order = f"{abs(apart):,.0f} s {'ahead of' if apart > 0 else 'behind'} the service's"
+    return "note", "clock", f"this machine's is {order}; default dates may be wrong"
 
 
 def _show_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> None:
@@ -152,8 +147,7 @@ def _show_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> N
     shape = "flat" if isinstance(data, list) else "nested"
     age = "older" if any("globalMonthlySearches" in row for row in rows) else "current"
     totals = "totals" if page.totals is not None else "no totals"
-    facts = f"{subject}: {_count(page.total_records)} rows, {_pages(page)}"
-    _show("", name, f"{facts}, {shape} shape, {age} rows, {totals}")
+    _show("", name, f"{subject}: {_counts(page, ' rows')}, {shape} shape, {age} rows, {totals}")
     _show_unknown_fields(name, page.items)
     if page.total_records is None or page.total_pages is None:
         _show("note", name, "no total counts; a pull reads pages until one is empty")
@@ -165,19 +159,13 @@ def _show_unknown_fields(name: str, items: Iterable[Any]) -> None:
 
 
 def _fields_in_extra(items: Iterable[Any]) -> set[str]:
-    fields: set[str] = set()
+    fields = {name for item in items for name in item.extra}
     for item in items:
-        fields.update(item.extra)
-        for field in attrs.fields(type(item)):
-            nested = getattr(item, field.name)
-            if attrs.has(type(nested)):
-                fields.update(f"{field.name}.{extra}" for extra in nested.extra)
+        nested = ((field.name, getattr(item, field.name)) for field in attrs.fields(type(item)))
+        fields.update(f"{name}.{extra}" for name, one in nested if attrs.has(type(one)) for extra in one.extra)
     return fields
 
 
-def _pages(page: Page[Any]) -> str:
-    return f"{len(page.items)} on page 1 of {_count(page.total_pages)}"
-
-
-def _count(number: int | None) -> str:
-    return "an unknown number" if number is None else f"{number:,}"
+def _counts(page: Page[Any], noun: str = "") -> str:
+    records, pages = ("unknown" if one is None else f"{one:,}" for one in (page.total_records, page.total_pages))
+    return f"{records}{noun}, {len(page.items)} on page 1 of {pages}"

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-import tempfile
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -56,18 +56,16 @@ async def _tried(connection: Connection) -> str:
 
 
 def _append(file: Path, lines: str) -> None:
-    """Append lines to a file that only its owner can read; it is replaced whole, or not at all."""
+    """Append lines to the file of the profiles, which only its owner can read."""
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
-        place = Path(os.path.realpath(file))  # a link stays one
-        old = read_config(place)[0].rstrip("\n") + "\n\n" if place.exists() else ""
-        descriptor, made = tempfile.mkstemp(dir=place.parent)  # 0600
+        old = read_config(file)[0] if file.exists() else ""
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-                opened.write(old.lstrip("\n") + lines)
-            os.replace(made, place)
-        except BaseException:
-            os.unlink(made)
-            raise
+            if sys.platform != "win32":
+                os.fchmod(descriptor, 0o600)
+            os.write(descriptor, (("\n" * (not old.endswith("\n")) + "\n") * bool(old) + lines).encode())
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError) as error:
         raise UsageError(f"can't write {file}: {why(error)}.") from None

@@ -22,6 +22,12 @@ from seorep_async.models import Feed
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
 _ENOUGH_SECONDS = 2.0
+_WAITING_FOR = {
+    "pace": "at {} limit",
+    "asked to wait": "the service asked for a pause",
+    "outage": "no responses, trying again",
+    "backoff": "retrying",
+}
 _LIBRARY = logging.getLogger("seorep_async")
 
 
@@ -46,7 +52,7 @@ class ProgressDisplay:
         )
         self._task = self._bar.add_task("", total=None, words="")
         self._began = self._line_at = clock()
-        self._done_before = self._rows_before = 0
+        self._done_before = 0
         self._waited: Mapping[str, float] = {}
         self._waiting = ""
 
@@ -65,7 +71,7 @@ class ProgressDisplay:
     def show(self, state: PullProgress) -> None:
         """Take a new state of the pull; it is shown soon."""
         if self.state is None or (state.stage, state.feed) != (self.state.stage, self.state.feed):
-            self._began, self._done_before, self._rows_before = self._clock(), state.done, state.rows
+            self._began, self._done_before = self._clock(), state.done
         self.state = state
 
     async def _tick(self) -> None:
@@ -85,41 +91,37 @@ class ProgressDisplay:
             self._line_at = self._clock()
             self._console.print(f"{doing}: {words}")
 
+    @property
+    def place(self) -> str:
+        """How far it is, in words."""
+        state = self.state
+        return "" if state is None or state.total is None else f" at {state.done:,} of {state.total:,} reports"
+
     def describe(self) -> tuple[str, str]:
         """Return what is done, and the progress: counts, time left, waits, failures, rows."""
         state = self.state
         if state is None:
             return f"{self.label}Connecting", self._waiting
         doing = f"Pulling {state.feed.value}" if state.stage is Stage.ROWS else state.stage.value.capitalize()
-        if state.total is None:
-            return f"{self.label}{doing}", self._waiting
-        of_keywords = state.feed is Feed.KEYWORD_BY_DATE and state.stage is Stage.ROWS
-        parts = [f"{state.done:,}/{counted(state.total, 'keyword' if of_keywords else 'campaign')}"]
-        seconds, done = self._clock() - self._began, state.done - self._done_before
-        if done and state.done < state.total and seconds >= _ENOUGH_SECONDS:
-            parts.append(f"{duration((state.total - state.done) * seconds / done)} left")
-        parts += [self._waiting] if self._waiting else []
-        parts += [f"{state.failures:,} failed"] if state.failures else []
-        if state.stage is Stage.ROWS:
-            parts.append(counted(state.rows, "row"))
-        return f"{self.label}{doing}", " · ".join(parts)
+        parts = []
+        if state.total is not None:
+            of_keywords = state.feed is Feed.KEYWORD_BY_DATE and state.stage is Stage.ROWS
+            parts.append(f"{state.done:,}/{counted(state.total, 'keyword' if of_keywords else 'campaign')}")
+            seconds, done = self._clock() - self._began, state.done - self._done_before
+            if done and state.done < state.total and seconds >= _ENOUGH_SECONDS:
+                parts.append(f"{duration((state.total - state.done) * seconds / done)} left")
+        failures = f"{state.failures:,} failed" if state.failures else ""
+        rows = counted(state.rows, "row") if state.stage is Stage.ROWS else ""
+        return f"{self.label}{doing}", " · ".join(filter(None, [*parts, self._waiting, failures, rows]))
 
     def _update_waiting(self) -> None:
         """Note what requests waited for longest since the last call."""
-        stats, settings = self._client.stats, self._client.settings
-        own = settings.requests_per_second
+        stats, own = self._client.stats, self._client.settings.requests_per_second
         limit = "your own" if own is not None and (stats.pace is None or stats.pace >= own) else "the service's"
-        words = {
-            "pace": f"at {limit} limit",
-            "asked to wait": "the service asked for a pause",
-            "outage": "no responses, trying again",
-            "backoff": "retrying",
-        }
         waited = dict(stats.waited)
-        grown = {name: waited.get(name, 0.0) - self._waited.get(name, 0.0) for name in words}
-        self._waited = waited
-        longest = max(grown, key=lambda name: grown[name])
-        self._waiting = words[longest] if grown[longest] > 0 else ""
+        grown = {name: waited.get(name, 0.0) - self._waited.get(name, 0.0) for name in _WAITING_FOR}
+        longest, self._waited = max(grown, key=lambda name: grown[name]), waited
+        self._waiting = _WAITING_FOR[longest].format(limit) if grown[longest] > 0 else ""
 
 
 class _Lines(logging.Handler):

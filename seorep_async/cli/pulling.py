@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -33,7 +32,7 @@ from seorep_async.history import complete_windows
 def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
     """Pull, and report on stderr; with `--json`, also on stdout, however it ends."""
     notes = messages(quiet=job.quiet)
-    pulling = _Pulling(job, windows, notes)
+    pulling = _Pulling(job, windows, notes, len(windows) > 1)
     try:
         with logged(messages() if job.quiet else notes, verbose=job.verbose) as pulling.warnings:
             return wait_for(pulling.run(connect(service)))
@@ -68,15 +67,12 @@ class _Pulling:
     job: Job
     windows: list[Days]
     notes: Console
-    several: bool = attrs.field(init=False)
+    several: bool
     warnings: list[str] = attrs.field(factory=list)
     skipped: int = 0
     done: list[PullSummary] = attrs.field(factory=list)
     account: str | None = None
     reported: bool = False
-
-    def __attrs_post_init__(self) -> None:
-        self.several = len(self.windows) > 1
 
     async def run(self, connection: Connection) -> ExitCode:
         job = self.job
@@ -84,10 +80,12 @@ class _Pulling:
             self.account = job.account or client.account
             if self.several and not job.dry_run:
                 staged = await staged_pull(client, *self._window(self.windows[0]), out=job.target, **self._arguments())
-                if staged is not None and not staged.ended:
-                    self._begin_with((staged.start_date, staged.end_date))
+                if staged is not None and not staged.ended:  # its reports are stored: it goes first
+                    self.windows.sort(key=lambda one: one != (staged.start_date, staged.end_date))
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
-                self._leave_out(await asyncio.to_thread(self._complete, client))
+                complete = await asyncio.to_thread(self._complete, client)
+                self.skipped = len(complete)
+                self.windows = [one for one in self.windows if one not in complete]
             if not self.windows:
                 self.notes.print("Nothing to pull: every month is complete.")
                 code = await self._report(ExitCode.OK, connection.label)
@@ -127,17 +125,9 @@ class _Pulling:
         found = complete_windows(job.target, account=asked.account, **how)
         return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
 
-    def _leave_out(self, complete: Sequence[Days]) -> None:
-        self.skipped = sum(one in complete for one in self.windows)
-        self.windows = [one for one in self.windows if one not in complete]
-
-    def _begin_with(self, unfinished: Days) -> None:
-        """Begin with the month of an interrupted run, whose reports are staged."""
-        self.windows.sort(key=lambda one: one != unfinished)
-
     @property
     def _labels(self) -> dict[str, Any]:
-        days = {"start_date": self.windows[0][0], "end_date": self.windows[-1][1]} if self.windows else {}
+        days = {"start_date": min(self.windows)[0], "end_date": max(self.windows)[1]} if self.windows else {}
         return {"feeds": self.job.feeds, **days, "account": self.account, "snapshot_date": self.job.snapshot_date}
 
     def facts_so_far(self) -> dict[str, Any]:
@@ -146,20 +136,21 @@ class _Pulling:
 
     async def _preview(self, client: SeoRepClient, source: str) -> ExitCode:
         """Show an estimate of each pull; the first may have staged reports, the further months are like the second."""
-        job = self.job
-        found: dict[str, PullPreview] = {}
-        how: dict[str, Any] = {"restart": job.restart, "retry_failed": job.retry_failed, **self._arguments()}
-        how["out"] = None if job.to_stdout else job.target
+        job, found = self.job, dict[str, PullPreview]()
+        how: Any = {
+            "restart": job.restart,
+            "retry_failed": job.retry_failed,
+            "out": None if job.to_stdout else job.target,
+        }
+        how |= self._arguments()
         for window in self.windows:
             alike = len(found) > 1 and not job.retry_failed
             known = [*found.values()][-1] if alike else await preview(client, *self._window(window), **how)
             found[f"{window[0]:%Y-%m}"] = known
             if not known.campaigns and not job.retry_failed:
                 raise NoCampaignsError
-        if job.json:
-            await self._write(as_json(summary.preview_facts(found, self._labels, self.skipped)))
-        else:
-            await self._write(summary.preview_in_words(found, self._labels, source, self.skipped))
+        facts = summary.preview_facts(found, self._labels, self.skipped)
+        await self._write(as_json(facts) if job.json else summary.preview_in_words(found, facts, source))
         return ExitCode.OK
 
     async def _pull(self, client: SeoRepClient, source: str) -> ExitCode:
@@ -167,10 +158,8 @@ class _Pulling:
         try:
             async with display.shown():
                 while self.windows:
-                    month = (
-                        f"{self.windows[0][0]:%Y-%m}, {len(self.done) + 1} of {len(self.done) + len(self.windows)}: "
-                    )
-                    display.label = month if several else ""
+                    place = f"{len(self.done) + 1} of {len(self.done) + len(self.windows)}"
+                    display.label = f"{self.windows[0][0]:%Y-%m}, {place}: " if several else ""
                     self.done.append(await self._pull_one(client, display))
                     if self.job.to_stdout and not self.done[-1].campaigns:
                         raise NoCampaignsError
@@ -184,9 +173,8 @@ class _Pulling:
             if self.job.to_stdout:
                 raise
             code = ExitCode.INTERRUPTED
-            messages().print(
-                f"Interrupted{self._left_in(display)}.\nRepeat the command to resume, or add --restart to start over."
-            )
+            at = f"; {self._left}" if several else display.place
+            messages().print(f"Interrupted{at}.\nRepeat the command to resume, or add --restart to start over.")
         except SeoRepError:
             if several:
                 messages().print(f"Stopped; {self._left}.")
@@ -215,12 +203,6 @@ class _Pulling:
     @property
     def _left(self) -> str:
         return f"{counted(len(self.windows), 'month is', 'months are')} left"
-
-    def _left_in(self, display: ProgressDisplay) -> str:
-        if self.several:
-            return f"; {self._left}"
-        state = display.state
-        return "" if state is None or state.total is None else f" at {state.done:,} of {state.total:,} reports"
 
     async def _report(self, code: ExitCode, source: str) -> ExitCode:
         """Report what was pulled; if stdout can't be written, the target is there all the same."""

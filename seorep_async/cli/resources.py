@@ -5,36 +5,20 @@ Options, types and help are those of the method's signature and docstring.
 
 from __future__ import annotations
 
-import asyncio
 import typing
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
 
 import click
 
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import Format, Output, Service
-from seorep_async.cli.output import (
-    cell,
-    confirm,
-    fields_of,
-    formatted,
-    formatted_one,
-    messages,
-    password,
-    write,
-)
+from seorep_async.cli.exit_codes import later
+from seorep_async.cli.options import Output, Service
 from seorep_async.cli.parameters import Command, Opt, command, name_and_value, options_of
-from seorep_async.cli.profiles import Connection, connect
-from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 
-_PAGES_AHEAD = 4
 _ORDER = ["list", "get", "create", "update", "delete", "login_grant"]
-_DONE = {"create": "created", "update": "changed", "delete": "deleted"}
-_COLUMNS = {
+COLUMNS = {
     "campaigns": ["id", "company", "url", "group_title", "status"],
     "users": ["id", "username", "first_name", "last_name", "role", "email"],
     "keywords": ["id", "keyword_phrase", "primary_keyword", "campaign_id"],
@@ -104,28 +88,13 @@ def _call(
         yes: Do not ask for confirmation.
         columns: Fields to write, separated by commas; extra holds undocumented ones.
     """
-    arguments = {name: value for name, value in given.items() if value not in (None, ())}
     if ask_password and password_stdin:
         raise click.UsageError("--ask-password and --password-stdin can't be combined.")
-    names = _chosen(columns, model, _COLUMNS[resource] if verb == "list" and output.kind == "table" else [])
-    connection = connect(service)
-    if password_stdin or ask_password or (resource, verb) == ("users", "create"):
-        arguments["password"] = password(from_stdin=password_stdin)
+    arguments = {name: value for name, value in given.items() if value not in (None, ())}
     arguments |= {"limit": page_size} if page_size else {}
     arguments |= {"extra_params": repeated(param)} if param else {}
-    if verb == "list":
-        return wait_for(_list(connection, resource, arguments, names, output.kind, limit))
-    one, send = resource.removesuffix("s"), partial(_send, connection, resource)
-    if verb == "delete" and not yes:
-        found = wait_for(send("get", arguments))
-        label = ", ".join(cell(getattr(found, name)) for name in _COLUMNS[resource][1:3])
-        confirm(f"Delete {one} {found.id} ({label})?")
-    found, done = wait_for(send(verb, arguments)), _DONE.get(verb)
-    if done is not None:
-        messages().print(f"{done.capitalize()} {one} {arguments.get('id') or found.id}.")
-    if found is not None:
-        write(formatted_one(found, names, output.kind))
-    return ExitCode.OK
+    how = {"limit": limit, "asks": ask_password, "from_stdin": password_stdin, "yes": yes, "columns": columns}
+    return int(later("calls", "call")(resource, verb, model, arguments, output.kind, service, **how))
 
 
 def repeated(pairs: Sequence[Any]) -> dict[str, Any]:
@@ -134,49 +103,6 @@ def repeated(pairs: Sequence[Any]) -> dict[str, Any]:
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
-
-
-def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
-    known = [] if model is type(None) else fields_of(model)
-    names = [*dict.fromkeys(one.strip() for one in columns.split(","))] if columns is not None else default or known
-    if unknown := next((name for name in names if name not in known), None):
-        raise click.UsageError(f"--columns: there is no {unknown!r}; choose from {', '.join(known)}.")
-    return names
-
-
-async def _send(connection: Connection, resource: str, verb: str, arguments: dict[str, Any]) -> Any:
-    async with connection.opened() as client:
-        try:
-            return await getattr(getattr(client, resource), verb)(**arguments)
-        except asyncio.CancelledError:
-            if verb in _DONE:
-                one = resource.removesuffix("s")
-                messages().print(f"The {one} may have been {_DONE[verb]}: check before you repeat it.")
-            raise
-
-
-async def _list(
-    connection: Connection, resource: str, arguments: Any, columns: list[str], kind: Format, limit: int | None
-) -> int:
-    """Write listed objects: lines as each page arrives, a table or an array together."""
-    most = connection.settings.max_concurrency
-    waiting: list[Any] = []
-    shown, header = 0, True
-    async with connection.opened(max_concurrency=min(most, _PAGES_AHEAD) if limit else most) as client:
-        async with aclosing(getattr(client, resource).list(**arguments).pages()) as pages:
-            async for page in pages:
-                waiting += page.items if limit is None else page.items[: limit - shown]
-                shown += len(page.items)
-                if kind in ("jsonl", "csv"):
-                    await in_daemon_thread(partial(write, formatted(waiting, columns, kind, header=header)))
-                    waiting, header = [], False
-                if limit is not None and shown >= limit:
-                    break
-        if header:
-            await in_daemon_thread(partial(write, formatted(waiting, columns, kind)))
-    if not shown and kind == "table":
-        messages().print(f"No {resource}.")
-    return ExitCode.OK
 
 
 campaigns, users, keywords, backlinks = (_group(one) for one in (Campaigns, Users, Keywords, Backlinks))

@@ -184,52 +184,40 @@ def print_failure(error: BaseException, **known: Any) -> None:
         write(as_json(facts))
 
 
-def preview_in_words(found: Mapping[str, PullPreview], labels: Mapping[str, Any], source: str, skipped: int) -> str:
+def preview_in_words(found: Mapping[str, PullPreview], facts: Mapping[str, Any], source: str) -> str:
     """Return the previews of one pull, or of each month by its name, for a person to read."""
-    several = len(found) > 1
     one = next(iter(found.values()))
-    feeds, days = ", ".join(labels["feeds"]), f"{labels['start_date']} to {labels['end_date']}"
-    facts = [("Account", one_line(labels["account"])), ("Campaigns", f"{one.campaigns:,}")]
-    if skipped:
-        facts.append(("Skipped", f"{counted(skipped, 'month')}, complete already"))
-    if several:
-        facts += [(name, f"about {counted(each.requests, 'request')}") for name, each in found.items()]
-    facts.append(("Requests", f"about {sum(each.requests for each in found.values()):,}{_estimated(one)}"))
-    facts += [("File", one_line(str(file))) for file in one.files]
+    lines = [("Account", one_line(facts["account"])), ("Campaigns", f"{one.campaigns:,}")]
+    if facts["months_skipped"]:
+        lines.append(("Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"))
+    if len(found) > 1:
+        lines += [(name, f"about {counted(each.requests, 'request')}") for name, each in found.items()]
+    skipped = f"; campaigns {', '.join(map(str, one.skipped))} did not answer" if one.skipped else ""
+    sample = "at one page per report" if one.sampled is None else f"estimated from campaign {one.sampled}"
+    lines.append(("Requests", f"about {facts['requests']:,}, {sample}{skipped}"))
+    lines += [("File", one_line(file)) for file in facts["files"]]
     if (staged := one.staged) is not None:
         state = "that ended with failures" if staged.ended else "that was interrupted"
         then = "resumes it" if one.resumes else "starts over"
-        reports = counted(staged.reports, "report")
-        facts.append(("Stored", f"{reports} of a pull of {staged.started_at:%Y-%m-%d %H:%M} {state}; this {then}"))
-    lines = [f"Would pull {feeds}, {days}, from {one_line(source)}"]
-    return "\n".join([*lines, *(f"  {label:<11}{value}" for label, value in facts), ""])
-
-
-def _estimated(found: PullPreview) -> str:
-    ids = ", ".join(map(str, found.skipped))
-    skipped = f"; campaign{'s' * (len(found.skipped) > 1)} {ids} did not answer" if found.skipped else ""
-    if found.sampled is None:
-        return f", at one page per report{skipped}" if found.requests else ""
-    return f", estimated from campaign {found.sampled}{skipped}"
+        begun = f"{counted(staged.reports, 'report')} of a pull of {staged.started_at:%Y-%m-%d %H:%M}"
+        lines.append(("Stored", f"{begun} {state}; this {then}"))
+    days = f"{facts['start_date']} to {facts['end_date']}"
+    title = f"Would pull {', '.join(facts['feeds'])}, {days}, from {one_line(source)}"
+    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in lines), ""])
 
 
 def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], skipped: int) -> dict[str, Any]:
     """Return the previews of one pull, or of each month by its name, by their names in JSON."""
-    one = next(iter(found.values()))
-    staged = one.staged and {
-        "begun": one.staged.started_at.isoformat(timespec="minutes"),
-        "reports": one.staged.reports,
-        "ended": one.staged.ended,
-        "resumes": one.resumes,
-    }
+    one, staged = next(iter(found.values())), None
+    if one.staged is not None:
+        names = ("started_at", "reports", "ended")
+        staged = {name: getattr(one.staged, name) for name in names} | {"resumes": one.resumes}
     return {
         "dry_run": True,
         **labels,
         "files": [*map(str, one.files)],
-        "campaigns": one.campaigns,
+        **{name: getattr(one, name) for name in ("campaigns", "sampled", "skipped")},
         "requests": sum(each.requests for each in found.values()),
-        "sampled": one.sampled,
-        "skipped": one.skipped,
         "staged": staged,
         **({"months": {name: each.requests for name, each in found.items()}} if len(found) > 1 else {}),
         "months_skipped": skipped,

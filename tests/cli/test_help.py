@@ -13,7 +13,7 @@ from seorep_async import guides
 from seorep_async.cli.app import run
 from seorep_async.cli.embedded import OPTIONS
 from seorep_async.cli.output import fields_of
-from seorep_async.cli.resources import _COLUMNS
+from seorep_async.cli.resources import COLUMNS
 from seorep_async.models import Backlink, Campaign, Keyword, User
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 from seorep_async.sandbox import Sandbox
@@ -80,7 +80,7 @@ def test_every_method_is_a_command_and_every_argument_an_option(resource: type) 
 
 @pytest.mark.parametrize("model", [Campaign, User, Keyword, Backlink])
 def test_the_columns_are_fields_of_the_model(model: type) -> None:
-    assert {*_COLUMNS[f"{model.__name__.lower()}s"]} <= {*fields_of(model)}
+    assert {*COLUMNS[f"{model.__name__.lower()}s"]} <= {*fields_of(model)}
 
 
 def test_as_json_the_columns_of_every_table_are_explained(seorep: Seorep) -> None:

@@ -1,0 +1,86 @@
+"""The command on a terminal, with a person at it: a login, a question, a secret that is not shown."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import KEY, Seorep, serving, terminal
+
+pytestmark = pytest.mark.heavy
+
+
+def config(folder: Path) -> Path:
+    return folder / "seorep" / "config.toml"
+
+
+def log_in(folder: Path, address: str, key: str, *words: str) -> tuple[int, str]:
+    """Type address and key; return the exit code and what was shown."""
+    with terminal("login", *words, environment={"XDG_CONFIG_HOME": str(folder)}) as person:
+        person.wait_for("Address of the service")
+        person.type(f"{address}\n")
+        person.wait_for("API key")
+        person.type(f"{key}\n")
+        return person.end(), person.shown
+
+
+def test_a_login_is_tried_and_stored_for_the_owner_alone(tmp_path: Path) -> None:
+    with serving(api_key=KEY) as sandbox:
+        code, shown = log_in(tmp_path, sandbox.base_url, KEY)
+        assert (code, KEY in shown) == (0, False)
+        assert "The key is good for 4 campaigns." in " ".join(shown.split())
+        assert config(tmp_path).stat().st_mode & 0o777 == 0o600
+        assert log_in(tmp_path, sandbox.base_url, KEY, "acme")[0] == 0
+        profile = {"base_url": sandbox.base_url, "key": KEY}
+    assert tomllib.loads(config(tmp_path).read_text()) == {"default": profile, "acme": profile}
+
+
+@pytest.mark.parametrize(("key", "code"), [("wr0ng", 3), ("'quoted'", 2)])
+def test_a_wrong_login_stores_nothing(tmp_path: Path, key: str, code: int) -> None:
+    with serving(api_key=KEY) as sandbox:
+        ended, shown = log_in(tmp_path, sandbox.base_url, key)
+    assert (ended, key in shown, config(tmp_path).exists()) == (code, False, False)
+
+
+def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:
+    config(tmp_path).parent.mkdir()
+    config(tmp_path).write_text("# ours\n[other]\nkey_command = 'true'")
+    with serving(api_key=KEY) as sandbox:
+        assert log_in(tmp_path, sandbox.base_url, KEY)[0] == 0
+    assert config(tmp_path).read_text().startswith("# ours\n[other]\nkey_command = 'true'\n\n[default]\n")
+
+
+def test_ctrl_c_at_the_question_stores_nothing(tmp_path: Path) -> None:
+    with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
+        person.wait_for("Address of the service")
+        assert person.interrupt() == 130
+    assert not config(tmp_path).exists()
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 4), ("y", 0, 3)])
+def test_a_person_is_asked_before_a_campaign_is_deleted(seorep: Seorep, answer: str, code: int, left: int) -> None:
+    with seorep.account():
+        with terminal("campaigns", "delete", "2") as person:
+            person.wait_for("Delete campaign 2 (Maple Garden")
+            person.type(f"{answer}\n")
+            assert person.end() == code
+        assert seorep("campaigns", "list", "--format", "csv", "--columns", "id").out.count("\n") == left + 1
+
+
+def test_a_password_is_asked_for_twice_and_not_shown(seorep: Seorep) -> None:
+    words = ("--first-name", "A", "--last-name", "B", "--username", "ab", "--role", "client")
+    with seorep.account(), terminal("users", "create", *words) as person:
+        for question in ("Password", "Repeat the password"):
+            person.wait_for(question)
+            person.type("0pen sesame\n")
+        assert (person.end(), "0pen" in person.shown) == (0, False)
+    assert "Created user 6." in person.shown
+
+
+def test_control_characters_of_the_service_never_reach_a_terminal(seorep: Seorep) -> None:
+    with seorep.account():
+        seorep("campaigns", "update", "1", "--company", "red\x1b[31mshoes")
+        for kind in ("table", "csv", "json"):
+            with terminal("campaigns", "get", "1", "--format", kind) as person:
+                assert person.end() == 0
+            assert "\x1b[31mshoes" not in person.shown
