@@ -150,13 +150,6 @@ def test_a_value_is_described_briefly_in_the_words_of_json(value: Any, described
     assert values.describe(value) == described
 
 
-def test_is_boolean_says_what_boolean_takes() -> None:
-    taken = [value for take, pairs in TAKEN if take is values.boolean for value, _ in pairs]
-    refused = [value for take, _, some in REFUSED if take is values.boolean for value in some]
-    assert [*map(values.is_boolean, taken)] == [True] * len(taken)
-    assert [*map(values.is_boolean, refused)] == [False] * len(refused)
-
-
 @pytest.mark.parametrize("digits", [4300, 4301, 10_000])
 def test_an_integer_of_any_length_can_be_described(digits: int) -> None:
     assert values.describe(10**digits) == "an integer of more than 40 digits"
