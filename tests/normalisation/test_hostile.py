@@ -234,12 +234,9 @@ envelopes = st.recursive(
 @often
 @given(answer=envelopes | st.fixed_dictionaries({"data": envelopes}, optional={"totals": envelopes}))
 def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
-    for read in (
-        lambda body: finished(decoder().model_page(body, Campaign, 1)),
-        lambda body: decoder().single(body, Campaign),
-    ):
+    for read in (decoder().single, partial(decoder().model_page, number=1)):
         with suppress(SeoRepError):
-            read(as_bytes(answer))
+            finished(read(as_bytes(answer), model=Campaign))
     for row in FEED_ROWS:
         try:
             page = decode(answer, row)
