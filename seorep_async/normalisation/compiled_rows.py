@@ -86,8 +86,7 @@ class CompiledRows(Generic[M]):
     def read_after(self, refusal: Exception, body: bytes, number: int) -> Page[M]:
         """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
         found = _REFUSED_FIELD.search(str(refusal))
-        field = found and next((name for name, wire in self._names.items() if wire == found[1]), None)
-        older = field is not None and self._hints[field] in _OLDER
+        older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
         return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
 
     def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
@@ -131,13 +130,9 @@ class CompiledRows(Generic[M]):
         return rows
 
     @cached_property
-    def _hints(self) -> dict[str, Any]:
-        return typing.get_type_hints(self._model)
-
-    @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
-        hints = self._hints
+        hints = typing.get_type_hints(self._model)
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
 
     @cached_property
