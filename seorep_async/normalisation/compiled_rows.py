@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 import re
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -206,18 +206,9 @@ def _totals(found: Any) -> RankingTotals:
 def _field_of_objects(hint: Any) -> RowField:
     if hint == tuple[Tag, ...]:
         tags = CompiledRows(Tag, EngineNames())
-        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)), _all_plain)
+        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))
     (model,) = (model for model in (SearchLocation, SearchLanguage) if hint == model | None)
-    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())), _is_plain)
-
-
-def _is_plain(found: Any) -> bool:
-    """Return whether nobody can change a model; its unknown fields can be changed."""
-    return found is None or not found.extra
-
-
-def _all_plain(found: Iterable[Any]) -> bool:
-    return all(map(_is_plain, found))
+    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())))
 
 
 def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:
