@@ -52,13 +52,18 @@ class Target:
 
     def check_file(self, file: Path) -> None:
         """Refuse what is no regular file that can be written."""
-        if not file.parent.is_dir():
+        if not os.path.isdir(file.parent):
             raise refusal(self.named, f"there is no folder {file.parent}; create it first")
-        if not file.exists():
+        try:
+            kind = file.stat().st_mode
+        except FileNotFoundError:
+            if file.is_symlink():
+                raise refusal(self.named, f"{file.name} is a link to nothing; remove it") from None
             if not os.access(file.parent, os.W_OK):
-                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another")
+                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another") from None
             return
-        kind = file.stat().st_mode
+        except OSError as error:
+            raise refusal(self.named, f"{error.strerror}; name another file") from error
         if not stat.S_ISREG(kind):
             problem = "is a folder; name a file in it" if stat.S_ISDIR(kind) else "is no regular file; name another"
             raise refusal(self.named, f"{file.name} {problem}")

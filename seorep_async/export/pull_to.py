@@ -172,7 +172,7 @@ def target_of(out: str | os.PathLike[str], request: Request, options: FeedOption
     """Return the target of a path; its extra must be installed."""
     if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
-    if named.endswith(("/", os.sep)) or "://" in named or Path(named).is_dir():
+    if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
         raise refusal(named, _NO_FOLDER)
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
