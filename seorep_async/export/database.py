@@ -85,10 +85,8 @@ class Database(Target):
             (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures WHERE account = $account
                 AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date
                 AND list_contains($tables, table_name))"""
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        values: dict[str, Any] = {name: getattr(request, name) for name in names}
-        values["feeds"] = [feed.value for feed in request.feeds]
-        values["tables"] = [table_of(feed).name for feed in request.feeds]
+        feeds, tables = [feed.value for feed in request.feeds], [table_of(feed).name for feed in request.feeds]
+        values = {**request.labels, "feeds": feeds, "tables": tables}
         with self._connected(stop) as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None

@@ -43,7 +43,6 @@ class Group:
         self._places = {id_: place for place, id_ in enumerate(ids)}
         self._waiting: list[PullOutcome[Any]] = []
         self._rows, self._since = 0, 0.0
-        self._lock = asyncio.Lock()
 
     async def __aenter__(self) -> Group:
         self._end = asyncio.Event()
@@ -74,15 +73,13 @@ class Group:
                 await self._store()
 
     async def _store(self) -> None:
-        async with self._lock:
-            some, self._waiting, self._rows = self._waiting, [], 0
-            if some:
-                some.sort(key=lambda one: self._places[one.id])  # what is read together at the end stands together
-                reports = [one.report for one in some if one.report is not None]
-                errors = [(one.id, one.error) for one in some if one.error is not None]
-                rows = sum(len(one.rows) for one in reports)
-                stored = await self._run(self._staging.add, self._feed, reports, errors)
-                self._tracker.advance(stored, rows, len(some) - stored)
+        some, self._waiting, self._rows = self._waiting, [], 0
+        if some:
+            some.sort(key=lambda one: self._places[one.id])  # what is read together at the end stands together
+            reports = [one.report for one in some if one.report is not None]
+            errors = [(one.id, one.error) for one in some if one.error is not None]
+            stored = await self._run(self._staging.add, self._feed, reports, errors)
+            self._tracker.advance(stored, sum(len(one.rows) for one in reports), len(some) - stored)
 
 
 @attrs.define

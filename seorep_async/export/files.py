@@ -118,8 +118,7 @@ class Files(Target):
         has_rows = all(self.file(table_of(feed), request).exists() for feed in request.feeds)
         if not pulls.is_file() or not has_rows or self.file(failures_table(), request).exists():
             return None
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        wanted = {name: str(getattr(request, name)) for name in names}
+        wanted = {name: str(one) for name, one in request.labels.items()}
         found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls, 2)]
         return [] if found == [wanted] else None
 

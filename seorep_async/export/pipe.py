@@ -44,8 +44,7 @@ class Pipe:
         owners = {id_: [id_] for id_ in ids}
         if feed is Feed.KEYWORD_BY_DATE:
             owners = await self._keywords(ids)
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        lead = self.format.lead(table, {name: getattr(self.request, name) for name in names})
+        lead = self.format.lead(table, self.request.labels)
         await self.write(self.format.header(table))
         self.tracker.start(Stage.ROWS, feed, len(owners))
         async for report in self._reports(feed, list(owners), owners):
