@@ -89,7 +89,7 @@ class Contents:
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
         for table, campaign, keyword, one in failures_of(self.staging):
-            yield (*self._lead(table, campaign, keyword), one.error, one.message, one.status, one.attempts)
+            yield (*self._lead(table, campaign, keyword), *one.facts)
 
 
 def failures_of(staging: Staging) -> Iterator[tuple[Table, int | None, int | None, Failure]]:

@@ -18,8 +18,8 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
 from seorep_async.export.files import Target, refusal, shortened, sync_folder
-from seorep_async.export.folder import made
 from seorep_async.export.formats import Arrow
+from seorep_async.export.pieces import made
 from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import msgspec
 
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.pieces import Recent
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
@@ -351,6 +352,9 @@ def _first_of_each(keywords: pa.Table) -> pa.Table:
 
 
 def format_of(ending: str, *, excel: bool) -> Format | None:
-    """Return the format of a file's ending, or None."""
+    """Return the format of a file's ending, or None; ConfigurationError: `excel` is for CSV only."""
     known: list[Format] = [Csv(excel=excel), JsonLines(), Parquet(), Arrow()]
-    return next((one for one in known if one.ending == ending), None)
+    found = next((one for one in known if one.ending == ending), None)
+    if excel and found is not None and not isinstance(found, Csv):
+        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
+    return found

@@ -7,6 +7,7 @@ file is locked while the folder is open: no other pull, of this or another proce
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, repeat
@@ -16,9 +17,9 @@ from typing import Any
 import attrs
 import msgspec
 
-from seorep_async.errors import ExportError, SeoRepError
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.formats import Columns, Format, Part, without_lead
-from seorep_async.export.pieces import BlockFile
+from seorep_async.export.pieces import PIECES, BlockFile, drop_leftovers, errors_of, locked, make_private
 from seorep_async.export.request import Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
@@ -57,6 +58,10 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     @classmethod
     def of(cls, id_: int, error: SeoRepError) -> Failure:
         return cls(id_, type(error).__name__, error.message, error.status, error.attempts)
+
+    @property
+    def facts(self) -> tuple[str, str, int | None, int | None]:
+        return self.error, self.message, self.status, self.attempts
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -208,7 +213,9 @@ class Staging:
         kept, sizes = [], []
         for one in reports:  # each keyword of a campaign once
             seen: set[int] = set()
-            kept += [not (row.keyword_id in seen or seen.add(row.keyword_id)) for row in one.rows]  # type: ignore[func-returns-value]
+            for row in one.rows:
+                kept.append(row.keyword_id not in seen)
+                seen.add(row.keyword_id)
             sizes.append(len(seen))
         group.add(keywords_table(), [list(compress(column, kept)) for column in chosen], ids, sizes)
 
@@ -275,7 +282,7 @@ class Staging:
     def discard(self) -> None:
         """Remove the file under its lock, so that what a pull that begins now makes here stays."""
         if os.name != "nt":  # which can't remove open files
-            (self.folder / "pieces").unlink(missing_ok=True)
+            (self.folder / PIECES).unlink(missing_ok=True)
 
 
 def _split(reports: Sequence[RankingReport[Any]]) -> Iterator[list[RankingReport[Any]]]:
@@ -290,3 +297,54 @@ def _split(reports: Sequence[RankingReport[Any]]) -> Iterator[list[RankingReport
             some, rows = [], 0
     if some:
         yield some
+
+
+@contextlib.contextmanager
+def opened(
+    folder: Path,
+    format_: Format,
+    *requests: Request,
+    keeps_night: bool = False,
+    restart: bool = False,
+    retry_failed: bool = False,
+    only_look: bool = False,
+) -> Iterator[Staging]:
+    """Open a folder, and go on with the pull staged in it if it has one of these requests, or else begin the last one.
+
+    A pull that ended with failures is gone on with only by `retry_failed`; another unfinished one is refused;
+    `only_look` leaves it as it is.
+
+    Raises:
+        ConfigurationError: an unfinished pull of another request is staged.
+        ExportError: another pull is at work, what is staged is damaged or of another version, or can't be written.
+    """
+    with errors_of(folder), contextlib.ExitStack() as stack:
+        make_private(folder)
+        file = locked(folder / PIECES, Block)
+        stack.callback(file.close)
+        drop_leftovers(folder, restart=restart)
+        staging = Staging(folder, format_, requests[-1], file)
+        if restart:
+            file.clear()
+        else:
+            staging.load()
+        if not only_look and not restart:
+            _resume(staging, file, requests, keeps_night, retry_failed)
+        yield staging
+
+
+def _resume(
+    staging: Staging, file: BlockFile[Block], requests: tuple[Request, ...], keeps_night: bool, retry_failed: bool
+) -> None:
+    if staging.plan is None:
+        file.clear()
+        return
+    found = [one.differences(staging.request, keeps_night=keeps_night) for one in requests]
+    if all(found):
+        if not staging.ended:
+            problem = f"an unfinished pull is staged for this target, with {'; '.join(found[0])}"
+            raise ConfigurationError(f"{problem}. Finish it with its own arguments, or drop it with restart=True")
+    elif retry_failed or not staging.ended:
+        return
+    file.clear()
+    staging.begin(requests[-1])
