@@ -13,7 +13,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
-from seorep_async.models.plain_dict import plain_dict
+from seorep_async.models.views import plain_dict
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Columns, Table
 from seorep_async.tables.declared import TOTALS, table_of, totals_values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from seorep_async.cli.exit_codes import UsageError, near
 from seorep_async.sandbox import Sandbox
 
+_PORT = 8764
 OPTIONS: dict[str, tuple[str, str]] = {
     "campaigns": ("N", "Campaigns of the account; their ids are 1 to N."),
     "keywords": ("N", "Keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …"),
@@ -52,6 +54,21 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
         return Sandbox(**values)
     except ValueError as error:
         raise UsageError(option.format(error)) from None  # it begins with the option's name
+
+
+@asynccontextmanager
+async def started(sandbox: Sandbox) -> AsyncGenerator[None]:
+    """Run a sandbox, on the same port each time if that is free: a pull resumes from the same address only."""
+    try:
+        sandbox.port = sandbox.port or _PORT
+        await sandbox.__aenter__()
+    except OSError:
+        sandbox.port = 0
+        await sandbox.__aenter__()
+    try:
+        yield
+    finally:
+        await sandbox.__aexit__(None, None, None)
 
 
 def _ids(value: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.cli.embedded import build
+from seorep_async.cli.embedded import build, started
 from seorep_async.cli.errors import reason
 from seorep_async.cli.exit_codes import UsageError, near
 from seorep_async.cli.keys import config_file, key_of_command, read_config, require_private, why
@@ -51,7 +51,7 @@ class Connection:
         async with AsyncExitStack() as ending:
             address, key = self.base_url, self.key
             if self.sandbox is not None:
-                await ending.enter_async_context(self.sandbox)
+                await ending.enter_async_context(started(self.sandbox))
                 address, key = self.sandbox.base_url, Secret(self.sandbox.api_key)
             settings_ = attrs.evolve(self.settings, **settings)
             try:

@@ -10,8 +10,7 @@ import attrs
 
 from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
-from seorep_async.models.one_line_repr import one_line_repr
-from seorep_async.models.plain_dict import plain_dict
+from seorep_async.models.views import one_line_repr, plain_dict
 
 
 @with_meanings

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from seorep_async.models.extra import extra_field
-from seorep_async.models.plain_dict import plain_dict
 from seorep_async.models.rankings import RankingTotals
+from seorep_async.models.views import plain_dict
 
 T = TypeVar("T")
 

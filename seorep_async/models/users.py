@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import attrs
 
 from seorep_async.models.extra import extra_field
-from seorep_async.models.one_line_repr import one_line_repr
-from seorep_async.models.plain_dict import plain_dict
+from seorep_async.models.views import one_line_repr, plain_dict
 
 
 @one_line_repr

@@ -9,24 +9,25 @@ property tests hold the two equal.
 from __future__ import annotations
 
 import datetime as dt
-import enum
 import functools
 import re
 import typing
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
-from seorep_async.models import RankingTotals, SearchLanguage, SearchLocation, Tag
+from seorep_async.models import Page, RankingTotals, SearchLanguage, SearchLocation, Tag
 from seorep_async.models.gc_untracked import raw_row_struct
+from seorep_async.normalisation import values
 from seorep_async.normalisation.row_fields import FIELDS, SCOPE, RowField, object_field
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
+_Hints: TypeAlias = tuple[Any, ...]
 
 REFUSALS = (ValueError, RecursionError)
 """Errors for refused pages and rows; those of msgspec are ValueErrors."""
@@ -34,13 +35,12 @@ REFUSALS = (ValueError, RecursionError)
 _NESTED = re.compile(rb'"data"[ \t\n\r]*:[ \t\n\r]*\{')
 _BEGINNING = 16 * 1024  # bytes of a page in which to look for its shape
 _REFUSED_FIELD = re.compile(r"\]\.(\w+)`$")  # in msgspec's `… - at `$.data.rows[3].lastResultsDate``
-_DATES = (dt.date, dt.date | None)
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 Count = Annotated[int, msgspec.Meta(ge=0)] | None
 
 
-class TypedMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """An envelope's `metadata` as documented (the service's reference, section 1)."""
 
     total_pages: Count = None
@@ -48,31 +48,15 @@ class TypedMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     version: bool | None = None
 
 
+_NO_METADATA = _Metadata()
+
+
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: int | float | None
 
 
-class TypedPage(msgspec.Struct, gc=False):
-    """A page whose envelope is as documented: models, and `metadata`."""
-
-    rows: list[Any]
-    totals: RankingTotals | None
-    metadata: TypedMetadata | None
-
-
-class _Values(enum.Enum):
-    """The accepted values; the fewer, the faster."""
-
-    CURRENT = enum.auto()
-    """Documented values of current rows."""
-    OLDER = enum.auto()
-    """Any accepted date, and documented values of all else."""
-    ACCEPTED = enum.auto()
-    """Any accepted value."""
-
-    def are_any(self, hint: Any) -> bool:
-        """Return whether attributes of a type take any accepted value."""
-        return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in _DATES)
+_CURRENT, _OLDER, _ACCEPTED = (), (dt.date, dt.date | None), tuple(FIELDS)
+"""The types whose attributes take any accepted value, and not only documented ones of current rows: few are fast."""
 
 
 class _Layout(msgspec.Struct, frozen=True, eq=False):
@@ -92,29 +76,23 @@ class CompiledRows(Generic[M]):
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
         self._totals_names = wire_names(RankingTotals, engine_names)
-        self._layouts: dict[tuple[_Values, bool], _Layout] = {}
-        self._current = self._layout(_Values.CURRENT)
+        self._layouts: dict[tuple[_Hints, bool], _Layout] = {}
+        self._current = self._layout(_CURRENT)
 
-    def read_current(self, body: bytes) -> TypedPage:
+    def read_current(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current rows, or raise one of `REFUSALS`."""
-        return self._read_page(body, self._current)
+        return self._read_page(body, number, self._current)
 
-    def read_after(self, refusal: Exception, body: bytes) -> TypedPage:
+    def read_after(self, refusal: Exception, body: bytes, number: int) -> Page[M]:
         """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
         found = _REFUSED_FIELD.search(str(refusal))
         field = found and next((name for name, wire in self._names.items() if wire == found[1]), None)
-        older = field is not None and self._hints[field] in _DATES
-        return self._read_page(body, self._layout(_Values.OLDER if older else _Values.ACCEPTED))
+        older = field is not None and self._hints[field] in _OLDER
+        return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
 
     def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
         """Read the rows of a page with fields that the reference does not name; `objects` are its parsed rows."""
-        is_nested = _NESTED.search(body, 0, _BEGINNING) is not None
-
-        def decode(layout: _Layout) -> list[Any]:
-            rows: list[Any] = layout.nested(body).data.rows if is_nested else layout.flat(body).data
-            return rows
-
-        return self._with_unknown(decode, objects)
+        return self._with_unknown(lambda layout: _read(body, layout)[1].rows, objects)
 
     def read(self, array: bytes) -> list[M]:
         """Read the text of an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
@@ -125,31 +103,30 @@ class CompiledRows(Generic[M]):
             return self._with_unknown(lambda layout: layout.array(array), _objects(array))
         return rows
 
-    def _read_page(self, body: bytes, layout: _Layout) -> TypedPage:
-        if _NESTED.search(body, 0, _BEGINNING):
-            page = layout.nested(body)
-            rows, totals = page.data.rows, page.data.totals
-        else:
-            page = layout.flat(body)
-            rows, totals = page.data, page.totals
-        layout.convert(rows)
-        return TypedPage(rows, _totals(totals) if totals else None, page.metadata)
+    def _read_page(self, body: bytes, number: int, layout: _Layout) -> Page[M]:
+        page, feed = _read(body, layout)
+        layout.convert(feed.rows)
+        metadata, totals = page.metadata or _NO_METADATA, _totals(feed.totals) if feed.totals else None
+        counts = metadata.total_pages, metadata.total_records
+        return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
     def _with_unknown(self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]) -> list[M]:
         """Read rows, and store the fields of their parsed `objects` that the reference does not name."""
-        layout = self._layout(_Values.CURRENT, strict=False)
+        layout = self._layout(_CURRENT, strict=False)
         try:
             rows = decode(layout)
         except REFUSALS:
-            layout = self._layout(_Values.ACCEPTED, strict=False)
+            layout = self._layout(_ACCEPTED, strict=False)
             rows = decode(layout)
-        seen: dict[tuple[str, ...], list[str]] = {}  # most rows have the same fields
+        last: list[str] = []
+        unknown: list[str] = []
         for row, wire in zip(rows, objects, strict=True):
-            names = tuple(wire)
-            if (unknown := seen.get(names)) is None:
-                unknown = seen[names] = [name for name in names if name not in self._known]
+            if (names := [*wire]) != last:  # most rows have the same fields
+                last, unknown = names, [name for name in names if name not in self._known]
             if unknown:
-                row.extra = {name: wire[name] for name in unknown}
+                row.extra = extra = {}
+                for name in unknown:  # in half the time of a comprehension
+                    extra[name] = wire[name]
         layout.convert(rows)
         return rows
 
@@ -169,22 +146,20 @@ class CompiledRows(Generic[M]):
         struct = msgspec.defstruct("Totals", fields, rename=self._totals_names, forbid_unknown_fields=True, gc=False)
         return struct | bool | None
 
-    def _layout(self, taken: _Values, *, strict: bool = True) -> _Layout:
+    def _layout(self, taken: _Hints, *, strict: bool = True) -> _Layout:
         if (taken, strict) not in self._layouts:
             self._layouts[taken, strict] = self._compiled(taken, strict=strict)
         return self._layouts[taken, strict]
 
-    def _compiled(self, taken: _Values, *, strict: bool) -> _Layout:
-        types = {
-            name: field.accepted if taken.are_any(hint) else field.documented for name, hint, field in self._fields
-        }
+    def _compiled(self, taken: _Hints, *, strict: bool) -> _Layout:
+        types = {name: field.accepted if hint in taken else field.documented for name, hint, field in self._fields}
         row = raw_row_struct(self._model, types, self._names, strict=strict)
         rows: Any = list[row]  # type: ignore[valid-type]  # made as we run
         make = functools.partial(msgspec.defstruct, forbid_unknown_fields=strict, gc=False)
-        beside: list[Any] = [("metadata", TypedMetadata | None, None)] if strict else []
+        beside: list[Any] = [("metadata", _Metadata | None, None)] if strict else []
         totals: list[Any] = [("totals", self._totals_type, None)] if strict else []
         nested = make("Nested", [("data", make("Data", [("rows", rows), *totals])), *beside])
-        flat = make("Flat", [("data", rows), *totals, *beside])
+        flat = make("Flat", [("rows", rows), *totals, *beside], rename={"rows": "data"})
         return _Layout(
             nested=msgspec.json.Decoder(nested).decode,
             flat=msgspec.json.Decoder(flat).decode,
@@ -192,24 +167,18 @@ class CompiledRows(Generic[M]):
             convert=self._converter(taken),
         )
 
-    def _converter(self, taken: _Values) -> Callable[[list[Any]], None]:
+    def _converter(self, taken: _Hints) -> Callable[[list[Any]], None]:
         """Generate the function that turns raw rows into models."""
         scope: dict[str, Any] = {"model": self._model, **SCOPE}
         before: list[str] = []
         within: list[str] = []
         for name, hint, field in self._fields:
-            words = {
-                "field": f"row.{name}",
-                "name": repr(self._names[name]),
-                "seen": f"seen_{name}",
-                "learn": f"learn_{name}",
-                "last": f"last_{name}",
-                "value": f"value_{name}",
-            }
+            words = {word: f"{word}_{name}" for word in ("seen", "learn", "last", "value")}
+            words |= {"field": f"row.{name}", "name": repr(self._names[name])}
             if field.memo is not None:
                 scope |= {words["seen"]: field.memo.seen, words["learn"]: field.memo.learn}
             before += [line.format(**words) for line in field.first_lines]
-            lines = field.accepted_lines if taken.are_any(hint) else field.documented_lines
+            lines = field.accepted_lines if hint in taken else field.documented_lines
             within += [line.format(**words) for line in lines]
         if any("extra[" in line for line in within):
             within = ["extra = {}", *within, "if extra: row.extra = {**row.extra, **extra}"]
@@ -221,6 +190,14 @@ class CompiledRows(Generic[M]):
         ]
         exec(compile("\n".join(code), f"<compiled for {self._model.__name__}>", "exec"), scope)  # noqa: S102  # the lines are those of `row_fields`
         return typing.cast("Callable[[list[Any]], None]", scope["convert"])
+
+
+def _read(body: bytes, layout: _Layout) -> tuple[Any, Any]:
+    """Read a page of either shape; return what holds the metadata, and what holds rows and totals."""
+    if _NESTED.search(body, 0, _BEGINNING):
+        page = layout.nested(body)
+        return page, page.data
+    return (page := layout.flat(body)), page
 
 
 def _totals(found: Any) -> RankingTotals:
@@ -252,6 +229,6 @@ def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:
     try:
         return rows.read(b"[%b]" % wire)[0]
     except REFUSALS:
-        if msgspec.json.decode(wire) in (None, [], {}):  # an empty map may be sent as an empty array
+        if values.is_no_object(msgspec.json.decode(wire)):
             return None
         raise

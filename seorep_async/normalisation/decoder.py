@@ -11,7 +11,7 @@ import msgspec
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import envelope as envelopes, values
-from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows, TypedMetadata, TypedPage
+from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
 from seorep_async.settings import EngineNames
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ Asked: TypeAlias = tuple[str, int] | None
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
 _HUGE = 1024 * 1024  # bytes
-_NO_METADATA = TypedMetadata()
 
 
 @lru_cache(maxsize=16)
@@ -58,7 +57,7 @@ class Decoder:
         them in a thread: there, C code would hold others up for as long as it reads a huge page.
         """
         try:
-            return self._page(self._compiled[row].read_current(body), number)
+            return self._compiled[row].read_current(body, number)
         except REFUSALS as error:
             return self._odd_page(body, row, number, asked, error)
 
@@ -67,20 +66,14 @@ class Decoder:
     ) -> Generator[bool, None, Page[M]]:
         compiled, is_huge = self._compiled[row], len(body) > _HUGE
         yield is_huge
-        if len(unmarked := envelopes.without_mark(body)) < len(body):
-            page = self.feed_page(unmarked, row, number, asked)
-            return page if isinstance(page, Page) else (yield from page)
-        if type(refusal) is not msgspec.DecodeError and "unknown field" not in str(
-            refusal
-        ):  # malformed, or all ignored
+        body = envelopes.without_mark(body)
+        is_of_values = type(refusal) is not msgspec.DecodeError and "unknown field" not in str(refusal)
+        if is_of_values:
             try:
-                return self._page(compiled.read_after(refusal, body), number)
+                return compiled.read_after(refusal, body, number)
             except REFUSALS:
                 yield is_huge
-        envelope = envelopes.parse(body, slowly=is_huge)
-        if asked:
-            envelopes.refuse_another(body, envelope, *asked)
-        feed = envelopes.normalise_feed(envelope)
+        feed = envelopes.payload(self._parsed(body, asked), is_feed=True)
         yield is_huge
         rows: Sequence[M] | None = None
         if not is_huge:
@@ -88,36 +81,29 @@ class Decoder:
                 rows = compiled.read_objects(body, feed.rows)
         if rows is None:
             rows = yield from self._converter.structure_all(feed.rows, row, feed.rows_path)
-        metadata, totals = feed.metadata, self._totals(feed.totals, feed.totals_path)
-        counts = metadata.total_pages, metadata.total_records
-        return Page(tuple(rows), number, *counts, totals, metadata.version, feed.extra)
-
-    @staticmethod
-    def _page(found: TypedPage, number: int) -> Page[Any]:
-        metadata = found.metadata or _NO_METADATA
-        counts = metadata.total_pages, metadata.total_records
-        return Page(tuple(found.rows), number, *counts, found.totals, metadata.version)
+        return self._built(feed, rows, number)
 
     def model_page(
         self, body: bytes, model: type[M], number: int, asked: Asked = None
     ) -> Generator[bool, None, Page[M]]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
         yield len(body) > _HUGE
+        listed = envelopes.payload(self._parsed(body, asked), is_feed=False)
+        items = yield from self._converter.structure_all(listed.rows, model, listed.rows_path)
+        return self._built(listed, items, number)
+
+    @staticmethod
+    def _parsed(body: bytes, asked: Asked) -> dict[str, Any]:
         envelope = envelopes.parse(body, slowly=len(body) > _HUGE)
         if asked:
             envelopes.refuse_another(body, envelope, *asked)
-        metadata = envelopes.metadata(envelope)
-        data = envelope["data"]
-        if not isinstance(data, list):
-            raise envelopes.refused("data", str(values.refusal("an array", data)))
-        return Page(
-            items=(yield from self._converter.structure_all(data, model, "data")),
-            number=number,
-            total_pages=metadata.total_pages,
-            total_records=metadata.total_records,
-            version=metadata.version,
-            extra=envelopes.unknown_fields(envelope, metadata),
-        )
+        return envelope
+
+    def _built(self, found: envelopes.Payload, items: Sequence[M], number: int) -> Page[M]:
+        totals, none = found.totals, found.totals is False or values.is_no_object(found.totals)
+        totals = None if none else self._converter.structure(totals, RankingTotals, found.totals_path)
+        counts = found.total_pages, found.total_records
+        return Page(tuple(items), number, *counts, totals, found.version, found.extra)
 
     def single(self, body: bytes, model: type[M]) -> M:
         """Decode a single-object response: `data` is an object (the service's reference, section 1)."""
@@ -126,8 +112,3 @@ class Decoder:
     def envelope(self, body: bytes) -> dict[str, Any]:
         """Parse any response; no body (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
-
-    def _totals(self, totals: Any, path: str) -> RankingTotals | None:
-        if totals is None or totals is False or totals == [] or totals == {}:
-            return None
-        return self._converter.structure(totals, RankingTotals, path)

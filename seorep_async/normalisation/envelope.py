@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -13,29 +14,21 @@ from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
 _PATH_LENGTH = 300
-_METADATA = frozenset({"total_pages", "total_records", "version"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class Metadata(msgspec.Struct):
-    """An envelope's `metadata`: the counts that make sense, and its other fields."""
+class Payload(msgspec.Struct, frozen=True):
+    """The rows of a page, and what stands around them: counts that make sense, totals, unknown fields."""
 
-    total_pages: int | None
-    total_records: int | None
-    version: bool | None
-    extra: dict[str, Any]
-
-
-class FeedPayload(msgspec.Struct, frozen=True):
-    """A feed's rows and totals, from either shape of response."""
-
-    metadata: Metadata
     rows: list[Any]
     rows_path: str
     totals: Any
     totals_path: str
+    total_pages: int | None
+    total_records: int | None
+    version: bool | None
     extra: dict[str, Any]
 
 
@@ -94,52 +87,38 @@ def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
     return ProtocolError(f"the response is not complete JSON: {error}")
 
 
-def metadata(envelope: dict[str, Any]) -> Metadata:
-    """Read `metadata`; counts that make no sense are None, an absent or empty `metadata` holds nothing."""
-    found = envelope.get("metadata")
-    if found is None or found == []:
-        found = {}
-    if not isinstance(found, dict):
-        raise refused("metadata", str(values.refusal("an object", found)))
-    version = found.get("version")
-    has_version = values.is_boolean(version)
-    known = _METADATA if has_version or version is None else _METADATA - {"version"}
-    return Metadata(
-        total_pages=_count(found.get("total_pages")),
-        total_records=_count(found.get("total_records")),
-        version=values.boolean(version) if has_version else None,
-        extra={name: found[name] for name in found if name not in known},
-    )
+def payload(envelope: dict[str, Any], *, is_feed: bool) -> Payload:
+    """Take a page apart: a list (reference, section 1), or either shape of a feed (section 4.4), told by its `data`.
 
-
-def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
-    """Normalise the two shapes of a feed (reference, section 4.4), told apart by `data`; any other is a DecodeError."""
-    found, data = metadata(envelope), envelope["data"]
-    beside = unknown_fields(envelope, found)
-    if isinstance(data, list):
-        totals = beside.pop("totals", None)
-        return FeedPayload(found, rows=data, rows_path="data", totals=totals, totals_path="totals", extra=beside)
-    if isinstance(data, dict):
+    An absent or empty `metadata` holds nothing; any other shape is a DecodeError.
+    """
+    extra, data = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}, envelope["data"]
+    path, totals_path, totals = "data", "totals", None
+    if isinstance(data, dict) and is_feed:
         if "rows" not in data:
             raise refused("data.rows", "is missing")
-        if not isinstance(data["rows"], list):
-            raise refused("data.rows", str(values.refusal("an array", data["rows"])))
-        unknown = {name: data[name] for name in data.keys() - {"rows", "totals"}}
-        return FeedPayload(
-            found,
-            rows=data["rows"],
-            rows_path="data.rows",
-            totals=data.get("totals"),
-            totals_path="data.totals",
-            extra=beside | ({"data": unknown} if unknown else {}),
-        )
-    raise refused("data", str(values.refusal("an array of rows, or an object with rows", data)))
-
-
-def unknown_fields(envelope: dict[str, Any], found: Metadata) -> dict[str, Any]:
-    """Return what stands beside `metadata` and `data`, and what `metadata` holds besides."""
-    beside = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}
-    return beside | ({"metadata": found.extra} if found.extra else {})
+        path, totals_path, totals = "data.rows", "data.totals", data.get("totals")
+        if unknown := {name: data[name] for name in data.keys() - {"rows", "totals"}}:
+            extra["data"] = unknown
+        data = data["rows"]
+    elif is_feed and isinstance(data, list):
+        totals = extra.pop("totals", None)
+    if not isinstance(data, list):
+        expected = "an array of rows, or an object with rows" if is_feed and path == "data" else "an array"
+        raise refused(path, str(values.refusal(expected, data)))
+    metadata = envelope.get("metadata")
+    if metadata is None or metadata == []:
+        metadata = {}
+    if not isinstance(metadata, dict):
+        raise refused("metadata", str(values.refusal("an object", metadata)))
+    pages, records = (_count(metadata.get(name)) for name in ("total_pages", "total_records"))
+    version = metadata.get("version")
+    has_version = values.is_boolean(version)
+    known = {"total_pages", "total_records"} | ({"version"} if has_version or version is None else set())
+    if unknown := {name: metadata[name] for name in metadata if name not in known}:
+        extra["metadata"] = unknown
+    version = values.boolean(version) if has_version else None
+    return Payload(data, path, totals, totals_path, pages, records, version, extra)
 
 
 def refuse_another(body: bytes, envelope: dict[str, Any], kind: str, asked: int) -> None:
@@ -179,15 +158,13 @@ def _count(value: object) -> int | None:
 
 def _is_error(envelope: dict[str, Any]) -> bool:
     status = envelope.get("status")
-    if isinstance(status, str) and status.lower() in ("error", "fail", "failed"):
-        return True
-    if any(_error_code(envelope, name) for name in ("status", "code")):
-        return True
-    if any(_is_false(envelope.get(name)) for name in ("success", "ok")):
-        return True
-    if any(envelope.get(name) and not _is_false(envelope[name]) for name in ("error", "errors")):
-        return True
-    return "data" not in envelope and any(name in envelope for name in ("error", "errors", "message", "messages"))
+    return (
+        (isinstance(status, str) and status.lower() in ("error", "fail", "failed"))
+        or any(_error_code(envelope, name) for name in ("status", "code"))
+        or any(_is_false(envelope.get(name)) for name in ("success", "ok"))
+        or any(envelope.get(name) and not _is_false(envelope[name]) for name in ("error", "errors"))
+        or not ("data" in envelope or envelope.keys().isdisjoint(("error", "errors", "message", "messages")))
+    )
 
 
 def _is_false(value: object) -> bool:
@@ -248,7 +225,7 @@ def _find_problem(body: bytes) -> tuple[str, str] | None:
                 parse_int=_number,
                 parse_float=_number,
                 parse_constant=lambda _: _Found("is not a JSON number"),
-                object_pairs_hook=_in_object,
+                object_pairs_hook=_first,
             )
         )
     except (ValueError, RecursionError):
@@ -258,27 +235,22 @@ def _find_problem(body: bytes) -> tuple[str, str] | None:
     return _path(found.way), found.problem
 
 
-def _in_object(pairs: list[tuple[str, Any]]) -> _Found | None:
-    for name, value in pairs:
-        if _SURROGATE.search(name):
+def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
+    for step, value in items:
+        if isinstance(step, str) and _SURROGATE.search(step):
             return _Found("has a field whose name is not valid Unicode")
         if (found := _within(value)) is not None:
-            found.way.append(name)
+            found.way.append(step)
             return found
     return None
 
 
 def _within(value: Any) -> _Found | None:
-    if isinstance(value, _Found):
-        return value
     if isinstance(value, str) and _SURROGATE.search(value):
         return _Found("is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair")
     if isinstance(value, list):
-        for index, item in enumerate(value):
-            if (found := _within(item)) is not None:
-                found.way.append(index)
-                return found
-    return None
+        return _first(enumerate(value))
+    return value if isinstance(value, _Found) else None
 
 
 def _path(way: list[str | int]) -> str:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
 from seorep_async.normalisation import values
-
-_TIME_OF_DAY = re.compile(r"[ T](?!0?0:00:00)(?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]")
 
 
 class Memo:
@@ -58,23 +54,6 @@ class RowField(msgspec.Struct, frozen=True, eq=False):
     memo: Memo | None = None
 
 
-_whole_day = lru_cache(maxsize=4096)(values.date)
-
-
-def _boolean(value: str | bool | None) -> tuple[bool | None, str | None]:
-    """Return the boolean and, for `extra`, any other string."""
-    if type(value) is str and not values.is_boolean(value):
-        return None, value
-    return (None if value is None else values.boolean(value)), None
-
-
-def _day(value: str | None) -> tuple[dt.date | None, str | None]:
-    """Return the date and, for `extra`, a date-time with a time of day."""
-    if value is not None and _TIME_OF_DAY.fullmatch(value, 10) and (day := _whole_day(value[:10])) is not None:
-        return day, value
-    return values.date(value), value if values.has_time_of_day(value) else None
-
-
 def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
     """Return the lines of a look-up in a plain dict, which takes two thirds of the time of a subclass."""
     return (
@@ -108,9 +87,9 @@ FIELDS: dict[Any, RowField] = {
         accepted=str | bool | None,
         documented_lines=("{field} = documented_booleans[{field}]",),
         accepted_lines=_EXTRA_LINES,
-        memo=Memo(_boolean),
+        memo=Memo(values.flag),
     ),
-    dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, memo=Memo(_day, limit=16 * 1024)),
+    dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, memo=Memo(values.day, limit=16 * 1024)),
     dt.date: RowField(str, str, _PERIOD_LINES, _PERIOD_LINES, memo=Memo(values.period)),
 }
 """How to read attributes of each type, but for other models."""

@@ -5,13 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from typing import Any, Literal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeVar
+
+D = TypeVar("D")
 
 _SHOWN = 40  # characters of a value in an error message
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})")
+_TIME_OF_DAY = re.compile(r"[ T](?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]")
 _ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
 
 
@@ -68,15 +74,9 @@ def string(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """Take true or false, also as a string in any case; `row_fields` has a faster one for ranking rows."""
-    if type(value) is bool:
-        return value
-    if type(value) is str:
-        lowered = value.lower()
-        if lowered == "true":
-            return True
-        if lowered == "false":
-            return False
+    """Take true or false, also as a string in any case."""
+    if is_boolean(value):
+        return str(value).lower() == "true"
     raise refusal("true or false", value)
 
 
@@ -85,49 +85,44 @@ def is_boolean(value: object) -> bool:
     return type(value) is bool or (type(value) is str and value.lower() in ("true", "false"))
 
 
+def flag(value: object) -> tuple[bool | None, str | None]:
+    """Take null, true or false, also as a string in any case; any other string is the rest."""
+    if value is None or (type(value) is str and not is_boolean(value)):
+        return None, value
+    return boolean(value), None
+
+
 def date_time(value: object) -> dt.datetime | None:
     """Take `YYYY-MM-DD HH:MM:SS` as a naive datetime; hours may be unpadded; null, "" and zero dates are None."""
-    if _is_no_date(value):
-        return None
-    if type(value) is str and (moment := _moment(value)):
+    if (moment := _read(_DATE_TIME, dt.datetime, value)) or _is_no_date(value):
         return moment
     raise refusal('a date-time "YYYY-MM-DD HH:MM:SS"', value)
 
 
-def date(value: object) -> dt.date | None:
-    """Take `YYYY-MM-DD`, or the day of a date-time; null, "" and zero dates are None."""
-    if _is_no_date(value):
-        return None
-    if type(value) is str:
-        if match := _DATE.fullmatch(value):
-            try:
-                return dt.date(*map(int, match.groups()))
-            except ValueError:
-                pass
-        elif moment := _moment(value):
-            return moment.date()
+def day(value: Any) -> tuple[dt.date | None, str | None]:
+    """Take `YYYY-MM-DD`, or the day of a date-time, which is the rest if it is not midnight.
+
+    Null, "" and zero dates are None.
+    """
+    if type(value) is str and _TIME_OF_DAY.fullmatch(value, 10) and (found := _whole_day(value[:10])):
+        return found, None if value[11:] in ("00:00:00", "0:00:00") else value
+    if (found := _whole_day(value) if type(value) is str else None) or _is_no_date(value):
+        return found, None
     raise refusal('a date "YYYY-MM-DD"', value)
-
-
-def has_time_of_day(value: object) -> bool:
-    """Return whether a value that `date` took has a time other than midnight, which a date can't hold."""
-    if type(value) is not str or len(value) <= 10:
-        return False
-    moment = date_time(value)
-    return moment is not None and moment.time() != dt.time()
 
 
 def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
     """Take `YYYY-MM` or `YYYY-MM-DD` as a date (the first of the month) and its precision."""
-    if type(value) is str:
-        try:
-            if match := _MONTH.fullmatch(value):
-                return dt.date(int(match[1]), int(match[2]), 1), "month"
-            if match := _DATE.fullmatch(value):
-                return dt.date(*map(int, match.groups())), "day"
-        except ValueError:
-            pass
+    if month := _read(_MONTH, partial(dt.date, day=1), value):
+        return month, "month"
+    if found := _read(_DATE, dt.date, value):
+        return found, "day"
     raise refusal('a period "YYYY-MM" or "YYYY-MM-DD"', value)
+
+
+def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
+    """Take a total, `{"value": x}`, as x; a null total is None, and one with more than its value is the rest."""
+    return metric(value), value if len(value or ()) > 1 else None
 
 
 def metric(value: Any) -> float | None:
@@ -143,13 +138,21 @@ def metric(value: Any) -> float | None:
         raise refusal('a number as "value"', inner) from None
 
 
-def _moment(value: str) -> dt.datetime | None:
-    if match := _DATE_TIME.fullmatch(value):
-        try:
-            return dt.datetime(*map(int, match.groups()))  # type: ignore[arg-type]  # six ints, by the pattern
-        except ValueError:
-            pass
+def is_no_object(value: object) -> bool:
+    """Return whether a value is null, or an empty map, which may be sent as an empty array."""
+    return value is None or value in ([], {})
+
+
+def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D | None:
+    if type(value) is str and (match := pattern.fullmatch(value)):
+        with suppress(ValueError):
+            return make(*map(int, match.groups()))
     return None
+
+
+@lru_cache(maxsize=4096)
+def _whole_day(value: str) -> dt.date | None:
+    return _read(_DATE, dt.date, value)
 
 
 def _is_no_date(value: object) -> bool:

@@ -55,15 +55,13 @@ def by_reference(body: bytes, row: type) -> Any:
     """Return what the reference converter alone makes of a body, or its refusal."""
     try:
         parsed = envelopes.parse(body)
-        metadata = envelopes.metadata(parsed)
-        feed = envelopes.normalise_feed(parsed)
+        feed = envelopes.payload(parsed, is_feed=True)
         rows: Any = finished(reference().structure_all(feed.rows, row, feed.rows_path))
         none = feed.totals in (None, [], {}) or feed.totals is False
         totals = None if none else reference().structure(feed.totals, RankingTotals, feed.totals_path)
     except SeoRepError as error:
         return type(error), str(error), getattr(error, "field_path", None)
-    extra = feed.extra | ({"metadata": metadata.extra} if metadata.extra else {})
-    return Read(rows, totals, metadata.total_pages, metadata.total_records, metadata.version, extra)
+    return Read(rows, totals, feed.total_pages, feed.total_records, feed.version, feed.extra)
 
 
 def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:

@@ -21,6 +21,17 @@ DATE = 'a date "YYYY-MM-DD"'
 PERIOD = 'a period "YYYY-MM" or "YYYY-MM-DD"'
 METRIC = 'an object with "value"'
 
+
+def date(value: object) -> dt.date | None:
+    """Take a date without its rest."""
+    return values.day(value)[0]
+
+
+def rest(value: object) -> str | None:
+    """Take the rest of a date."""
+    return values.day(value)[1]
+
+
 TAKEN: list[tuple[Callable[[Any], Any], list[tuple[Any, Any]]]] = [
     (values.integer, [(0, 0), (-17, -17), (2**64, 2**64), ("12", 12), ("-12", -12), ("0", 0), ("007", 7)]),
     (values.integer, [("9" * 18, 10**18 - 1)]),
@@ -33,14 +44,19 @@ TAKEN: list[tuple[Callable[[Any], Any], list[tuple[Any, Any]]]] = [
     (values.date_time, [("2015-03-31 0:00:00", dt.datetime(2015, 3, 31))]),
     (values.date_time, [("2024-02-29 23:59:59", dt.datetime(2024, 2, 29, 23, 59, 59)), (None, None), ("", None)]),
     (values.date_time, [("0000-00-00", None), ("0000-00-00 00:00:00", None), ("0000-00-00 0:00:00", None)]),
-    (values.date, [("2023-01-31", dt.date(2023, 1, 31)), ("2024-02-29", dt.date(2024, 2, 29))]),
-    (values.date, [("2023-01-31 00:00:00", dt.date(2023, 1, 31)), ("2015-03-31 9:32:19", dt.date(2015, 3, 31))]),
-    (values.date, [(None, None), ("", None), ("0000-00-00", None), ("0000-00-00 00:00:00", None)]),
-    (values.date, [("0000-00-00 0:00:00", None)]),
+    (date, [("2023-01-31", dt.date(2023, 1, 31)), ("2024-02-29", dt.date(2024, 2, 29))]),
+    (date, [("2023-01-31 00:00:00", dt.date(2023, 1, 31)), ("2015-03-31 9:32:19", dt.date(2015, 3, 31))]),
+    (date, [(None, None), ("", None), ("0000-00-00", None), ("0000-00-00 00:00:00", None)]),
+    (date, [("0000-00-00 0:00:00", None)]),
     (values.period, [("2023-01", (dt.date(2023, 1, 1), "month")), ("2023-12", (dt.date(2023, 12, 1), "month"))]),
     (values.period, [("2023-01-31", (dt.date(2023, 1, 31), "day")), ("2023-01-01", (dt.date(2023, 1, 1), "day"))]),
     (values.metric, [({"value": 7}, 7), ({"value": 7.5}, 7.5), ({"value": 0}, 0), ({"value": "7"}, 7)]),
     (values.metric, [({"value": None}, None), (None, None)]),
+    (rest, [(value, None) for value in (None, "", "2023-01-31", "2023-01-31 00:00:00", "2023-01-31 0:00:00")]),
+    (
+        rest,
+        [("0000-00-00 00:00:00", None), *((value, value) for value in ("2023-01-31 00:00:01", "2015-03-31 9:32:19"))],
+    ),
 ]
 
 REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
@@ -67,18 +83,18 @@ REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
     (values.date_time, DATE_TIME, ["2023-02-30 00:00:00", "2023-13-01 00:00:00", "2023-00-10 00:00:00"]),
     (values.date_time, DATE_TIME, ["2023-01-31 24:00:00", "2023-01-31 09:60:00", "2023-01-31 09:00:60"]),
     (values.date_time, DATE_TIME, ["٢٠٢٣-01-31 09:32:19", "2023-01-31 ٩:32:19", "0000-01-01 00:00:00"]),
-    (values.date, DATE, [True, 0, 20230131, 1.5, NAN, [], {}, "today", " ", "null", LONG, "2023-01", "2023"]),
+    (date, DATE, [True, 0, 20230131, 1.5, NAN, [], {}, "today", " ", "null", LONG, "2023-01", "2023"]),
     (
-        values.date,
+        date,
         DATE,
         ["2023-02-30", "2023-13-01", "2023-00-00", "2023-1-31", "31-01-2023", "2023/01/31", "20230131"],
     ),
     (
-        values.date,
+        date,
         DATE,
         ["2023-01-31 ", " 2023-01-31", "2023-01-31\n", "\uff12\uff10\uff12\uff13-01-31", "0000-01-01", "-2023-01-31"],
     ),
-    (values.date, DATE, ["2023-02-30 00:00:00", "2023-01-31 25:00:00", "2023-01-31 09:32", "2023-01-31T"]),
+    (date, DATE, ["2023-02-30 00:00:00", "2023-01-31 25:00:00", "2023-01-31 09:32", "2023-01-31T"]),
     (values.period, PERIOD, [None, True, 202301, 2023.01, NAN, [], {}, "", "2023", "January", LONG, "null"]),
     (values.period, PERIOD, ["2023-13", "2023-00", "0000-00", "0000-00-00", "2023-02-30", "2023-1", "2023-01-1"]),
     (values.period, PERIOD, ["2023-01-31 00:00:00", "2023-01\n", "\uff12\uff10\uff12\uff13-01", "2023-Q1"]),
@@ -134,24 +150,6 @@ def test_a_value_is_described_briefly_in_the_words_of_json(value: Any, described
     assert values.describe(value) == described
 
 
-def test_is_boolean_says_what_boolean_takes() -> None:
-    taken = [value for take, pairs in TAKEN if take is values.boolean for value, _ in pairs]
-    refused = [value for take, _, some in REFUSED if take is values.boolean for value in some]
-    assert [*map(values.is_boolean, taken)] == [True] * len(taken)
-    assert [*map(values.is_boolean, refused)] == [False] * len(refused)
-
-
 @pytest.mark.parametrize("digits", [4300, 4301, 10_000])
 def test_an_integer_of_any_length_can_be_described(digits: int) -> None:
     assert values.describe(10**digits) == "an integer of more than 40 digits"
-
-
-@pytest.mark.parametrize(
-    ("value", "has_time"),
-    [
-        *((value, False) for value in (None, "", "2023-01-31", "2023-01-31 00:00:00", "2023-01-31 0:00:00")),
-        *(("0000-00-00 00:00:00", False), ("2023-01-31 00:00:01", True), ("2015-03-31 9:32:19", True)),
-    ],
-)
-def test_a_time_of_day_is_one_other_than_midnight(value: Any, has_time: bool) -> None:
-    assert values.has_time_of_day(value) is has_time

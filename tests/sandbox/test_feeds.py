@@ -76,12 +76,6 @@ async def test_an_empty_account_lists_nothing() -> None:
             assert await call.get(path) == {"metadata": {"total_pages": 0, "total_records": 0}, "data": []}
 
 
-async def test_a_campaign_without_keywords_has_empty_feeds() -> None:
-    async with calling(keywords=0) as call:
-        assert await call.feed(CAMPAIGN) == []
-        assert {row["engineARanking"] for row in await call.feed(CAMPAIGN_BY_DATE)} == {None}
-
-
 # --- The feeds
 
 

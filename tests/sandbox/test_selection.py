@@ -118,13 +118,6 @@ async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller)
     assert len(some) == 40
 
 
-async def test_a_record_got_by_id_agrees_with_the_list(call: Caller) -> None:
-    for path in ("/v3/campaigns", "/v3/keywords"):
-        listed = (await call.get(path))["data"][3]
-        alone = (await call.get(f"{path}/{listed['id']}"))["data"]
-        assert alone.items() <= listed.items()
-
-
 # --- The list of a campaign's backlinks
 
 

@@ -1,0 +1,29 @@
+"""A pull of the embedded sandbox, whose address is the same each time."""
+
+import socket
+
+import pytest
+
+from seorep_async.cli import embedded
+from tests.cli.running import Seorep
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        found = int(free.getsockname()[1])
+    monkeypatch.setattr(embedded, "_PORT", found)
+    return found
+
+
+@pytest.mark.usefixtures("port")
+def test_a_pull_of_the_sandbox_resumes(seorep: Seorep) -> None:
+    assert seorep("pull", "--sandbox", "-o", "a.csv", "--max-requests", 8).code == 5
+    resumed = seorep("pull", "-s", "latency=0.001", "-o", "a.csv")
+    assert resumed.code == 0
+    assert "Resumed    7 reports were stored already" in resumed.err
+
+
+def test_a_port_that_is_taken_is_no_hindrance(seorep: Seorep, port: int) -> None:
+    with socket.create_server(("127.0.0.1", port)):
+        assert seorep("pull", "-s", "campaigns=1", "-o", "a.csv").code == 0
