@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 import re
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -86,8 +86,7 @@ class CompiledRows(Generic[M]):
     def read_after(self, refusal: Exception, body: bytes, number: int) -> Page[M]:
         """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
         found = _REFUSED_FIELD.search(str(refusal))
-        field = found and next((name for name, wire in self._names.items() if wire == found[1]), None)
-        older = field is not None and self._hints[field] in _OLDER
+        older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
         return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
 
     def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
@@ -131,13 +130,9 @@ class CompiledRows(Generic[M]):
         return rows
 
     @cached_property
-    def _hints(self) -> dict[str, Any]:
-        return typing.get_type_hints(self._model)
-
-    @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
-        hints = self._hints
+        hints = typing.get_type_hints(self._model)
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
 
     @cached_property
@@ -211,18 +206,9 @@ def _totals(found: Any) -> RankingTotals:
 def _field_of_objects(hint: Any) -> RowField:
     if hint == tuple[Tag, ...]:
         tags = CompiledRows(Tag, EngineNames())
-        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)), _all_plain)
+        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))
     (model,) = (model for model in (SearchLocation, SearchLanguage) if hint == model | None)
-    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())), _is_plain)
-
-
-def _is_plain(found: Any) -> bool:
-    """Return whether nobody can change a model; its unknown fields can be changed."""
-    return found is None or not found.extra
-
-
-def _all_plain(found: Iterable[Any]) -> bool:
-    return all(map(_is_plain, found))
+    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())))
 
 
 def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:

@@ -53,7 +53,7 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
     try:
         envelope = _load_slowly(body) if slowly else msgspec.json.decode(body)
     except ValueError as error:  # also those of msgspec
-        raise unreadable(body, error) from None
+        raise _unreadable(body, error) from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None
     if not isinstance(envelope, dict):
@@ -78,8 +78,7 @@ def _load_slowly(body: bytes) -> Any:
     )
 
 
-def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
-    """Return the error for a body that msgspec refuses: whether another try may mend it, and which value is wrong."""
+def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
     if problem := _find_problem(body):
         return refused(*problem)
     if isinstance(error, msgspec.ValidationError):
@@ -106,9 +105,8 @@ def payload(envelope: dict[str, Any], *, is_feed: bool) -> Payload:
     if not isinstance(data, list):
         expected = "an array of rows, or an object with rows" if is_feed and path == "data" else "an array"
         raise refused(path, str(values.refusal(expected, data)))
-    metadata = envelope.get("metadata")
-    if metadata is None or metadata == []:
-        metadata = {}
+    found = envelope.get("metadata")
+    metadata = {} if values.is_no_object(found) else found
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
     pages, records = (_count(metadata.get(name)) for name in ("total_pages", "total_records"))
