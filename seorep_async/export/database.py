@@ -18,8 +18,8 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
 from seorep_async.export.files import Target, refusal, shortened, sync_folder
-from seorep_async.export.folder import made
 from seorep_async.export.formats import Arrow
+from seorep_async.export.pieces import made
 from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
@@ -85,10 +85,8 @@ class Database(Target):
             (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures WHERE account = $account
                 AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date
                 AND list_contains($tables, table_name))"""
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        values: dict[str, Any] = {name: getattr(request, name) for name in names}
-        values["feeds"] = [feed.value for feed in request.feeds]
-        values["tables"] = [table_of(feed).name for feed in request.feeds]
+        feeds, tables = [feed.value for feed in request.feeds], [table_of(feed).name for feed in request.feeds]
+        values = {**request.labels, "feeds": feeds, "tables": tables}
         with self._connected(stop) as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None

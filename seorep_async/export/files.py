@@ -13,8 +13,8 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
-from seorep_async.export.folder import made
 from seorep_async.export.formats import Format
+from seorep_async.export.pieces import made
 from seorep_async.export.request import Request
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
@@ -52,13 +52,18 @@ class Target:
 
     def check_file(self, file: Path) -> None:
         """Refuse what is no regular file that can be written."""
-        if not file.parent.is_dir():
+        if not os.path.isdir(file.parent):
             raise refusal(self.named, f"there is no folder {file.parent}; create it first")
-        if not file.exists():
+        try:
+            kind = file.stat().st_mode
+        except FileNotFoundError:
+            if file.is_symlink():
+                raise refusal(self.named, f"{file.name} is a link to nothing; remove it") from None
             if not os.access(file.parent, os.W_OK):
-                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another")
+                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another") from None
             return
-        kind = file.stat().st_mode
+        except OSError as error:
+            raise refusal(self.named, f"{error.strerror}; name another file") from error
         if not stat.S_ISREG(kind):
             problem = "is a folder; name a file in it" if stat.S_ISDIR(kind) else "is no regular file; name another"
             raise refusal(self.named, f"{file.name} {problem}")
@@ -113,8 +118,7 @@ class Files(Target):
         has_rows = all(self.file(table_of(feed), request).exists() for feed in request.feeds)
         if not pulls.is_file() or not has_rows or self.file(failures_table(), request).exists():
             return None
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        wanted = {name: str(getattr(request, name)) for name in names}
+        wanted = {name: str(one) for name, one in request.labels.items()}
         found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls, 2)]
         return [] if found == [wanted] else None
 

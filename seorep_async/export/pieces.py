@@ -1,4 +1,4 @@
-"""One file that grows by blocks, each a JSON record and pieces of bytes, and that is its own index.
+"""A private folder with one file that grows by blocks, each a JSON record and pieces of bytes: it is its own index.
 
 A block is a head, its record and its pieces. The head has a CRC of the record that goes on from the block before, and
 the record has a CRC of each piece: what is not as it was written shows when the file is opened or read. A block is
@@ -8,7 +8,10 @@ synced before the next one begins, so a crash can damage the last one only: that
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
+import stat
 import struct
 import sys
 import zlib
@@ -19,15 +22,23 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from seorep_async.errors import ExportError
+
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
+PIECES = "pieces"
+_MADE = "made-"
+"""Begins the names of files in the making, which nothing is read from later."""
+_HELD = "another pull into this target is at work (it has {} open); run this again when that has ended"
+_NO_LOCKS = "the file system of {} refuses locks; write to a local disk, and move the file"
+_START_OVER = "start over with restart=True, which drops it"
+_TRIES = 20
 R = TypeVar("R")
 K = TypeVar("K")
 V = TypeVar("V")
-
 _MAGIC = b"SEOR"
 _HEAD = struct.Struct("<4sIQI")
 _CHUNK = 1 << 20
@@ -185,3 +196,76 @@ def lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
     else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextlib.contextmanager
+def errors_of(folder: Path) -> Iterator[None]:
+    """Turn the errors of a staging folder into one ExportError each, which says what to do."""
+    try:
+        yield
+    except (DamagedError, msgspec.MsgspecError) as error:
+        problem = f"the reports staged in {folder} are damaged, or of another version ({error})"
+        raise ExportError(f"{problem}; {_START_OVER}", file=folder) from error
+    except OSError as error:
+        where = Path(error.filename) if isinstance(error.filename, str) else folder
+        raise ExportError(f"can't write {where}: {error.strerror or error}", file=where) from error
+
+
+def remove_rest(folder: Path) -> None:
+    """Remove a folder once it is closed, unless another pull has begun in it."""
+    if os.name == "nt":
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def made(folder: Path, name: str) -> Path:
+    """Return the path of a file in the making."""
+    return folder / f"{_MADE}{name}"
+
+
+def make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
+    if os.name != "nt" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+        problem = f"the staging folder {folder} is another user's, or open to others"
+        raise ExportError(f"{problem}; remove it, and run this again", file=folder)
+
+
+def locked(path: Path, kind: type[R]) -> BlockFile[R]:
+    """Open and lock the file; again, if the pull that had it removed it meanwhile."""
+    for _ in range(_TRIES):
+        try:
+            file = BlockFile(path, kind)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK) and error.filename is None:
+                raise ExportError(_HELD.format(path.parent), file=path.parent) from None
+            if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL):
+                raise ExportError(_NO_LOCKS.format(path.parent), file=path.parent) from error
+            if error.errno == errno.ELOOP:
+                raise ExportError(f"{path} is a link; remove it, and run this again", file=path) from error
+            if error.errno != errno.ENOENT:
+                raise
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            continue
+        if file.is_in_place:
+            return file
+        file.close()
+    raise ExportError(_HELD.format(path.parent), file=path.parent)
+
+
+def drop_leftovers(folder: Path, *, restart: bool) -> None:
+    """Remove files in the making; what no pull of this version made is refused, or removed by `restart`."""
+    for path in folder.iterdir():
+        if path.name == PIECES:
+            continue
+        if not restart and not path.name.startswith(_MADE):
+            problem = f"{folder} has reports that another version of seorep staged ({path.name})"
+            raise ExportError(f"{problem}; {_START_OVER}", file=folder)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
