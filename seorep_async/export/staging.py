@@ -153,8 +153,7 @@ class Staging:
                 failed.pop(one.id, None)
 
     def _append(self, record: Block, pieces: Sequence[bytes] = ()) -> None:
-        self._file.append(record, pieces)
-        self._note(self._file.last, record)
+        self._note(self._file.append(record, pieces), record)
 
     def add_plan(self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None) -> None:
         """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
@@ -230,7 +229,7 @@ class Staging:
     def failures(self, table: Table) -> dict[int, Failure]:
         """Return the failures of a table's reports, by their ids."""
         return {
-            id_: self._file.record(place >> _POSITION).failures[table.name][place & (1 << _POSITION) - 1]
+            id_: self._file.recent[place >> _POSITION].failures[table.name][place & (1 << _POSITION) - 1]
             for id_, place in self._failed.get(table.name, {}).items()
         }
 
@@ -248,7 +247,7 @@ class Staging:
         for ids in owners:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
-                yield ids, block, self._file.record(block).records[table.name][place & (1 << _POSITION) - 1]
+                yield ids, block, self._file.recent[block].records[table.name][place & (1 << _POSITION) - 1]
 
     def keywords(self) -> Iterator[tuple[int, int]]:
         """Yield campaign and keyword for each keyword of the campaigns, in their order: those of its own report."""
@@ -272,7 +271,7 @@ class Staging:
         name = table_of(feed).name
         places = self._stored.get(name, {})
         blocks = {place >> _POSITION for place in places.values()}
-        return len(places), sum(one.rows for block in blocks for one in self._file.record(block).records[name])
+        return len(places), sum(one.rows for block in blocks for one in self._file.recent[block].records[name])
 
     def discard_if_empty(self) -> None:
         """Remove the file if not even the campaigns are known."""
