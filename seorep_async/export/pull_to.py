@@ -123,10 +123,7 @@ async def _pull(
 ) -> PullSummary:
     """Fetch what is missing, and write the target."""
     resumed = sum([(await run(staging.counts, feed))[0] for feed in staging.request.feeds])
-
-    async def check_accounts(ids: object) -> None:
-        await run(target.check_accounts, staging.request, ids, run.stop)
-
+    check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
     await Fetcher(client, options, staging, run, tracker, check_accounts).fetch()
     tracker.start(Stage.WRITING, staging.request.feeds[-1])
     written: list[PullSummary] = []

@@ -173,4 +173,4 @@ def _constraints(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _as_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return '"{}"'.format(name.replace('"', '""'))
