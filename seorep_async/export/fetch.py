@@ -115,7 +115,8 @@ class Fetcher:
         for again in (False, True):
             for feed in request.fetched_feeds:
                 is_paused |= await self._fetch_feed(feed, again=again)
-        if isinstance(self._names_error, AuthenticationError) and staging.is_empty:
+        stored = [(await self.run(staging.counts, feed))[0] for feed in request.fetched_feeds]
+        if isinstance(self._names_error, AuthenticationError) and not any(stored):
             raise self._names_error  # the key is refused, not some campaigns
         if is_paused:
             more = "; failed reports are tried again last" if self._tried else ""

@@ -103,7 +103,7 @@ async def pull_to(
             stack = ExitStack()
             try:
                 staging = await run(stack.enter_context, opened(folder, target.format, *requests, **how))
-                stack.callback(staging.discard_if_empty)
+                stack.callback(staging.discard, if_empty=True)
                 if failed == [] and staging.plan is None:
                     return tracker.summary(request, ())
                 summary = await _pull(client, options, staging, target, run, tracker)

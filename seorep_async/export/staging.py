@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Columns, Format, Part, without_lead
+from seorep_async.export.formats import Columns, Format, Part, in_groups, without_lead
 from seorep_async.export.pieces import PIECES, BlockFile, drop_leftovers, errors_of, locked, make_private
 from seorep_async.export.request import Request
 from seorep_async.models import Campaign, Feed
@@ -127,11 +127,6 @@ class Staging:
         self._stored: dict[str, dict[int, int]] = {}
         self._failed: dict[str, dict[int, int]] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no report is stored."""
-        return not any(self._stored.get(table_of(feed).name) for feed in Feed)
-
     def load(self) -> None:
         """Read what earlier runs have stored."""
         for block, record in enumerate(self._file.load()):
@@ -178,7 +173,7 @@ class Staging:
         """
         name, group, failures = table_of(feed).name, _Group(self._format), [Failure.of(*one) for one in errors]
         try:
-            for some in _split(reports):
+            for some in in_groups(reports, lambda one: 1 + len(one.rows), _PIECE_ROWS):
                 self._encode(feed, some, group)
         except UNSTORABLE as error:
             if len(reports) > 1:  # each alone, as one of them fails the others
@@ -273,29 +268,13 @@ class Staging:
         blocks = {place >> _POSITION for place in places.values()}
         return len(places), sum(one.rows for block in blocks for one in self._file.recent[block].records[name])
 
-    def discard_if_empty(self) -> None:
-        """Remove the file if not even the campaigns are known."""
-        if self.plan is None:
-            self.discard()
+    def discard(self, *, if_empty: bool = False) -> None:
+        """Remove the file under its lock, so that what a pull that begins now makes here stays.
 
-    def discard(self) -> None:
-        """Remove the file under its lock, so that what a pull that begins now makes here stays."""
-        if os.name != "nt":  # which can't remove open files
+        `if_empty`: only if not even the campaigns are known.
+        """
+        if os.name != "nt" and not (if_empty and self.plan):  # which can't remove open files
             (self.folder / PIECES).unlink(missing_ok=True)
-
-
-def _split(reports: Sequence[RankingReport[Any]]) -> Iterator[list[RankingReport[Any]]]:
-    """Yield reports in lists for one piece each."""
-    some: list[RankingReport[Any]] = []
-    rows = 0
-    for one in reports:
-        some.append(one)
-        rows += 1 + len(one.rows)
-        if rows >= _PIECE_ROWS:
-            yield some
-            some, rows = [], 0
-    if some:
-        yield some
 
 
 @contextlib.contextmanager
