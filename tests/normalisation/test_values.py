@@ -88,23 +88,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
 ]
 
 REFUSED_INSIDE_A_METRIC = [
-    *(
-        True,
-        False,
-        NAN,
-        INFINITY,
-        -INFINITY,
-        "",
-        "1.5",
-        "n/a",
-        "nan",
-        "inf",
-        "\uff11\uff12",
-        LONG,
-        [],
-        {},
-        {"value": 7},
-    ),
+    *(True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a", "nan", "inf", "\uff11\uff12", LONG, [], {}, {"value": 7})
 ]
 
 
