@@ -80,7 +80,7 @@ def _ours(feed: str) -> Tool:
     row: Any = _FEEDS[feed]
 
     def decode(body: bytes) -> object:
-        decoded: object = decoder.feed_page(body, row, 1)
+        decoded: object = decoder.feed_page(body, row, 1, ("campaign", 1))
         while isinstance(decoded, GeneratorType):
             try:
                 next(decoded)

@@ -115,7 +115,9 @@ class Fetcher:
         for again in (False, True):
             for feed in request.fetched_feeds:
                 is_paused |= await self._fetch_feed(feed, again=again)
-        self._raise_if_refused()
+        stored = [(await self.run(staging.counts, feed))[0] for feed in request.fetched_feeds]
+        if isinstance(self._names_error, AuthenticationError) and not any(stored):
+            raise self._names_error  # the key is refused, not some campaigns
         if is_paused:
             more = "; failed reports are tried again last" if self._tried else ""
             go_on = "run the same pull again, without restart=True, to fetch the rest"
@@ -192,11 +194,6 @@ class Fetcher:
         if outcome.error is not None:
             self._tried.add((feed, outcome.id))
         await group.add(outcome)
-
-    def _raise_if_refused(self) -> None:
-        """Raise the refusal of the list, if no report came either: the key is refused, not some campaigns."""
-        if isinstance(self._names_error, AuthenticationError) and self.staging.is_empty:
-            raise self._names_error
 
 
 def check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Sequence
@@ -102,14 +103,11 @@ class Files(Target):
     def _may_replace(self, file: Path, table: Table) -> bool:
         if self.force or not file.exists() or not file.stat().st_size:
             return True
-        found = [*next(iter(self.format.read(file, 1)), {})]
-        for one in map(table_of, Feed) if isinstance(table, FeedTable) else (table,):
-            ours = [column.name for column in one.columns]
-            if found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS]:
-                return True
-        return False
+        found = [*next(iter(self.format.read(file, 1)), {})][:_COMMON_COLUMNS]
+        similar = map(table_of, Feed) if isinstance(table, FeedTable) else (table,)
+        return any(found == [column.name for column in one.columns[:_COMMON_COLUMNS]] for one in similar)
 
-    def check_accounts(self, request: Request, account_ids: Sequence[int], stop: threading.Event) -> None:
+    def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
     def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
@@ -132,15 +130,13 @@ class Files(Target):
         request = contents.request
         finished = [(table, self._write_table(contents, table, folder)) for table in tables_of(request)]
         feeds = len(request.feeds)
-        for table, new in (*finished[feeds:], *finished[:feeds]):
+        outdated = [] if keywords_table() in tables_of(request) else [(keywords_table(), None)]
+        for table, new in (*finished[feeds:], *finished[:feeds], *outdated):
             file = self.file(table, request)
             if new is not None:
                 self._put(new, file)
             elif self._may_replace(file, table):
                 file.unlink(missing_ok=True)
-        outdated = self.file(keywords_table(), request)
-        if keywords_table() not in tables_of(request) and self._may_replace(outdated, keywords_table()):
-            outdated.unlink(missing_ok=True)
         sync_folder(self.path.parent)
         return [self.as_named(self.file(table, request)) for table, new in finished if new]
 
@@ -158,7 +154,7 @@ class Files(Target):
         """Replace a file in one step; it keeps its permissions."""
         file = Path(os.path.realpath(file))
         with suppress(OSError):  # there was none, or the file system has no permissions
-            new.chmod(file.stat().st_mode & 0o7777)
+            shutil.copymode(file, new)
         try:
             os.replace(new, file)
         except PermissionError as error:  # some systems report an open file like this

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import attrs
 import msgspec
@@ -37,6 +37,7 @@ _ROWS = 1 << 14
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 Columns = Sequence[Sequence[Any]]
+T = TypeVar("T")
 
 
 class Part(NamedTuple):
@@ -58,6 +59,19 @@ class Source:
     read: Callable[[tuple[int, int]], bytes]
     parts: Iterable[Part] | None
     columns: Iterable[Columns]
+
+
+def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Yield items in lists of so many rows or a few more."""
+    some, count = list[T](), 0
+    for one in items:
+        some.append(one)
+        count += rows(one)
+        if count >= most:
+            yield some
+            some, count = [], 0
+    if some:
+        yield some
 
 
 @cache
@@ -252,16 +266,8 @@ class Arrow(Format):
         staged = without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table)
         schema = arrow_schema(staged)
         held = Recent[tuple[int, int], Any](lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
-        waiting: list[Part] = []
-        rows = 0
-        for part in source.parts:
-            waiting.append(part)
-            rows += part.rows
-            if rows >= _ROWS:
-                yield _joined(source, waiting, held)
-                waiting, rows = [], 0
-        if rows:
-            yield _joined(source, waiting, held)
+        for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
+            yield _joined(source, parts, held)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
         return require("pyarrow").RecordBatchReader.from_batches(arrow_schema(source.table), self._batches(source))

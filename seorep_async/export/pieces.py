@@ -34,6 +34,8 @@ _MADE = "made-"
 """Begins the names of files in the making, which nothing is read from later."""
 _HELD = "another pull into this target is at work (it has {} open); run this again when that has ended"
 _NO_LOCKS = "the file system of {} refuses locks; write to a local disk, and move the file"
+_OF_LOCKING = dict.fromkeys((errno.EAGAIN, errno.EACCES, errno.EDEADLK), _HELD)
+_OF_LOCKING |= dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL), _NO_LOCKS)
 _START_OVER = "start over with restart=True, which drops it"
 _TRIES = 20
 R = TypeVar("R")
@@ -78,24 +80,18 @@ class BlockFile(Generic[R]):
     def __init__(self, file: Path, kind: type[R]) -> None:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
+        self.descriptor: int = self._file.fileno()
         try:
-            lock(self._file.fileno())
+            lock(self.descriptor)
         except OSError:
             self.close()
             raise
-        self._path = file
         self._decode = msgspec.json.Decoder(kind).decode
         self._encode = msgspec.json.Encoder().encode
         self._blocks: list[_Block] = []
         self._end = self._checksum = 0
-        self._recent: Recent[int, R] = Recent(self._record)
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether its path still names this file: another pull may have removed it before it was locked."""
-        with contextlib.suppress(OSError):
-            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self._path))
-        return False
+        self.recent: Recent[int, R] = Recent(self._record)
+        """The records of blocks, by their numbers."""
 
     def load(self) -> Iterator[R]:
         """Yield the records of all blocks, in order; DamagedError: a block is not as it was written."""
@@ -128,8 +124,8 @@ class BlockFile(Generic[R]):
         self._blocks.append(place)
         self._end, self._checksum = place.end, place.checksum
 
-    def append(self, record: Any, pieces: Sequence[bytes] = ()) -> None:
-        """Append a block and sync it; after an error, the file is as it was."""
+    def append(self, record: Any, pieces: Sequence[bytes] = ()) -> int:
+        """Append a block, sync it, and return its number; after an error, the file is as it was."""
         record.pieces = [(len(data), zlib.crc32(data)) for data in pieces]
         text = self._encode(record)
         checksum, held, start = zlib.crc32(text, self._checksum), sum(map(len, pieces)), self._end + _HEAD.size
@@ -145,15 +141,7 @@ class BlockFile(Generic[R]):
                 self._file.truncate(self._end)
             raise
         self._note(_Block(start, len(text), start + len(text) + held, checksum))
-
-    @property
-    def last(self) -> int:
-        """The number of the last block."""
         return len(self._blocks) - 1
-
-    def record(self, block: int) -> R:
-        """Return the record of a block."""
-        return self._recent[block]
 
     def _record(self, block: int) -> R:
         place = self._blocks[block]
@@ -164,7 +152,7 @@ class BlockFile(Generic[R]):
 
     def read(self, block: int, number: int) -> bytes:
         """Return a piece of a block; DamagedError: it is not as it was written."""
-        data = self._piece(self._blocks[block], self.record(block), number)
+        data = self._piece(self._blocks[block], self.recent[block], number)
         if data is None:
             raise DamagedError(f"a piece of block {block + 1} is not as it was written")
         return data
@@ -183,7 +171,7 @@ class BlockFile(Generic[R]):
         """Drop everything, unread."""
         self._file.truncate(0)
         self._blocks, self._end, self._checksum = [], 0, 0
-        self._recent.clear()
+        self.recent.clear()
 
     def close(self) -> None:
         self._file.close()
@@ -241,18 +229,18 @@ def locked(path: Path, kind: type[R]) -> BlockFile[R]:
         try:
             file = BlockFile(path, kind)
         except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK) and error.filename is None:
-                raise ExportError(_HELD.format(path.parent), file=path.parent) from None
-            if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL):
-                raise ExportError(_NO_LOCKS.format(path.parent), file=path.parent) from error
+            problem = _OF_LOCKING.get(error.errno or 0) if error.filename is None else None
             if error.errno == errno.ELOOP:
-                raise ExportError(f"{path} is a link; remove it, and run this again", file=path) from error
+                problem = "{0}/pieces is a link; remove it, and run this again"
+            if problem is not None:
+                raise ExportError(problem.format(path.parent), file=path.parent) from error
             if error.errno != errno.ENOENT:
                 raise
             path.parent.mkdir(mode=0o700, exist_ok=True)
             continue
-        if file.is_in_place:
-            return file
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(file.descriptor), os.lstat(path)):
+                return file
         file.close()
     raise ExportError(_HELD.format(path.parent), file=path.parent)
 

@@ -103,7 +103,7 @@ async def pull_to(
             stack = ExitStack()
             try:
                 staging = await run(stack.enter_context, opened(folder, target.format, *requests, **how))
-                stack.callback(staging.discard_if_empty)
+                stack.callback(staging.discard, if_empty=True)
                 if failed == [] and staging.plan is None:
                     return tracker.summary(request, ())
                 summary = await _pull(client, options, staging, target, run, tracker)
@@ -123,10 +123,7 @@ async def _pull(
 ) -> PullSummary:
     """Fetch what is missing, and write the target."""
     resumed = sum([(await run(staging.counts, feed))[0] for feed in staging.request.feeds])
-
-    async def check_accounts(ids: object) -> None:
-        await run(target.check_accounts, staging.request, ids, run.stop)
-
+    check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
     await Fetcher(client, options, staging, run, tracker, check_accounts).fetch()
     tracker.start(Stage.WRITING, staging.request.feeds[-1])
     written: list[PullSummary] = []

@@ -126,7 +126,7 @@ def _changes(table: Table, existing: Columns) -> Iterator[str]:
     for column in table.columns if existing else ():
         found, needed = existing.get(column.name), _TYPES.get(column.type, "VARCHAR")
         if found is None:
-            yield _missing(table, column, needed, [name for name in existing if name not in ours], existing)
+            yield _missing(table, column, needed, {name: existing[name] for name in existing.keys() - ours})
         elif found.type != needed:
             problem = f"column {column.name} is {found.type}, not {needed}"
             yield _changed(table, problem, f"ALTER {column.name} TYPE {needed}")
@@ -138,8 +138,8 @@ def _changes(table: Table, existing: Columns) -> Iterator[str]:
             yield _changed(table, problem, f"ALTER {_as_name(name)} DROP NOT NULL")
 
 
-def _missing(table: Table, column: Column, needed: str, others: list[str], existing: Columns) -> str:
-    renamed = [name for name in others if existing[name].comment == column.description]
+def _missing(table: Table, column: Column, needed: str, others: Columns) -> str:
+    renamed = [name for name, found in others.items() if found.comment == column.description]
     problem = f"column {column.name} is missing"
     if len(renamed) == 1:
         statement = f"RENAME {_as_name(renamed[0])} TO {column.name}"
@@ -173,4 +173,4 @@ def _constraints(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _as_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return '"{}"'.format(name.replace('"', '""'))

@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Columns, Format, Part, without_lead
+from seorep_async.export.formats import Columns, Format, Part, in_groups, without_lead
 from seorep_async.export.pieces import PIECES, BlockFile, drop_leftovers, errors_of, locked, make_private
 from seorep_async.export.request import Request
 from seorep_async.models import Campaign, Feed
@@ -127,11 +127,6 @@ class Staging:
         self._stored: dict[str, dict[int, int]] = {}
         self._failed: dict[str, dict[int, int]] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no report is stored."""
-        return not any(self._stored.get(table_of(feed).name) for feed in Feed)
-
     def load(self) -> None:
         """Read what earlier runs have stored."""
         for block, record in enumerate(self._file.load()):
@@ -153,8 +148,7 @@ class Staging:
                 failed.pop(one.id, None)
 
     def _append(self, record: Block, pieces: Sequence[bytes] = ()) -> None:
-        self._file.append(record, pieces)
-        self._note(self._file.last, record)
+        self._note(self._file.append(record, pieces), record)
 
     def add_plan(self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None) -> None:
         """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
@@ -179,7 +173,7 @@ class Staging:
         """
         name, group, failures = table_of(feed).name, _Group(self._format), [Failure.of(*one) for one in errors]
         try:
-            for some in _split(reports):
+            for some in in_groups(reports, lambda one: 1 + len(one.rows), _PIECE_ROWS):
                 self._encode(feed, some, group)
         except UNSTORABLE as error:
             if len(reports) > 1:  # each alone, as one of them fails the others
@@ -230,7 +224,7 @@ class Staging:
     def failures(self, table: Table) -> dict[int, Failure]:
         """Return the failures of a table's reports, by their ids."""
         return {
-            id_: self._file.record(place >> _POSITION).failures[table.name][place & (1 << _POSITION) - 1]
+            id_: self._file.recent[place >> _POSITION].failures[table.name][place & (1 << _POSITION) - 1]
             for id_, place in self._failed.get(table.name, {}).items()
         }
 
@@ -248,7 +242,7 @@ class Staging:
         for ids in owners:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
-                yield ids, block, self._file.record(block).records[table.name][place & (1 << _POSITION) - 1]
+                yield ids, block, self._file.recent[block].records[table.name][place & (1 << _POSITION) - 1]
 
     def keywords(self) -> Iterator[tuple[int, int]]:
         """Yield campaign and keyword for each keyword of the campaigns, in their order: those of its own report."""
@@ -272,31 +266,15 @@ class Staging:
         name = table_of(feed).name
         places = self._stored.get(name, {})
         blocks = {place >> _POSITION for place in places.values()}
-        return len(places), sum(one.rows for block in blocks for one in self._file.record(block).records[name])
+        return len(places), sum(one.rows for block in blocks for one in self._file.recent[block].records[name])
 
-    def discard_if_empty(self) -> None:
-        """Remove the file if not even the campaigns are known."""
-        if self.plan is None:
-            self.discard()
+    def discard(self, *, if_empty: bool = False) -> None:
+        """Remove the file under its lock, so that what a pull that begins now makes here stays.
 
-    def discard(self) -> None:
-        """Remove the file under its lock, so that what a pull that begins now makes here stays."""
-        if os.name != "nt":  # which can't remove open files
+        `if_empty`: only if not even the campaigns are known.
+        """
+        if os.name != "nt" and not (if_empty and self.plan):  # which can't remove open files
             (self.folder / PIECES).unlink(missing_ok=True)
-
-
-def _split(reports: Sequence[RankingReport[Any]]) -> Iterator[list[RankingReport[Any]]]:
-    """Yield reports in lists for one piece each."""
-    some: list[RankingReport[Any]] = []
-    rows = 0
-    for one in reports:
-        some.append(one)
-        rows += 1 + len(one.rows)
-        if rows >= _PIECE_ROWS:
-            yield some
-            some, rows = [], 0
-    if some:
-        yield some
 
 
 @contextlib.contextmanager

@@ -89,8 +89,11 @@ class CompiledRows(Generic[M]):
         older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
         return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
 
-    def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
-        """Read the rows of a page with fields that the reference does not name; `objects` are its parsed rows."""
+    def read_objects(self, body: bytes, objects: list[Any]) -> tuple[list[M], set[str]]:
+        """Read the rows of a page with fields that the reference does not name, and return these names, too.
+
+        The `objects` are its parsed rows.
+        """
         return self._with_unknown(lambda layout: _read(body, layout)[1].rows, objects)
 
     def read(self, array: bytes) -> list[M]:
@@ -99,7 +102,7 @@ class CompiledRows(Generic[M]):
             rows = self._current.array(array)
             self._current.convert(rows)
         except REFUSALS:
-            return self._with_unknown(lambda layout: layout.array(array), _objects(array))
+            return self._with_unknown(lambda layout: layout.array(array), _objects(array))[0]
         return rows
 
     def _read_page(self, body: bytes, number: int, layout: _Layout) -> Page[M]:
@@ -109,7 +112,9 @@ class CompiledRows(Generic[M]):
         counts = metadata.total_pages, metadata.total_records
         return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
-    def _with_unknown(self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]) -> list[M]:
+    def _with_unknown(
+        self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]
+    ) -> tuple[list[M], set[str]]:
         """Read rows, and store the fields of their parsed `objects` that the reference does not name."""
         layout = self._layout(_CURRENT, strict=False)
         try:
@@ -119,15 +124,17 @@ class CompiledRows(Generic[M]):
             rows = decode(layout)
         last: list[str] = []
         unknown: list[str] = []
+        every: set[str] = set()
         for row, wire in zip(rows, objects, strict=True):
             if (names := [*wire]) != last:  # most rows have the same fields
                 last, unknown = names, [name for name in names if name not in self._known]
+                every.update(unknown)
             if unknown:
                 row.extra = extra = {}
                 for name in unknown:  # in half the time of a comprehension
                     extra[name] = wire[name]
         layout.convert(rows)
-        return rows
+        return rows, every
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -119,18 +119,17 @@ def payload(envelope: dict[str, Any], *, is_feed: bool) -> Payload:
     return Payload(data, path, totals, totals_path, pages, records, version, extra)
 
 
-def refuse_another(body: bytes, envelope: dict[str, Any], kind: str, asked: int) -> None:
+def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int) -> None:
     """Refuse a page that says, wherever it does, that it is about another campaign or keyword than the one asked for.
 
-    Of a row's own id, such as a keyword's in a campaign's feed, the kind is another.
+    `unknown` are the names in its rows that the reference does not have, if they are known. Of a row's own id, such as
+    a keyword's in a campaign's feed, the kind is another.
     """
-    names = (f"{kind}_id", f"{kind}Id", kind)
-    if not any(b'"%b"' % name.encode() in body for name in names):  # nearly always
-        return
-    data = envelope["data"]
-    rows, way = (data.get("rows"), "data.rows") if isinstance(data, dict) else (data, "data")
+    names, data = (f"{kind}_id", f"{kind}Id", kind), envelope["data"]
     places = [("", envelope), ("metadata.", envelope.get("metadata")), ("data.", data)]
-    places += [(f"{way}[{number}].", row) for number, row in enumerate(rows if isinstance(rows, list) else ())]
+    if unknown is None or any(name in unknown for name in names):
+        rows, way = (data.get("rows"), "data.rows") if isinstance(data, dict) else (data, "data")
+        places += [(f"{way}[{number}].", row) for number, row in enumerate(rows if isinstance(rows, list) else ())]
     for path, place in places:
         for name in names if isinstance(place, dict) else ():
             found = place.get(name)
