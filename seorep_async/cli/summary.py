@@ -116,14 +116,15 @@ def _facts(pulls: Sequence[PullSummary], *, to_stdout: bool, skipped: int) -> It
         yield "Beside it", one_line(", ".join(path.name for path in beside))
 
 
+def _ended(code: ExitCode) -> dict[str, Any]:
+    return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": None, "error_type": None}
+
+
 def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the facts of a pull, by their names in JSON."""
     code, stats = code_of_pulls([summary]), summary.stats
     return {
-        "ok": code is ExitCode.OK,
-        "exit_code": int(code),
-        "error": None,
-        "error_type": None,
+        **_ended(code),
         **{name: getattr(summary, name) for name in (*_LABELS, "compared")},
         "files": [*map(str, summary.paths)],
         "campaigns": summary.campaigns,
@@ -152,10 +153,7 @@ def months_facts(
 ) -> dict[str, Any]:
     """Return the facts of several pulls, by their names in JSON; `left` are the months that are not pulled yet."""
     return {
-        "ok": code is ExitCode.OK,
-        "exit_code": int(code),
-        "error": None,
-        "error_type": None,
+        **_ended(code),
         "months_left": [*left],
         "months_skipped": skipped,
         "requests": sum(one.requests for one in pulls),
@@ -169,8 +167,7 @@ def months_facts(
 def print_failure(error: BaseException, **known: Any) -> None:
     """Print a pull that ended without a summary as one JSON object; unknown facts are null."""
     facts = {
-        "ok": False,
-        "exit_code": int(code_of(error)),
+        **_ended(code_of(error)),
         "error": explain(error),
         "error_type": type(error).__name__,
         "status": getattr(error, "status", None),
