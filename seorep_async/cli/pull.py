@@ -103,7 +103,8 @@ class Job:
         restart: Start over instead of resuming an interrupted pull.
         retry_failed: Fetch only the reports that failed last time; of several months, those of each.
         skip_complete: Leave out months that this database has complete, after their last day.
-        max_requests: Stop after N requests in all, keep what is fetched, and exit with 5; the same command goes on.
+        max_requests: Stop after N requests in all, once the reports that have begun are complete; keep them, and exit
+            with 5. The same command goes on.
         force: Replace files that no pull wrote.
         excel: Write CSV for Excel: with a byte order mark, and ' before cells that it would run as formulas.
         format: Format of -o -: csv or jsonl.  [default: csv]
