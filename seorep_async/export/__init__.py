@@ -1,8 +1,7 @@
 """Pulls into files and databases: complete, in a fixed order, or not written at all (guide: exports).
 
-`request` says what is asked; `fetch` fetches it into `staging` (its folder: `folder`, its file: `pieces`), encoded by
-`formats`; `contents` reads the tables from there, and `files` or `database` (its tables: `schema`, `views`; by the
-rules of `replacement`) put them in place. `pull_to` runs it all; `pipe` writes a stream; `preview` estimates.
+`request` says what is asked; `fetch` fetches it into `staging` (a file: `pieces`), encoded by `formats`; `contents` has
+its tables, which `files` or `database` (`schema`, `replacement`) put in place.
 """
 
 from seorep_async.errors import ExportError

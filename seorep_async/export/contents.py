@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.formats import Columns, Part
+from seorep_async.export.formats import Columns, Part, Source
 from seorep_async.export.request import Request
 from seorep_async.export.staging import Failure, Plan, Staging
 from seorep_async.models import Feed
@@ -53,67 +53,43 @@ class Contents:
     def request(self) -> Request:
         return self.staging.request
 
-    def table(self, table: Table) -> TableContents:
-        return TableContents(self, table)
+    def table(self, table: Table) -> Source:
+        """Return one table, as formats take it."""
+        parts: Iterable[Part] | None = None
+        if isinstance(table, FeedTable) or table in (campaigns_table(), keywords_table()):
+            in_rows = table is keywords_table() and not self.staging.has_keywords
+            parts = self.staging.parts(table_of(Feed.CAMPAIGN) if in_rows else table) if self.received else ()
+        return Source(table, self.request.labels, self._read, parts, self._columns(table))
 
-
-@attrs.frozen
-class TableContents:
-    """One table, as formats take it: staged parts, or the values of its columns."""
-
-    contents: Contents
-    table: Table
-
-    @property
-    def shared(self) -> dict[str, Any]:
-        request = self.contents.request
-        return {name: getattr(request, name) for name in ("account", "snapshot_date", "start_date", "end_date")}
-
-    @property
-    def is_staged(self) -> bool:
-        return isinstance(self.table, FeedTable) or self.table in (campaigns_table(), keywords_table())
-
-    def read(self, piece: tuple[int, int]) -> bytes:
-        """Return a piece, unless the pull was cancelled."""
-        if self.contents.stop.is_set():
+    def _read(self, piece: tuple[int, int]) -> bytes:
+        if self.stop.is_set():
             raise ExportError("the pull was cancelled; run it again to write what is staged")
-        return self.contents.staging.read(piece)
+        return self.staging.read(piece)
 
-    def parts(self) -> Iterator[Part]:
-        """Yield the staged parts of the table."""
-        if not self.contents.received:
-            return iter(())
-        staging, table = self.contents.staging, self.table
-        if table is campaigns_table():
-            return (Part((), one.piece, one.first, one.size, one.rows) for one in staging.parts(table))
-        if table is keywords_table() and not staging.has_keywords:
-            return staging.parts(table_of(Feed.CAMPAIGN))
-        return staging.parts(table)
-
-    def columns(self) -> Iterator[Columns]:
+    def _columns(self, table: Table) -> Iterator[Columns]:
         """Yield the values of the table's columns, some thousand rows at once."""
-        if self.table is pulls_table():
-            yield [[value] for value in self.contents.pull]
+        if table is pulls_table():
+            yield [[value] for value in self.pull]
             return
-        rows = self._failures() if self.table is failures_table() else self._totals()
+        rows = self._failures() if table is failures_table() else self._totals()
         while some := list(islice(rows, _AT_ONCE)):
             yield list(zip(*some, strict=True))
 
     def _lead(self, table: Table, campaign: int | None, keyword: int | None) -> tuple[Any, ...]:
-        request = self.contents.request
+        request = self.request
         ids = (one if one is not None and fits(one) else None for one in (campaign, keyword))
         return (request.account, request.snapshot_date, table.name, *ids, request.start_date, request.end_date)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
-        for feed in self.contents.request.feeds if self.contents.received else ():
+        for feed in self.request.feeds if self.received else ():
             table = table_of(feed)
-            for (campaign, *keyword), _, record in self.contents.staging.records(table):
+            for (campaign, *keyword), _, record in self.staging.records(table):
                 if record.totals is not None:
                     yield (*self._lead(table, campaign, keyword[0] if keyword else None), *record.totals)
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
-        for table, campaign, keyword, one in failures_of(self.contents.staging):
-            yield (*self._lead(table, campaign, keyword), one.error, one.message, one.status, one.attempts)
+        for table, campaign, keyword, one in failures_of(self.staging):
+            yield (*self._lead(table, campaign, keyword), *one.facts)
 
 
 def failures_of(staging: Staging) -> Iterator[tuple[Table, int | None, int | None, Failure]]:

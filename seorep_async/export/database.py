@@ -18,11 +18,12 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
 from seorep_async.export.files import Target, refusal, shortened, sync_folder
-from seorep_async.export.folder import made
 from seorep_async.export.formats import Arrow
+from seorep_async.export.pieces import made
 from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
+from seorep_async.export.staging import Plan
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
@@ -69,7 +70,7 @@ class Database(Target):
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
 
-    def check_accounts(self, request: Request, account_ids: Sequence[int], stop: threading.Event) -> None:
+    def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name: the service says whose a campaign is."""
         if not self._is_new():
             with self._connected(stop) as database:
@@ -85,10 +86,8 @@ class Database(Target):
             (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures WHERE account = $account
                 AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date
                 AND list_contains($tables, table_name))"""
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        values: dict[str, Any] = {name: getattr(request, name) for name in names}
-        values["feeds"] = [feed.value for feed in request.feeds]
-        values["tables"] = [table_of(feed).name for feed in request.feeds]
+        feeds, tables = [feed.value for feed in request.feeds], [table_of(feed).name for feed in request.feeds]
+        values = {**request.labels, "feeds": feeds, "tables": tables}
         with self._connected(stop) as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None
@@ -126,9 +125,9 @@ class Database(Target):
             "newer version of DuckDB": _NEWER,
             "newer DuckDB version": _NEWER,
         }
-        for said, problem in words.items():
-            if said in str(error):
-                return ExportError(f"can't write {self.named}: {problem}", file=self.path)
+        problem = next((words[said] for said in words if said in str(error)), None)
+        if problem is not None:
+            return ExportError(f"can't write {self.named}: {problem}", file=self.path)
         return refusal(self.named, f"{_first_line(error).rstrip('!')}; name another file")
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
@@ -184,7 +183,7 @@ class Database(Target):
         database.execute("BEGIN")
         try:
             make_tables(database)
-            _check_accounts(database, request, staging.plan.account_ids if staging.plan else ())
+            _check_accounts(database, request, (staging.plan or Plan()).account_ids)
             _show_outcomes(database, contents)
             for table in tables_of(request):
                 _replace(database, contents, self.format, table)
@@ -234,7 +233,7 @@ def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> N
     if contents.received:
         reports = [(feed.value, ids[-1]) for feed in feeds for ids, *_ in staging.records(table_of(feed))]
         keywords = list(staging.keywords())
-    campaigns = [(id_,) for id_ in (staging.plan.ids if staging.plan else ()) if fits(id_)]
+    campaigns = [(id_,) for id_ in (staging.plan or Plan()).ids if fits(id_)]
     failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
     relations: dict[str, tuple[dict[str, str], Any]] = {
         "pulled_campaigns": ({"id": "int64"}, campaigns),

@@ -20,7 +20,7 @@ from seorep_async.errors import (
     PullPausedError,
     SeoRepError,
 )
-from seorep_async.export.progress import Effort, Stage, Tracker
+from seorep_async.export.progress import Stage, Tracker
 from seorep_async.export.staging import Plan, Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS
@@ -43,7 +43,6 @@ class Group:
         self._places = {id_: place for place, id_ in enumerate(ids)}
         self._waiting: list[PullOutcome[Any]] = []
         self._rows, self._since = 0, 0.0
-        self._lock = asyncio.Lock()
 
     async def __aenter__(self) -> Group:
         self._end = asyncio.Event()
@@ -74,20 +73,18 @@ class Group:
                 await self._store()
 
     async def _store(self) -> None:
-        async with self._lock:
-            some, self._waiting, self._rows = self._waiting, [], 0
-            if some:
-                some.sort(key=lambda one: self._places[one.id])  # what is read together at the end stands together
-                reports = [one.report for one in some if one.report is not None]
-                errors = [(one.id, one.error) for one in some if one.error is not None]
-                rows = sum(len(one.rows) for one in reports)
-                stored = await self._run(self._staging.add, self._feed, reports, errors)
-                self._tracker.advance(stored, rows, len(some) - stored)
+        some, self._waiting, self._rows = self._waiting, [], 0
+        if some:
+            some.sort(key=lambda one: self._places[one.id])  # what is read together at the end stands together
+            reports = [one.report for one in some if one.report is not None]
+            errors = [(one.id, one.error) for one in some if one.error is not None]
+            stored = await self._run(self._staging.add, self._feed, reports, errors)
+            self._tracker.advance(stored, sum(len(one.rows) for one in reports), len(some) - stored)
 
 
 @attrs.define
 class Fetcher:
-    """Fetches what a staging lacks; it begins no report once no request of `effort` is left.
+    """Fetches what a staging lacks; it begins no report once no request of `tracker` is left.
 
     `check_accounts` is called with the accounts of the campaigns, before their reports are fetched. Reports that failed
     before a pause come last, so that they don't take all requests of each run.
@@ -98,7 +95,6 @@ class Fetcher:
     staging: Staging
     run: Run
     tracker: Tracker
-    effort: Effort
     check_accounts: Callable[[Sequence[int]], Awaitable[object]]
     _names_error: SeoRepError | None = attrs.field(default=None, init=False)
     _tried: set[tuple[Feed, int]] = attrs.field(factory=set, init=False)
@@ -112,14 +108,16 @@ class Fetcher:
         else:
             await self._check_staged(staging.plan)
         if is_resumed:
-            self.effort.begin()  # or a run with few requests would not get further
+            self.tracker.spare()  # or a run with few requests would not get further
         for feed in request.feeds:
             self.tracker.rows += (await self.run(staging.counts, feed))[1]
         is_paused = False
         for again in (False, True):
             for feed in request.fetched_feeds:
                 is_paused |= await self._fetch_feed(feed, again=again)
-        self._raise_if_refused()
+        stored = [(await self.run(staging.counts, feed))[0] for feed in request.fetched_feeds]
+        if isinstance(self._names_error, AuthenticationError) and not any(stored):
+            raise self._names_error  # the key is refused, not some campaigns
         if is_paused:
             more = "; failed reports are tried again last" if self._tried else ""
             go_on = "run the same pull again, without restart=True, to fetch the rest"
@@ -176,18 +174,17 @@ class Fetcher:
         stage, shown = (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
         self.tracker.start(stage, shown, stored + len(ids), stored)
         valid = [id_ for id_ in ids if 1 <= id_ <= MAX_ID]
-        allowed = valid[: self.effort.requests_left()]
+        allowed = valid[: self.tracker.requests_left()]
         begun = 0
         async with Group(self.run, staging, feed, self.tracker, ids) as group:
             for id_ in {*ids}.difference(valid):
-                await self._add(
-                    group, feed, PullOutcome(id_, error=DecodeError(f"the service listed an invalid id: {id_}"))
-                )
+                error = DecodeError(f"the service listed an invalid id: {id_}")
+                await self._add(group, feed, PullOutcome(id_, error=error))
             dates = request.start_date, request.end_date
             async with self.client.rankings.pull(allowed, *dates, feed=feed, **self.options) as outcomes:
                 async for outcome in outcomes:
                     begun += 1
-                    if self.effort.requests_left() == 0:
+                    if self.tracker.requests_left() == 0:
                         outcomes.finish()
                     check_key(outcomes, outcome)
                     await self._add(group, feed, outcome)
@@ -197,11 +194,6 @@ class Fetcher:
         if outcome.error is not None:
             self._tried.add((feed, outcome.id))
         await group.add(outcome)
-
-    def _raise_if_refused(self) -> None:
-        """Raise the refusal of the list, if no report came either: the key is refused, not some campaigns."""
-        if isinstance(self._names_error, AuthenticationError) and self.staging.is_empty:
-            raise self._names_error
 
 
 def check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
@@ -227,32 +219,26 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
 
 async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campaign], SeoRepError | None]:
     """Return campaigns of these ids, from their list or one by one if that is shorter, and why some are missing."""
+    found: Sequence[Campaign | BaseException]
     try:
         page = await client.campaigns.list().page(1)
         if page.total_pages == 1:
-            found: Sequence[Campaign] = page.items
+            found = page.items
         elif page.total_pages is None or page.total_pages <= len(ids):
             found = await listed(client)
         else:
-            return await _each(client, ids)
+            found = await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True)
     except (ConfigurationError, ExportError):
         raise
     except SeoRepError as error:
         if isinstance(error, AuthenticationError) and error.status == 401:
             raise
         return [], error
+    missing = None
+    for one in found:
+        if isinstance(one, SeoRepError) and not isinstance(one, ConfigurationError):
+            missing = one
+        elif isinstance(one, BaseException):
+            raise one
     wanted = frozenset(ids)
-    return [one for one in found if one.id in wanted], None
-
-
-async def _each(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campaign], SeoRepError | None]:
-    found: list[Campaign] = []
-    missing: SeoRepError | None = None
-    for result in await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True):
-        if isinstance(result, Campaign):
-            found.append(result)
-        elif not isinstance(result, SeoRepError) or isinstance(result, ConfigurationError):
-            raise result
-        else:
-            missing = result
-    return found, missing
+    return [one for one in found if isinstance(one, Campaign) and one.id in wanted], missing

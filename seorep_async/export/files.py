@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Sequence
@@ -13,8 +14,8 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
-from seorep_async.export.folder import made
 from seorep_async.export.formats import Format
+from seorep_async.export.pieces import made
 from seorep_async.export.request import Request
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
@@ -52,13 +53,18 @@ class Target:
 
     def check_file(self, file: Path) -> None:
         """Refuse what is no regular file that can be written."""
-        if not file.parent.is_dir():
+        if not os.path.isdir(file.parent):
             raise refusal(self.named, f"there is no folder {file.parent}; create it first")
-        if not file.exists():
+        try:
+            kind = file.stat().st_mode
+        except FileNotFoundError:
+            if file.is_symlink():
+                raise refusal(self.named, f"{file.name} is a link to nothing; remove it") from None
             if not os.access(file.parent, os.W_OK):
-                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another")
+                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another") from None
             return
-        kind = file.stat().st_mode
+        except OSError as error:
+            raise refusal(self.named, f"{error.strerror}; name another file") from error
         if not stat.S_ISREG(kind):
             problem = "is a folder; name a file in it" if stat.S_ISDIR(kind) else "is no regular file; name another"
             raise refusal(self.named, f"{file.name} {problem}")
@@ -97,14 +103,11 @@ class Files(Target):
     def _may_replace(self, file: Path, table: Table) -> bool:
         if self.force or not file.exists() or not file.stat().st_size:
             return True
-        found = [*next(iter(self.format.read(file, 1)), {})]
-        for one in map(table_of, Feed) if isinstance(table, FeedTable) else (table,):
-            ours = [column.name for column in one.columns]
-            if found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS]:
-                return True
-        return False
+        found = [*next(iter(self.format.read(file, 1)), {})][:_COMMON_COLUMNS]
+        similar = map(table_of, Feed) if isinstance(table, FeedTable) else (table,)
+        return any(found == [column.name for column in one.columns[:_COMMON_COLUMNS]] for one in similar)
 
-    def check_accounts(self, request: Request, account_ids: Sequence[int], stop: threading.Event) -> None:
+    def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
     def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
@@ -113,8 +116,7 @@ class Files(Target):
         has_rows = all(self.file(table_of(feed), request).exists() for feed in request.feeds)
         if not pulls.is_file() or not has_rows or self.file(failures_table(), request).exists():
             return None
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        wanted = {name: str(getattr(request, name)) for name in names}
+        wanted = {name: str(one) for name, one in request.labels.items()}
         found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls, 2)]
         return [] if found == [wanted] else None
 
@@ -128,15 +130,13 @@ class Files(Target):
         request = contents.request
         finished = [(table, self._write_table(contents, table, folder)) for table in tables_of(request)]
         feeds = len(request.feeds)
-        for table, new in (*finished[feeds:], *finished[:feeds]):
+        outdated = [] if keywords_table() in tables_of(request) else [(keywords_table(), None)]
+        for table, new in (*finished[feeds:], *finished[:feeds], *outdated):
             file = self.file(table, request)
             if new is not None:
                 self._put(new, file)
             elif self._may_replace(file, table):
                 file.unlink(missing_ok=True)
-        outdated = self.file(keywords_table(), request)
-        if keywords_table() not in tables_of(request) and self._may_replace(outdated, keywords_table()):
-            outdated.unlink(missing_ok=True)
         sync_folder(self.path.parent)
         return [self.as_named(self.file(table, request)) for table, new in finished if new]
 
@@ -154,7 +154,7 @@ class Files(Target):
         """Replace a file in one step; it keeps its permissions."""
         file = Path(os.path.realpath(file))
         with suppress(OSError):  # there was none, or the file system has no permissions
-            new.chmod(file.stat().st_mode & 0o7777)
+            shutil.copymode(file, new)
         try:
             os.replace(new, file)
         except PermissionError as error:  # some systems report an open file like this

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import attrs
 import msgspec
 
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.pieces import Recent
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
@@ -35,6 +37,7 @@ _ROWS = 1 << 14
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 Columns = Sequence[Sequence[Any]]
+T = TypeVar("T")
 
 
 class Part(NamedTuple):
@@ -47,18 +50,28 @@ class Part(NamedTuple):
     rows: int
 
 
-class Source(Protocol):
-    """One table of a pull: `parts` if it `is_staged`, or else `columns`; all its rows have the `shared` values."""
+@attrs.frozen
+class Source:
+    """One table of a pull: its staged `parts`, or else the values of its `columns`; all rows have the `shared` ones."""
 
-    @property
-    def table(self) -> Table: ...
-    @property
-    def shared(self) -> dict[str, Any]: ...
-    @property
-    def is_staged(self) -> bool: ...
-    def read(self, piece: tuple[int, int]) -> bytes: ...
-    def parts(self) -> Iterator[Part]: ...
-    def columns(self) -> Iterator[Columns]: ...
+    table: Table
+    shared: dict[str, Any]
+    read: Callable[[tuple[int, int]], bytes]
+    parts: Iterable[Part] | None
+    columns: Iterable[Columns]
+
+
+def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Yield items in lists of so many rows or a few more."""
+    some, count = list[T](), 0
+    for one in items:
+        some.append(one)
+        count += rows(one)
+        if count >= most:
+            yield some
+            some, count = [], 0
+    if some:
+        yield some
 
 
 @cache
@@ -129,12 +142,12 @@ class Text(Format):
 
     def text(self, source: Source) -> Iterator[tuple[bytes, int]]:
         """Yield the text of a table and its rows, piece by piece."""
-        if not source.is_staged:
-            for columns in source.columns():
+        if source.parts is None:
+            for columns in source.columns:
                 yield self.whole(source.table, columns), len(columns[0])
             return
         lead, held = self.lead(source.table, source.shared), Recent(source.read)
-        for part in source.parts():
+        for part in source.parts:
             text = held[part.piece][part.first : part.first + part.size]
             yield text.replace(MARK, lead % part.ids), part.rows
 
@@ -246,23 +259,15 @@ class Arrow(Format):
     def tables(self, source: Source) -> Iterator[pa.Table]:
         """Yield the rows of a table, whole reports of `_ROWS` rows or a few more at once."""
         pa, table = require("pyarrow"), source.table
-        if not source.is_staged:
-            for columns in source.columns():
+        if source.parts is None:
+            for columns in source.columns:
                 yield pa.Table.from_batches([record_batch(table, columns)])
             return
         staged = without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table)
         schema = arrow_schema(staged)
         held = Recent[tuple[int, int], Any](lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
-        waiting: list[Part] = []
-        rows = 0
-        for part in source.parts():
-            waiting.append(part)
-            rows += part.rows
-            if rows >= _ROWS:
-                yield _joined(source, waiting, held)
-                waiting, rows = [], 0
-        if rows:
-            yield _joined(source, waiting, held)
+        for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
+            yield _joined(source, parts, held)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
         return require("pyarrow").RecordBatchReader.from_batches(arrow_schema(source.table), self._batches(source))
@@ -353,6 +358,9 @@ def _first_of_each(keywords: pa.Table) -> pa.Table:
 
 
 def format_of(ending: str, *, excel: bool) -> Format | None:
-    """Return the format of a file's ending, or None."""
+    """Return the format of a file's ending, or None; ConfigurationError: `excel` is for CSV only."""
     known: list[Format] = [Csv(excel=excel), JsonLines(), Parquet(), Arrow()]
-    return next((one for one in known if one.ending == ending), None)
+    found = next((one for one in known if one.ending == ending), None)
+    if excel and found is not None and not isinstance(found, Csv):
+        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
+    return found

@@ -13,7 +13,7 @@ from seorep_async.export.fetch import check_key, listed
 from seorep_async.export.formats import MARK, Text
 from seorep_async.export.progress import CampaignOutcome, PullFailure, Stage, Tracker, combined
 from seorep_async.export.request import Request
-from seorep_async.export.staging import UNSTORABLE
+from seorep_async.export.staging import UNSTORABLE, Failure
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import table_of
@@ -35,17 +35,14 @@ class Pipe:
     async def run(self) -> tuple[CampaignOutcome, ...]:
         """Write the rows, and return an outcome for each campaign."""
         (feed,), table = self.request.feeds, table_of(self.request.feeds[0])
-        ids: Sequence[int]
-        if self.request.campaigns is None:
+        ids: Sequence[int] | None = self.request.campaigns
+        if ids is None:
             self.tracker.start(Stage.LISTING, feed)
             ids = [one.id for one in self.request.among(await listed(self.client, self.request.filter))]
-        else:
-            ids = self.request.campaigns
         owners = {id_: [id_] for id_ in ids}
         if feed is Feed.KEYWORD_BY_DATE:
             owners = await self._keywords(ids)
-        names = ("account", "snapshot_date", "start_date", "end_date")
-        lead = self.format.lead(table, {name: getattr(self.request, name) for name in names})
+        lead = self.format.lead(table, self.request.labels)
         await self.write(self.format.header(table))
         self.tracker.start(Stage.ROWS, feed, len(owners))
         async for report in self._reports(feed, list(owners), owners):
@@ -92,7 +89,7 @@ class Pipe:
                     self._fail(feed, outcome.id, owners, outcome.error)
 
     def _fail(self, feed: Feed, id_: int, owners: dict[int, list[int]], error: SeoRepError) -> None:
-        facts = (type(error).__name__, error.message, error.status, error.attempts)
+        facts = Failure.of(id_, error).facts
         keyword = id_ if feed is Feed.KEYWORD_BY_DATE else None
         self._failures.extend(PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_])
         self.tracker.advance(0, 0, 1)

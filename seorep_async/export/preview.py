@@ -15,10 +15,9 @@ from seorep_async.errors import AuthenticationError, DecodeError, PaginationErro
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import listed
 from seorep_async.export.files import Files
-from seorep_async.export.folder import opened
 from seorep_async.export.pull_to import background, target_of
 from seorep_async.export.request import PullOptions, Request, of_feeds
-from seorep_async.export.staging import Staging
+from seorep_async.export.staging import opened
 from seorep_async.models import Feed, Page
 from seorep_async.resources.arguments import MAX_ID
 
@@ -84,7 +83,6 @@ async def preview(
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
     request = Request.of(client, ids, (start_date, end_date), options)
-    keeps_night = options.get("snapshot_date") is not None
     staged, missing, resumes = None, None, False
     files: tuple[Path, ...] = ()
     if out is not None:
@@ -92,16 +90,16 @@ async def preview(
             target = await run(target_of, out, request, of_feeds(options), force)
             await run(target.check, request, run.stop)
             files = tuple(target.row_files(request))
-            if target.staging_folder(request).exists() and not restart:
-                staged, missing = await run(_look, target, request, keeps_night, retry_failed)
+            if not restart:
+                staged, missing = await run(_look, target, request, options, retry_failed)
                 resumes = missing is not None
             if retry_failed and not resumes and (failed := await run(target.failed, request, run.stop)) is not None:
-                missing = _Missing(
-                    len(failed), failed, dict.fromkeys(request.fetched_feeds, len(failed)), min(1, len(failed))
-                )
+                count = len(failed)
+                missing = _Missing(count, failed, dict.fromkeys(request.fetched_feeds, count), min(1, count))
     needed = missing or await _full_pull(client, request)
-    estimate = await _estimate(client, request, needed, options.get("limit"))
-    return PullPreview(files, needed.campaigns, *estimate, staged, resumes)
+    return PullPreview(
+        files, needed.campaigns, *await _estimate(client, request, needed, options.get("limit")), staged, resumes
+    )
 
 
 async def staged_pull(
@@ -117,45 +115,38 @@ async def staged_pull(
     request = Request.of(client, ids, (start_date, end_date), options)
     async with background() as run:
         target = await run(target_of, out, request, of_feeds(options), False)
-        if not target.staging_folder(request).exists():
-            return None
-        return (await run(_look, target, request, options.get("snapshot_date") is not None, False))[0]
+        return (await run(_look, target, request, options, False))[0]
 
 
 def _look(
-    target: Files | Database, request: Request, keeps_night: bool, retry_failed: bool
+    target: Files | Database, request: Request, options: PullOptions, retry_failed: bool
 ) -> tuple[StagedPull | None, _Missing | None]:
     """Return the pull staged by an earlier run, and the missing reports if this pull would resume it."""
-    folder = target.staging_folder(request)
-    with opened(folder, target.format, request, keeps_night=keeps_night, only_look=True) as staging:
+    folder, keeps_night = target.staging_folder(request), options.get("snapshot_date") is not None
+    if not folder.exists():
+        return None, None
+    with opened(folder, target.format, request, only_look=True) as staging:
         if staging.plan is None:
             return None, None
-        found, feeds = staging.request, request.fetched_feeds
-        reports = sum(staging.counts(feed)[0] for feed in feeds)
+        found, ids = staging.request, staging.plan.ids
+        reports = sum(staging.counts(feed)[0] for feed in request.fetched_feeds)
         staged = StagedPull(found.started_at, found.start_date, found.end_date, reports, staging.ended)
         if request.differences(found, keeps_night=keeps_night) or (staging.ended and not retry_failed):
             return staged, None
-        return staged, _missing_in(staging)
-
-
-def _missing_in(staging: Staging) -> _Missing:
-    ids = staging.plan.ids if staging.plan else ()
-    missing = {feed: staging.missing(feed) for feed in staging.request.fetched_feeds}
+        missing = {feed: staging.missing(feed) for feed in found.fetched_feeds}
     first = [id_ for feed, some in missing.items() if feed is not Feed.KEYWORD_BY_DATE for id_ in some]
-    return _Missing(len(ids), first, {feed: len(some) for feed, some in missing.items()})
+    return staged, _Missing(len(ids), first, {feed: len(some) for feed, some in missing.items()})
 
 
 async def _full_pull(client: SeoRepClient, request: Request) -> _Missing:
-    before = client.stats.attempts
-    first: Sequence[int]
-    if request.campaigns is not None:
-        campaigns, first, listing = len(request.campaigns), request.campaigns, 1  # for their names
-    elif request.groups or request.exclude:
-        first = [one.id for one in request.among(await listed(client, request.filter))]
+    before, first, listing = client.stats.attempts, request.campaigns or (), 1  # for their names
+    campaigns = len(first)
+    if request.campaigns is None and (request.groups or request.exclude):
+        first = tuple(one.id for one in request.among(await listed(client, request.filter)))
         campaigns, listing = len(first), client.stats.attempts - before
-    else:
+    elif request.campaigns is None:
         page = await client.campaigns.list(filter=request.filter).page(1)
-        campaigns, listing, first = _total(page), page.total_pages or 1, [one.id for one in page.items]
+        campaigns, listing, first = _total(page), page.total_pages or 1, tuple(one.id for one in page.items)
     reports: dict[Feed, int] = {feed: campaigns for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
     return _Missing(campaigns, first, reports, listing)
 

@@ -178,7 +178,7 @@ def outcomes_of(staging: Staging) -> tuple[CampaignOutcome, ...]:
             of_campaign = rows.setdefault(ids[0], {})
             of_campaign[feed] = of_campaign.get(feed, 0) + record.rows
     failures = (
-        PullFailure(cast(FeedTable, table).feed, campaign, keyword, one.error, one.message, one.status, one.attempts)
+        PullFailure(cast(FeedTable, table).feed, campaign, keyword, *one.facts)
         for table, campaign, keyword, one in failures_of(staging)
         if campaign is not None
     )
@@ -195,20 +195,17 @@ def combined(
     return tuple(CampaignOutcome(id_, rows.get(id_, {}), tuple(failed.get(id_, ()))) for id_ in ids)
 
 
-def summary_of(request: Request, **further: Any) -> PullSummary:
-    """Return the summary of a request; `further` are the attributes that it does not give."""
-    names = ("feeds", "start_date", "end_date", "account", "snapshot_date", "started_at", "compared")
-    return PullSummary(**{name: getattr(request, name) for name in names}, **further)
-
-
 class Tracker:
-    """Counts while a pull runs, and reports each step to `on_progress`."""
+    """What a pull has done and cost so far, told to `on_progress`, and the requests that it may still send."""
 
-    def __init__(self, on_progress: OnProgress | None) -> None:
+    def __init__(self, client: SeoRepClient, on_progress: OnProgress | None, most: int | None = None) -> None:
         check_callback("on_progress", on_progress, "a PullProgress")
+        self._client, self._most = client, None if most is None else check_id("max_requests", most)
         self._report = on_progress or (lambda _: None)
         self._last: Any = None
         self.rows = self.failures = 0
+        self._started, self._before = time.monotonic(), client.stats
+        self._sent = self._before.attempts
 
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
         """Enter a stage of which `stored` reports are stored already."""
@@ -224,28 +221,18 @@ class Tracker:
         self._last = attrs.evolve(self._last, done=done, rows=self.rows, failures=self.failures)
         self._report(self._last)
 
-
-class Effort:
-    """What a run has cost so far, and the requests that it may still send."""
-
-    def __init__(self, client: SeoRepClient, most: int | None = None) -> None:
-        self._client, self._most = client, None if most is None else check_id("max_requests", most)
-        self._started, self._before = time.monotonic(), client.stats
-        self.begin()
-
-    def begin(self) -> None:
-        """Count the requests that it may still send from now on."""
+    def spare(self) -> None:
+        """Leave what was sent until now out of what it may send."""
         self._sent = self._client.stats.attempts
-
-    @property
-    def stats(self) -> Stats:
-        return self._client.stats.since(self._before)
 
     def requests_left(self) -> int | None:
         """Return how many requests it may still send, or None for any."""
         return None if self._most is None else max(0, self._most - (self._client.stats.attempts - self._sent))
 
-    def facts(self) -> dict[str, Any]:
-        """Return the attributes of a summary that it gives."""
-        stats = self.stats
-        return {"requests": stats.attempts, "stats": stats, "seconds": time.monotonic() - self._started}
+    def summary(self, request: Request, outcomes: Iterable[CampaignOutcome], **further: Any) -> PullSummary:
+        """Return the summary of a request; `further` are the attributes `paths` and `resumed`, if not empty and 0."""
+        names = ("feeds", "start_date", "end_date", "account", "snapshot_date", "started_at", "compared")
+        asked = {name: getattr(request, name) for name in names}
+        stats = self._client.stats.since(self._before)
+        cost = {"requests": stats.attempts, "stats": stats, "seconds": time.monotonic() - self._started}
+        return PullSummary(outcomes=tuple(outcomes), **{"paths": (), "resumed": 0, **asked, **cost, **further})

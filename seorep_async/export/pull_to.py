@@ -22,12 +22,12 @@ from seorep_async.export.contents import Contents
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import Files, refusal
-from seorep_async.export.folder import errors_of, opened, remove_rest
 from seorep_async.export.formats import Arrow, Parquet, Text, format_of
+from seorep_async.export.pieces import errors_of, remove_rest
 from seorep_async.export.pipe import Pipe
-from seorep_async.export.progress import Effort, OnProgress, PullSummary, Stage, Tracker, outcomes_of, summary_of
+from seorep_async.export.progress import OnProgress, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import PullOptions, Request, of_feeds
-from seorep_async.export.staging import Staging
+from seorep_async.export.staging import Staging, opened
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import require_booleans
@@ -89,7 +89,7 @@ async def pull_to(
     asked: Any = {"feeds": feeds, "groups": groups, "filter": filter, "exclude": exclude, "excel": excel}
     asked |= {"account": account, "snapshot_date": snapshot_date, **options}
     request = Request.of(client, ids, (start_date, end_date), asked)
-    effort, tracker = Effort(client, max_requests), Tracker(on_progress)
+    tracker = Tracker(client, on_progress, max_requests)
     async with background() as run:
         target = await run(target_of, out, request, options, force)  # importing an extra takes long
         folder = target.staging_folder(request)
@@ -103,10 +103,10 @@ async def pull_to(
             stack = ExitStack()
             try:
                 staging = await run(stack.enter_context, opened(folder, target.format, *requests, **how))
-                stack.callback(staging.discard_if_empty)
+                stack.callback(staging.discard, if_empty=True)
                 if failed == [] and staging.plan is None:
-                    return summary_of(request, outcomes=(), paths=(), resumed=0, **effort.facts())
-                summary = await _pull(client, options, staging, target, run, effort, tracker)
+                    return tracker.summary(request, ())
+                summary = await _pull(client, options, staging, target, run, tracker)
             finally:
                 await run(stack.close)
                 await run(remove_rest, folder)
@@ -119,20 +119,16 @@ async def _pull(
     staging: Staging,
     target: Files | Database,
     run: Background,
-    effort: Effort,
     tracker: Tracker,
 ) -> PullSummary:
     """Fetch what is missing, and write the target."""
     resumed = sum([(await run(staging.counts, feed))[0] for feed in staging.request.feeds])
-
-    async def check_accounts(ids: object) -> None:
-        await run(target.check_accounts, staging.request, ids, run.stop)
-
-    await Fetcher(client, options, staging, run, tracker, effort, check_accounts).fetch()
+    check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
+    await Fetcher(client, options, staging, run, tracker, check_accounts).fetch()
     tracker.start(Stage.WRITING, staging.request.feeds[-1])
     written: list[PullSummary] = []
     try:
-        await run(_write, target, staging, effort, resumed, run.stop, written.append)
+        await run(_write, target, staging, tracker, resumed, run.stop, written.append)
     except asyncio.CancelledError:
         if not written:
             raise
@@ -142,16 +138,16 @@ async def _pull(
 def _write(
     target: Files | Database,
     staging: Staging,
-    effort: Effort,
+    tracker: Tracker,
     resumed: int,
     stop: threading.Event,
     finish: Callable[[PullSummary], object],
 ) -> None:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
-    found = summary_of(staging.request, outcomes=outcomes_of(staging), paths=(), resumed=resumed, **effort.facts())
+    found = tracker.summary(staging.request, outcomes_of(staging), resumed=resumed)
     contents = Contents(staging, _pull_row(staging.request, found), found.received, stop)
     paths = target.write(contents, staging.folder)
-    finish(summary_of(staging.request, outcomes=found.outcomes, paths=tuple(paths), resumed=resumed, **effort.facts()))
+    finish(tracker.summary(staging.request, found.outcomes, paths=tuple(paths), resumed=resumed))
     if found.ok:
         staging.discard()
     elif not staging.ended:
@@ -172,14 +168,12 @@ def target_of(out: str | os.PathLike[str], request: Request, options: FeedOption
     """Return the target of a path; its extra must be installed."""
     if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
-    if named.endswith(("/", os.sep)) or "://" in named or Path(named).is_dir():
+    if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
         raise refusal(named, _NO_FOLDER)
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
         raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
-    if request.excel and found.ending != ".csv":
-        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
     found.require_extra()
     where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
     if not isinstance(found, Arrow) or isinstance(found, Parquet):
@@ -218,11 +212,8 @@ async def stream(
     found = format_of(f".{format}", excel=request.excel)
     if len(request.feeds) != 1 or not isinstance(found, Text):
         raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
-    if request.excel and format != "csv":
-        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
-    effort = Effort(client)
-    outcomes = await Pipe(client, request, of_feeds(options), found, write, Tracker(on_progress)).run()
-    return summary_of(request, outcomes=outcomes, paths=(), resumed=0, **effort.facts())
+    tracker = Tracker(client, on_progress)
+    return tracker.summary(request, await Pipe(client, request, of_feeds(options), found, write, tracker).run())
 
 
 class Background:

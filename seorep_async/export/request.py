@@ -112,6 +112,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
     @property
+    def labels(self) -> dict[str, Any]:
+        """The values that all rows of a feed share, by column."""
+        return {name: getattr(self, name) for name in ("account", "snapshot_date", "start_date", "end_date")}
+
+    @property
     def fetched_feeds(self) -> tuple[Feed, ...]:
         """The feeds to fetch, in their order: the keywords of a campaign are found by the campaign feed."""
         needs_keywords = Feed.KEYWORD_BY_DATE in self.feeds
@@ -120,10 +125,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def selection(self) -> str | None:
         """Which campaigns are asked for, as JSON that equal choices share; None for all."""
-        chosen: dict[str, Any] = {"filter": self.filter, "groups": self.groups, "exclude": sorted(self.exclude)}
-        if self.campaigns is not None:
-            chosen = {"ids": sorted(self.campaigns)}
-        chosen = {name: value for name, value in chosen.items() if value}
+        all_of_them = {"ids": sorted(self.campaigns or ()), "filter": self.filter, "groups": self.groups}
+        chosen = {name: one for name, one in (all_of_them | {"exclude": sorted(self.exclude)}).items() if one}
         return json.dumps(chosen, ensure_ascii=False, sort_keys=True) if chosen else None
 
     def differences(self, earlier: Request, *, keeps_night: bool) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from seorep_async.export.replacement import quoted
-from seorep_async.export.views import COMMENTS, VIEWS
 from seorep_async.tables.columns import Column, ColumnType, Table
 from seorep_async.tables.declared import all_tables
 
@@ -21,6 +20,27 @@ _TYPES = {
     ColumnType.DATE: "DATE",
     ColumnType.DATETIME: "TIMESTAMP",
     ColumnType.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
+}
+AS_OF = "least(end_date, greatest(start_date, snapshot_date))"
+"""The day that the ranks of a report speak of: the last day of its window, or its night if that is earlier."""
+_REPORT = "account, campaign_id, snapshot_date, start_date, end_date"
+COUNTED_REPORTS = f"""SELECT * FROM (SELECT DISTINCT {_REPORT}, {AS_OF} AS as_of FROM keyword_rankings)
+    QUALIFY row_number() OVER (PARTITION BY account, campaign_id, as_of
+        ORDER BY snapshot_date DESC, start_date, end_date DESC) = 1"""
+"""Of the reports of one account, campaign and day, the one that counts: of its latest night, the longest window."""
+VIEWS = {
+    "keyword_rankings_by_day": f"""SELECT ranked.* FROM (SELECT *, {AS_OF} AS as_of FROM keyword_rankings) AS ranked
+        JOIN ({COUNTED_REPORTS}) AS counted USING ({_REPORT}, as_of)""",
+    "keyword_rankings_latest": """SELECT * FROM keyword_rankings_by_day SEMI JOIN (
+        SELECT account, campaign_id, max(as_of) AS as_of FROM keyword_rankings_by_day GROUP BY ALL
+        ) AS newest USING (account, campaign_id, as_of)""",
+}
+"""Each view's name and query, the second on top of the first."""
+COMMENTS = {
+    "keyword_rankings_by_day": "The rows of the report that counts, for each campaign and day (as_of) that ranks speak "
+    "of: of its latest night, the longest window.",
+    "keyword_rankings_latest": "The rows of each campaign's latest day (as_of). A deleted campaign, or one without "
+    "keywords, stays with its last rows: pulls and campaigns show which existed when.",
 }
 _IN_MAIN = "schema_name = 'main' AND database_name = current_database()"
 _OLDER = (
@@ -106,7 +126,7 @@ def _changes(table: Table, existing: Columns) -> Iterator[str]:
     for column in table.columns if existing else ():
         found, needed = existing.get(column.name), _TYPES.get(column.type, "VARCHAR")
         if found is None:
-            yield _missing(table, column, needed, [name for name in existing if name not in ours], existing)
+            yield _missing(table, column, needed, {name: existing[name] for name in existing.keys() - ours})
         elif found.type != needed:
             problem = f"column {column.name} is {found.type}, not {needed}"
             yield _changed(table, problem, f"ALTER {column.name} TYPE {needed}")
@@ -118,8 +138,8 @@ def _changes(table: Table, existing: Columns) -> Iterator[str]:
             yield _changed(table, problem, f"ALTER {_as_name(name)} DROP NOT NULL")
 
 
-def _missing(table: Table, column: Column, needed: str, others: list[str], existing: Columns) -> str:
-    renamed = [name for name in others if existing[name].comment == column.description]
+def _missing(table: Table, column: Column, needed: str, others: Columns) -> str:
+    renamed = [name for name, found in others.items() if found.comment == column.description]
     problem = f"column {column.name} is missing"
     if len(renamed) == 1:
         statement = f"RENAME {_as_name(renamed[0])} TO {column.name}"
@@ -153,4 +173,4 @@ def _constraints(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _as_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return '"{}"'.format(name.replace('"', '""'))

@@ -7,17 +7,19 @@ file is locked while the folder is open: no other pull, of this or another proce
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, repeat
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgspec
 
-from seorep_async.errors import ExportError, SeoRepError
-from seorep_async.export.formats import Columns, Format, Part, without_lead
-from seorep_async.export.pieces import BlockFile
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
+from seorep_async.export.formats import Columns, Format, Part, in_groups, without_lead
+from seorep_async.export.pieces import PIECES, BlockFile, drop_leftovers, errors_of, locked, make_private
 from seorep_async.export.request import Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
@@ -57,6 +59,10 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     def of(cls, id_: int, error: SeoRepError) -> Failure:
         return cls(id_, type(error).__name__, error.message, error.status, error.attempts)
 
+    @property
+    def facts(self) -> tuple[str, str, int | None, int | None]:
+        return self.error, self.message, self.status, self.attempts
+
 
 class Plan(msgspec.Struct, frozen=True):
     """The campaigns to pull, in their order, and the accounts that the service says they are of."""
@@ -81,6 +87,30 @@ class Block(msgspec.Struct, omit_defaults=True):
     ended: bool = False
 
 
+@attrs.frozen
+class _Group:
+    """What one step stores: pieces in a format, and the records of the reports in them, by table."""
+
+    format: Format
+    pieces: list[bytes] = attrs.field(factory=list)
+    records: dict[str, list[Record]] = attrs.field(factory=dict)
+
+    def add(
+        self,
+        table: Table,
+        prepared: Columns,
+        ids: Iterable[int],
+        sizes: Sequence[int],
+        totals: Iterable[Any] = repeat(None),
+        keywords: Iterable[tuple[int, ...]] = repeat(()),
+    ) -> None:
+        data, places = self.format.encode(table, prepared, sizes)
+        records = self.records.setdefault(table.name, [])
+        for id_, place, *facts in zip(ids, places, sizes, totals, keywords, strict=False):
+            records.append(Record(id_, len(self.pieces), *place, *facts))
+        self.pieces.append(data)
+
+
 class Staging:
     """An open staging folder, used by one thread at a time; `request` is that of the pull's first run."""
 
@@ -96,11 +126,6 @@ class Staging:
         self.plan: Plan | None = None
         self._stored: dict[str, dict[int, int]] = {}
         self._failed: dict[str, dict[int, int]] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no report is stored."""
-        return not any(self._stored.get(table_of(feed).name) for feed in Feed)
 
     def load(self) -> None:
         """Read what earlier runs have stored."""
@@ -123,43 +148,33 @@ class Staging:
                 failed.pop(one.id, None)
 
     def _append(self, record: Block, pieces: Sequence[bytes] = ()) -> None:
-        self._file.append(record, pieces)
-        self._note(self._file.last, record)
+        self._note(self._file.append(record, pieces), record)
 
     def add_plan(self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None) -> None:
         """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
-        table, pieces = campaigns_table(), list[bytes]()
-        records: list[Record] = []
+        table, group = campaigns_table(), _Group(self._format)
         for start in range(0, len(campaigns), _CAMPAIGNS_AT_ONCE):
             some = [one for one in campaigns[start : start + _CAMPAIGNS_AT_ONCE] if self._can_hold(table, one)]
-            data, (place,) = self._encode(table, model_columns(Campaign, some), [len(some)])
-            pieces.append(data)
-            records.append(Record(start, len(records), *place, len(some)))
+            group.add(table, self._format.prepare(table, model_columns(Campaign, some)), [start], [len(some)])
         failures = {table.name: [Failure.of(-1, error)]} if error is not None else {}
-        block = Block(request=self.request, plan=plan, records={table.name: records}, failures=failures)
-        self._append(block, pieces)
+        self._append(Block(request=self.request, plan=plan, records=group.records, failures=failures), group.pieces)
 
     def _can_hold(self, table: Table, one: Campaign) -> bool:
         try:
-            self._encode(table, model_columns(Campaign, [one]), [1])
+            self._format.encode(table, self._format.prepare(table, model_columns(Campaign, [one])), [1])
         except UNSTORABLE:
             return False
         return fits(one.id)
-
-    def _encode(self, table: Table, columns: Columns, sizes: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
-        return self._format.encode(table, self._format.prepare(table, columns), sizes)
 
     def add(self, feed: Feed, reports: Sequence[RankingReport[Any]], errors: Iterable[tuple[int, SeoRepError]]) -> int:
         """Store reports, and the errors of others, in one step that survives a crash whole.
 
         A report that the format can't hold becomes an error. Return how many reports were stored.
         """
-        name, failures = table_of(feed).name, [Failure.of(*one) for one in errors]
-        records: dict[str, list[Record]] = {}
+        name, group, failures = table_of(feed).name, _Group(self._format), [Failure.of(*one) for one in errors]
         try:
-            pieces: list[bytes] = []
-            for some in _split(reports):
-                self._encode_reports(feed, some, pieces, records)
+            for some in in_groups(reports, lambda one: 1 + len(one.rows), _PIECE_ROWS):
+                self._encode(feed, some, group)
         except UNSTORABLE as error:
             if len(reports) > 1:  # each alone, as one of them fails the others
                 if failures:
@@ -167,62 +182,36 @@ class Staging:
                 return sum(self.add(feed, [one], ()) for one in reports)
             problem = ExportError(f"a value can't be written to {self._format.ending}: {error}")
             failures += [Failure.of(one.id, problem) for one in reports]
-            pieces, records, reports = [], {}, ()
-        self._append(Block(records=records, failures={name: failures} if failures else {}), pieces)
+            group, reports = _Group(self._format), ()
+        self._append(Block(records=group.records, failures={name: failures} if failures else {}), group.pieces)
         return len(reports)
 
-    def _encode_reports(
-        self,
-        feed: Feed,
-        reports: Sequence[RankingReport[Any]],
-        pieces: list[bytes],
-        records: dict[str, list[Record]],
-    ) -> None:
-        """Encode reports as one piece, and add it and a record of each."""
-        table, compared = table_of(feed), self.request.compared
+    def _encode(self, feed: Feed, reports: Sequence[RankingReport[Any]], group: _Group) -> None:
+        """Add reports to a group as one piece, and what the format stages of their keywords as another."""
+        table, request, ids = table_of(feed), self.request, [one.id for one in reports]
         rows = list(chain.from_iterable(one.rows for one in reports))
-        columns = table.column_values(rows, (None,) * table.lead, compared=compared)[table.lead :]
+        columns = table.column_values(rows, (None,) * table.lead, compared=request.compared)[table.lead :]
         prepared = self._format.prepare(table, columns)
-        data, places = self._format.encode(table, prepared, [len(one.rows) for one in reports])
-        with_ids = feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in self.request.feeds
-        for one, place in zip(reports, places, strict=True):
-            totals = None if one.totals is None else tuple(totals_values(one.totals, compared=compared))
-            self._check_totals(totals or ())
-            keywords = tuple(dict.fromkeys(row.keyword_id for row in one.rows)) if with_ids else ()
-            record = Record(one.id, len(pieces), *place, len(one.rows), totals, keywords)
-            records.setdefault(table.name, []).append(record)
-        pieces.append(data)
-        if feed is Feed.CAMPAIGN and self._format.stages_keywords:
-            self._encode_keywords(prepared, reports, pieces, records)
-
-    def _check_totals(self, totals: Sequence[Any]) -> None:
-        if not self._format.stages_keywords and not all(fits(one) for one in totals if isinstance(one, int)):
+        totals = [one.totals and tuple(totals_values(one.totals, compared=request.compared)) for one in reports]
+        figures = (one for some in totals for one in some or () if isinstance(one, int))
+        if not self.has_keywords and not all(map(fits, figures)):
             raise OverflowError("an integer has more than 64 bits")
-
-    def _encode_keywords(
-        self,
-        prepared: Columns,
-        reports: Sequence[RankingReport[Any]],
-        pieces: list[bytes],
-        records: dict[str, list[Record]],
-    ) -> None:
-        """Encode the table of keywords of the campaign feed's rows, each of a campaign once."""
-        table, keywords = table_of(Feed.CAMPAIGN), keywords_table()
+        keywords: Iterable[tuple[int, ...]] = repeat(())
+        if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
+            keywords = [tuple(dict.fromkeys(row.keyword_id for row in one.rows)) for one in reports]
+        group.add(table, prepared, ids, [len(one.rows) for one in reports], totals, keywords)
+        if feed is not Feed.CAMPAIGN or not self.has_keywords:
+            return
         names = [one.name for one in without_lead(table).columns]
-        chosen = [prepared[names.index(one.name)] for one in without_lead(keywords).columns]
+        chosen = [prepared[names.index(one.name)] for one in without_lead(keywords_table()).columns]
         kept, sizes = [], []
-        for one in reports:
+        for one in reports:  # each keyword of a campaign once
             seen: set[int] = set()
             for row in one.rows:
                 kept.append(row.keyword_id not in seen)
                 seen.add(row.keyword_id)
             sizes.append(len(seen))
-        if not all(kept):
-            chosen = [list(compress(column, kept)) for column in chosen]
-        data, places = self._format.encode(keywords, chosen, sizes)
-        for one, place, size in zip(reports, places, sizes, strict=True):
-            records.setdefault(keywords.name, []).append(Record(one.id, len(pieces), *place, size))
-        pieces.append(data)
+        group.add(keywords_table(), [list(compress(column, kept)) for column in chosen], ids, sizes)
 
     def note_end(self) -> None:
         """Store that the pull has ended with failures."""
@@ -235,7 +224,7 @@ class Staging:
     def failures(self, table: Table) -> dict[int, Failure]:
         """Return the failures of a table's reports, by their ids."""
         return {
-            id_: self._file.record(place >> _POSITION).failures[table.name][place & (1 << _POSITION) - 1]
+            id_: self._file.recent[place >> _POSITION].failures[table.name][place & (1 << _POSITION) - 1]
             for id_, place in self._failed.get(table.name, {}).items()
         }
 
@@ -253,7 +242,7 @@ class Staging:
         for ids in owners:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
-                yield ids, block, self._file.record(block).records[table.name][place & (1 << _POSITION) - 1]
+                yield ids, block, self._file.recent[block].records[table.name][place & (1 << _POSITION) - 1]
 
     def keywords(self) -> Iterator[tuple[int, int]]:
         """Yield campaign and keyword for each keyword of the campaigns, in their order: those of its own report."""
@@ -262,7 +251,8 @@ class Staging:
 
     def parts(self, table: Table) -> Iterator[Part]:
         for ids, block, one in self.records(table):
-            yield Part(ids, (block, one.piece), one.first, one.size, one.rows)
+            lead = () if table is campaigns_table() else ids
+            yield Part(lead, (block, one.piece), one.first, one.size, one.rows)
 
     def missing(self, feed: Feed) -> list[int]:
         """Return the ids that lack their report of a feed."""
@@ -276,28 +266,63 @@ class Staging:
         name = table_of(feed).name
         places = self._stored.get(name, {})
         blocks = {place >> _POSITION for place in places.values()}
-        return len(places), sum(one.rows for block in blocks for one in self._file.record(block).records[name])
+        return len(places), sum(one.rows for block in blocks for one in self._file.recent[block].records[name])
 
-    def discard_if_empty(self) -> None:
-        """Remove the file if not even the campaigns are known."""
-        if self.plan is None:
-            self.discard()
+    def discard(self, *, if_empty: bool = False) -> None:
+        """Remove the file under its lock, so that what a pull that begins now makes here stays.
 
-    def discard(self) -> None:
-        """Remove the file under its lock, so that what a pull that begins now makes here stays."""
-        if os.name != "nt":  # which can't remove open files
-            (self.folder / "pieces").unlink(missing_ok=True)
+        `if_empty`: only if not even the campaigns are known.
+        """
+        if os.name != "nt" and not (if_empty and self.plan):  # which can't remove open files
+            (self.folder / PIECES).unlink(missing_ok=True)
 
 
-def _split(reports: Sequence[RankingReport[Any]]) -> Iterator[list[RankingReport[Any]]]:
-    """Yield reports in lists for one piece each."""
-    some: list[RankingReport[Any]] = []
-    rows = 0
-    for one in reports:
-        some.append(one)
-        rows += 1 + len(one.rows)
-        if rows >= _PIECE_ROWS:
-            yield some
-            some, rows = [], 0
-    if some:
-        yield some
+@contextlib.contextmanager
+def opened(
+    folder: Path,
+    format_: Format,
+    *requests: Request,
+    keeps_night: bool = False,
+    restart: bool = False,
+    retry_failed: bool = False,
+    only_look: bool = False,
+) -> Iterator[Staging]:
+    """Open a folder, and go on with the pull staged in it if it has one of these requests, or else begin the last one.
+
+    A pull that ended with failures is gone on with only by `retry_failed`; another unfinished one is refused;
+    `only_look` leaves it as it is.
+
+    Raises:
+        ConfigurationError: an unfinished pull of another request is staged.
+        ExportError: another pull is at work, what is staged is damaged or of another version, or can't be written.
+    """
+    with errors_of(folder), contextlib.ExitStack() as stack:
+        make_private(folder)
+        file = locked(folder / PIECES, Block)
+        stack.callback(file.close)
+        drop_leftovers(folder, restart=restart)
+        staging = Staging(folder, format_, requests[-1], file)
+        if restart:
+            file.clear()
+        else:
+            staging.load()
+        if not only_look and not restart:
+            _resume(staging, file, requests, keeps_night, retry_failed)
+        yield staging
+
+
+def _resume(
+    staging: Staging, file: BlockFile[Block], requests: tuple[Request, ...], keeps_night: bool, retry_failed: bool
+) -> None:
+    if staging.plan is None:
+        file.clear()
+        return
+    found = [one.differences(staging.request, keeps_night=keeps_night) for one in requests]
+    if all(found):
+        if not staging.ended:
+            problem = f"an unfinished pull is staged for this target, with {'; '.join(found[0])}"
+            raise ConfigurationError(f"{problem}. Finish it with its own arguments, or drop it with restart=True")
+    elif retry_failed or not staging.ended:
+        return
+    file.clear()
+    staging.begin(requests[-1])

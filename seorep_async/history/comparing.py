@@ -11,7 +11,7 @@ from typing import Any, final
 import attrs
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.views import AS_OF, COUNTED_REPORTS
+from seorep_async.export.schema import AS_OF, COUNTED_REPORTS
 from seorep_async.history.source import History, asked, listed
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from seorep_async.export.views import COUNTED_REPORTS
+from seorep_async.export.schema import COUNTED_REPORTS
 from seorep_async.history.comparing import CHANGES, ORDER, compared_campaigns
 from seorep_async.history.source import History
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.schema import found_columns, problems
-from seorep_async.export.views import AS_OF, COUNTED_REPORTS, VIEWS
+from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, found_columns, problems
 from seorep_async.models import Feed
 from seorep_async.tables.declared import all_tables, table_of
 from seorep_async.tables.optional import require

@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 import re
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -86,12 +86,14 @@ class CompiledRows(Generic[M]):
     def read_after(self, refusal: Exception, body: bytes, number: int) -> Page[M]:
         """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
         found = _REFUSED_FIELD.search(str(refusal))
-        field = found and next((name for name, wire in self._names.items() if wire == found[1]), None)
-        older = field is not None and self._hints[field] in _OLDER
+        older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
         return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
 
-    def read_objects(self, body: bytes, objects: list[Any]) -> list[M]:
-        """Read the rows of a page with fields that the reference does not name; `objects` are its parsed rows."""
+    def read_objects(self, body: bytes, objects: list[Any]) -> tuple[list[M], set[str]]:
+        """Read the rows of a page with fields that the reference does not name, and return these names, too.
+
+        The `objects` are its parsed rows.
+        """
         return self._with_unknown(lambda layout: _read(body, layout)[1].rows, objects)
 
     def read(self, array: bytes) -> list[M]:
@@ -100,7 +102,7 @@ class CompiledRows(Generic[M]):
             rows = self._current.array(array)
             self._current.convert(rows)
         except REFUSALS:
-            return self._with_unknown(lambda layout: layout.array(array), _objects(array))
+            return self._with_unknown(lambda layout: layout.array(array), _objects(array))[0]
         return rows
 
     def _read_page(self, body: bytes, number: int, layout: _Layout) -> Page[M]:
@@ -110,7 +112,9 @@ class CompiledRows(Generic[M]):
         counts = metadata.total_pages, metadata.total_records
         return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
-    def _with_unknown(self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]) -> list[M]:
+    def _with_unknown(
+        self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]
+    ) -> tuple[list[M], set[str]]:
         """Read rows, and store the fields of their parsed `objects` that the reference does not name."""
         layout = self._layout(_CURRENT, strict=False)
         try:
@@ -120,24 +124,22 @@ class CompiledRows(Generic[M]):
             rows = decode(layout)
         last: list[str] = []
         unknown: list[str] = []
+        every: set[str] = set()
         for row, wire in zip(rows, objects, strict=True):
             if (names := [*wire]) != last:  # most rows have the same fields
                 last, unknown = names, [name for name in names if name not in self._known]
+                every.update(unknown)
             if unknown:
                 row.extra = extra = {}
                 for name in unknown:  # in half the time of a comprehension
                     extra[name] = wire[name]
         layout.convert(rows)
-        return rows
-
-    @cached_property
-    def _hints(self) -> dict[str, Any]:
-        return typing.get_type_hints(self._model)
+        return rows, every
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
-        hints = self._hints
+        hints = typing.get_type_hints(self._model)
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
 
     @cached_property
@@ -211,18 +213,9 @@ def _totals(found: Any) -> RankingTotals:
 def _field_of_objects(hint: Any) -> RowField:
     if hint == tuple[Tag, ...]:
         tags = CompiledRows(Tag, EngineNames())
-        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)), _all_plain)
+        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))
     (model,) = (model for model in (SearchLocation, SearchLanguage) if hint == model | None)
-    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())), _is_plain)
-
-
-def _is_plain(found: Any) -> bool:
-    """Return whether nobody can change a model; its unknown fields can be changed."""
-    return found is None or not found.extra
-
-
-def _all_plain(found: Iterable[Any]) -> bool:
-    return all(map(_is_plain, found))
+    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())))
 
 
 def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:

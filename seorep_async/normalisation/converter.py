@@ -63,9 +63,9 @@ class ModelConverter:
         names, hints = wire_names(model, self._engine_names), typing.get_type_hints(model)
         halves = {name: half for name in names if (half := _in_halves(model, hints[name]))}
         overrides = {
-            field.name: override(rename=names[field.name], struct_hook=_first(halves.get(field.name)))
-            if field.name in names
-            else override(omit=True)
+            field.name: override(
+                rename=names.get(field.name), omit=field.name not in names, struct_hook=_first(halves.get(field.name))
+            )
             for field in attrs.fields(model)
         }
         structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]  # mypy takes them for options, too

@@ -73,12 +73,16 @@ class Decoder:
                 return compiled.read_after(refusal, body, number)
             except REFUSALS:
                 yield is_huge
-        feed = envelopes.payload(self._parsed(body, asked), is_feed=True)
+        envelope = envelopes.parse(body, slowly=is_huge)
+        feed = envelopes.payload(envelope, is_feed=True)
         yield is_huge
         rows: Sequence[M] | None = None
+        unknown: set[str] | None = None
         if not is_huge:
             with suppress(*REFUSALS):
-                rows = compiled.read_objects(body, feed.rows)
+                rows, unknown = compiled.read_objects(body, feed.rows)
+        if asked:
+            envelopes.refuse_another(envelope, unknown, *asked)
         if rows is None:
             rows = yield from self._converter.structure_all(feed.rows, row, feed.rows_path)
         return self._built(feed, rows, number)
@@ -88,16 +92,12 @@ class Decoder:
     ) -> Generator[bool, None, Page[M]]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
         yield len(body) > _HUGE
-        listed = envelopes.payload(self._parsed(body, asked), is_feed=False)
+        envelope = envelopes.parse(body, slowly=len(body) > _HUGE)
+        listed = envelopes.payload(envelope, is_feed=False)
+        if asked:
+            envelopes.refuse_another(envelope, None, *asked)
         items = yield from self._converter.structure_all(listed.rows, model, listed.rows_path)
         return self._built(listed, items, number)
-
-    @staticmethod
-    def _parsed(body: bytes, asked: Asked) -> dict[str, Any]:
-        envelope = envelopes.parse(body, slowly=len(body) > _HUGE)
-        if asked:
-            envelopes.refuse_another(body, envelope, *asked)
-        return envelope
 
     def _built(self, found: envelopes.Payload, items: Sequence[M], number: int) -> Page[M]:
         totals, none = found.totals, found.totals is False or values.is_no_object(found.totals)

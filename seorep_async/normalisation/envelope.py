@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -53,7 +53,7 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
     try:
         envelope = _load_slowly(body) if slowly else msgspec.json.decode(body)
     except ValueError as error:  # also those of msgspec
-        raise unreadable(body, error) from None
+        raise _unreadable(body, error) from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None
     if not isinstance(envelope, dict):
@@ -78,8 +78,7 @@ def _load_slowly(body: bytes) -> Any:
     )
 
 
-def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
-    """Return the error for a body that msgspec refuses: whether another try may mend it, and which value is wrong."""
+def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
     if problem := _find_problem(body):
         return refused(*problem)
     if isinstance(error, msgspec.ValidationError):
@@ -106,9 +105,8 @@ def payload(envelope: dict[str, Any], *, is_feed: bool) -> Payload:
     if not isinstance(data, list):
         expected = "an array of rows, or an object with rows" if is_feed and path == "data" else "an array"
         raise refused(path, str(values.refusal(expected, data)))
-    metadata = envelope.get("metadata")
-    if metadata is None or metadata == []:
-        metadata = {}
+    found = envelope.get("metadata")
+    metadata = {} if values.is_no_object(found) else found
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
     pages, records = (_count(metadata.get(name)) for name in ("total_pages", "total_records"))
@@ -121,18 +119,17 @@ def payload(envelope: dict[str, Any], *, is_feed: bool) -> Payload:
     return Payload(data, path, totals, totals_path, pages, records, version, extra)
 
 
-def refuse_another(body: bytes, envelope: dict[str, Any], kind: str, asked: int) -> None:
+def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int) -> None:
     """Refuse a page that says, wherever it does, that it is about another campaign or keyword than the one asked for.
 
-    Of a row's own id, such as a keyword's in a campaign's feed, the kind is another.
+    `unknown` are the names in its rows that the reference does not have, if they are known. Of a row's own id, such as
+    a keyword's in a campaign's feed, the kind is another.
     """
-    names = (f"{kind}_id", f"{kind}Id", kind)
-    if not any(b'"%b"' % name.encode() in body for name in names):  # nearly always
-        return
-    data = envelope["data"]
-    rows, way = (data.get("rows"), "data.rows") if isinstance(data, dict) else (data, "data")
+    names, data = (f"{kind}_id", f"{kind}Id", kind), envelope["data"]
     places = [("", envelope), ("metadata.", envelope.get("metadata")), ("data.", data)]
-    places += [(f"{way}[{number}].", row) for number, row in enumerate(rows if isinstance(rows, list) else ())]
+    if unknown is None or any(name in unknown for name in names):
+        rows, way = (data.get("rows"), "data.rows") if isinstance(data, dict) else (data, "data")
+        places += [(f"{way}[{number}].", row) for number, row in enumerate(rows if isinstance(rows, list) else ())]
     for path, place in places:
         for name in names if isinstance(place, dict) else ():
             found = place.get(name)

@@ -56,10 +56,7 @@ class RowField(msgspec.Struct, frozen=True, eq=False):
 
 def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
     """Return the lines of a look-up in a plain dict, which takes two thirds of the time of a subclass."""
-    return (
-        f"{indent}try: {targets} = {{seen}}[{key}]",
-        f"{indent}except KeyError: {targets} = {{learn}}({key})",
-    )
+    return (f"{indent}try: {targets} = {{seen}}[{key}]", f"{indent}except KeyError: {targets} = {{learn}}({key})")
 
 
 _INTEGERS = Memo(values.integer)
@@ -95,11 +92,11 @@ FIELDS: dict[Any, RowField] = {
 """How to read attributes of each type, but for other models."""
 
 
-def object_field(convert: Callable[[bytes], Any], lasting: Callable[[Any], bool]) -> RowField:
+def object_field(convert: Callable[[bytes], Any]) -> RowField:
     """Return how to read other models: as bytes, so that known objects need no decoding.
 
-    Neighbours often hold the same object; a comparison takes a sixth of the time of a look-up. Objects that are not
-    `lasting` are made for each row.
+    Neighbours often hold the same object; a comparison takes a sixth of the time of a look-up. Objects with unknown
+    fields, which their user can change, are made for each row.
     """
     lines = (
         "if {field} != {last}:",
@@ -111,4 +108,8 @@ def object_field(convert: Callable[[bytes], Any], lasting: Callable[[Any], bool]
         "        if key not in {seen}: {last} = None",
         "{field} = {value}",
     )
-    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert, lasting=lasting))
+    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert, lasting=_has_no_extra))
+
+
+def _has_no_extra(found: Any) -> bool:
+    return not any(one.extra for one in (found if isinstance(found, tuple) else (found,)) if one)

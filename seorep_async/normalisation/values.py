@@ -23,10 +23,8 @@ _ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
 
 def describe(value: object) -> str:
     """Return a short form of a wire value for an error message."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         shown = escape_controls(value[:_SHOWN])
         return f'"{shown}"' if len(value) <= _SHOWN else f'"{shown}…"'
@@ -54,16 +52,6 @@ def integer(value: object) -> int:
     if type(value) is str and _INTEGER.fullmatch(value):
         return int(value)
     raise refusal("an integer", value)
-
-
-def number(value: object) -> float:
-    """Take an int or a finite float as it is, or an integer written as a string."""
-    if type(value) is float and math.isfinite(value):
-        return value
-    try:
-        return integer(value)
-    except ValueError:
-        raise refusal("a number", value) from None
 
 
 def string(value: object) -> str:
@@ -121,19 +109,19 @@ def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Take a total, `{"value": x}`, as x; a null total is None, and one with more than its value is the rest."""
-    return metric(value), value if len(value or ()) > 1 else None
+    """Take a total, `{"value": x}`, as x, an int or a finite float; one with more than its value is the rest.
 
-
-def metric(value: Any) -> float | None:
-    """Take a total, `{"value": x}`, as x; a null total is None."""
+    A null total is None.
+    """
     if value is None:
-        return None
+        return None, None
     if not isinstance(value, dict) or "value" not in value:
         raise refusal('an object with "value"', value)
-    inner = value["value"]
+    inner, rest = value["value"], value if len(value) > 1 else None
+    if inner is None or (type(inner) is float and math.isfinite(inner)):
+        return inner, rest
     try:
-        return None if inner is None else number(inner)
+        return integer(inner), rest
     except ValueError:
         raise refusal('a number as "value"', inner) from None
 

@@ -22,11 +22,7 @@ def wire_name(attribute: str, *, camel_case: bool, engine_names: EngineNames) ->
     `engine_a_rankings_1_3` is `engineARankings_1_3` in the feeds' camelCase, and `engine_a_cid` is `engineA_cid` in
     the snake_case of the models; the engines' tokens are those of `engine_names`.
     """
-    tokens = {
-        "engine_a": engine_names.engine_a,
-        "engine_b": engine_names.engine_b,
-        "wmt": engine_names.webmaster_tools,
-    }
+    tokens = {"engine_a": engine_names.engine_a, "engine_b": engine_names.engine_b, "wmt": engine_names.webmaster_tools}
     words: list[str] = [tokens.get(word, word) for word in _WORD.findall(attribute)]
     if not camel_case:
         return "_".join(words)

@@ -70,7 +70,11 @@ class Chain:
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
         operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
-        self.stats.arrive(operation)
+        stats = self.stats
+        stats.requests += 1
+        stats.in_flight += 1
+        stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
+        stats.per_operation[operation] += 1
         status: int | None = 500
         try:
             response = await handler(request)
@@ -80,7 +84,11 @@ class Chain:
             status = None
             raise
         finally:
-            self.stats.leave(status, request.get(_FAULT))
+            stats.in_flight -= 1
+            if _FAULT in request:
+                stats.faults[request[_FAULT]] += 1
+            if status is not None:
+                stats.per_status[status] += 1
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -25,18 +25,3 @@ class Stats:
     per_operation: Counter[str] = field(factory=Counter)
     per_status: Counter[int] = field(factory=Counter)
     faults: Counter[str] = field(factory=Counter)
-
-    def arrive(self, operation: str) -> None:
-        """Count a request in: its method and path, or a word for all others."""
-        self.requests += 1
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        self.per_operation[operation] += 1
-
-    def leave(self, status: int | None, fault: str | None = None) -> None:
-        """Count a request out: the status that the caller saw, and the fault that it met."""
-        self.in_flight -= 1
-        if fault is not None:
-            self.faults[fault] += 1
-        if status is not None:
-            self.per_status[status] += 1

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import attrs
 
-from seorep_async.export.folder import PIECES
-from seorep_async.export.pieces import BlockFile
+from seorep_async.export.pieces import PIECES, BlockFile
 from seorep_async.export.request import Request
 from seorep_async.export.staging import Block
 from tests.export.random_nights import Pull

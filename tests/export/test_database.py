@@ -14,7 +14,7 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, database, pull_to
-from seorep_async.export.views import VIEWS
+from seorep_async.export.schema import VIEWS
 from tests.export.staged import folder_of
 from tests.scripted_api import Asked, Service, serving
 

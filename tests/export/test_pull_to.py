@@ -68,6 +68,9 @@ def unsent(client: SeoRepClient) -> bool:
         ({"out": "."}, "no targets"),
         ({"out": "x.txt"}, "must end in .csv, .jsonl"),
         ({"out": "nowhere/x.csv"}, "there is no folder .*nowhere; create it first"),
+        ({"out": "a" * 300 + ".csv"}, "File name too long; name another file"),
+        ({"out": "a" * 245 + ".csv"}, "File name too long; name another file"),
+        ({"out": "a" * 300 + "/x.csv"}, "there is no folder"),
         ({"out": 7}, "out must be a path"),
         ({"out": "x.jsonl", "excel": True}, "excel=True is only for CSV"),
         ({"excel": 1}, "excel must be"),
@@ -103,6 +106,10 @@ def foreign_neighbour(out: Path) -> None:
     out.with_name("x.pulls.csv").write_text("mine\n")
 
 
+def dangling_neighbour(out: Path) -> None:
+    out.with_name("x.totals.csv").symlink_to(out.parent / "nowhere" / "x")
+
+
 def others_folder(out: Path) -> None:
     folder_of(out).mkdir()
     folder_of(out).chmod(0o755)
@@ -132,6 +139,7 @@ def garbage(out: Path) -> None:
     [
         (foreign_file, "no pull wrote it; name another file, or replace it with force=True"),
         (foreign_neighbour, "x.pulls.csv exists, and no pull wrote it"),
+        (dangling_neighbour, "x.totals.csv is a link to nothing; remove it"),
         (others_folder, "is another user's, or open to others; remove it"),
         (linked_folder, "is a link or a file; remove it"),
         (linked_file, "is a link; remove it"),

@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async.errors import (
-    DecodeError,
-    ProtocolError,
-    SeoRepError,
-    StatusError,
-)
+from seorep_async.errors import DecodeError, ProtocolError, SeoRepError, StatusError
 from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking
 from tests.normalisation.wire import as_bytes, decode, decoder, envelope, finished
 

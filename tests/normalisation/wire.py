@@ -10,14 +10,7 @@ import re
 from collections.abc import Generator
 from typing import Any, Literal
 
-from seorep_async.models import (
-    CampaignPeriod,
-    KeywordPeriod,
-    KeywordRanking,
-    SearchLanguage,
-    SearchLocation,
-    Tag,
-)
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, example_of

@@ -9,15 +9,7 @@ from seorep_async.sandbox.application import OPERATIONS
 from seorep_async.sandbox.service import Operation
 from tests.models.reference import REFERENCE, fields_in
 from tests.resources import operations as reference
-from tests.sandbox.calls import (
-    CAMPAIGN,
-    CAMPAIGN_BY_DATE,
-    FEEDS,
-    KEYWORD_BY_DATE,
-    calling,
-    rows_of,
-    totals_of,
-)
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling, rows_of, totals_of
 
 ROWS = {CAMPAIGN: KeywordRanking, CAMPAIGN_BY_DATE: CampaignPeriod, KEYWORD_BY_DATE: KeywordPeriod}
 LAST_DATES = {line.name for line in REFERENCE[KeywordRanking] if line.kind == "last"}
@@ -45,34 +37,19 @@ async def test_totals_have_exactly_the_reference_s_metrics(rows: str, path: str)
     assert {tuple(entry) for entry in totals.values()} == {("value",)}
 
 
-@pytest.mark.parametrize("shape", ["nested", "flat"])
-async def test_the_campaign_feed_has_false_for_totals(shape: str) -> None:
-    async with calling(shape=shape) as call:
-        assert totals_of(await call.get(CAMPAIGN, **FEEDS[CAMPAIGN])) is False
-
-
 @pytest.mark.parametrize("path", FEEDS)
-async def test_an_envelope_is_nested_or_flat_with_a_version(path: str) -> None:
-    counts = {"total_pages", "total_records"}
-    async with calling(shape="nested") as call:
-        nested = await call.get(path, **FEEDS[path])
-    assert (set(nested), set(nested["data"])) == ({"metadata", "data"}, {"totals", "rows"})
-    assert set(nested["metadata"]) == counts
-    async with calling(shape="flat") as call:
-        flat = await call.get(path, **FEEDS[path])
-    assert (set(flat), type(flat["data"])) == ({"metadata", "data", "totals"}, list)
-    assert flat["metadata"].pop("version") is False
-    assert set(flat["metadata"]) == counts
-
-
-@pytest.mark.parametrize("path", FEEDS)
-async def test_both_shapes_hold_the_same_facts(path: str) -> None:
+async def test_both_shapes_hold_the_same_facts_in_their_places(path: str) -> None:
     answers = []
     for shape in ("nested", "flat"):
         async with calling(shape=shape) as call:
             answers.append(await call.get(path, **FEEDS[path], compare_previous_period="true"))
     nested, flat = answers
     assert (rows_of(nested), totals_of(nested)) == (rows_of(flat), totals_of(flat))
+    assert (totals_of(nested) is False) is (path == CAMPAIGN)
+    assert (set(nested), set(nested["data"])) == ({"metadata", "data"}, {"totals", "rows"})
+    assert (set(flat), type(flat["data"])) == ({"metadata", "data", "totals"}, list)
+    assert flat["metadata"] == nested["metadata"] | {"version": False}
+    assert set(nested["metadata"]) == {"total_pages", "total_records"}
 
 
 @pytest.mark.parametrize("path", FEEDS)
