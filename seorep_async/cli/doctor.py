@@ -14,7 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
-from seorep_async.cli.errors import code_of, explain
+from seorep_async.cli.errors import code_of, explain, reason
 from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.keys import config_file
 from seorep_async.cli.options import Service
@@ -23,11 +23,12 @@ from seorep_async.cli.profiles import Connection, chosen_profile, connect
 from seorep_async.cli.pull import days_of
 from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import SeoRepError, one_line
+from seorep_async.errors import AuthenticationError, NotFoundError, SeoRepError, one_line
 from seorep_async.models import Campaign, Page
 from seorep_async.session import RawAnswer
 
 _SECONDS = 20.0
+_TRIED = 5
 _CLOCK_SECONDS = 60.0
 _STYLES = {"ok": "green", "note": "yellow", "FAIL": "bold red"}
 
@@ -61,14 +62,13 @@ async def _check(connection: Connection, profile: str | None, today: dt.date) ->
                 subject = "connection"
                 campaigns = await _list_campaigns(client, answers)
                 subject = "responses"
-                await _check_feeds(client, answers, campaigns, *days_of(today)[0])
+                return await _check_feeds(client, answers, campaigns, *days_of(today)[0])
     except (SeoRepError, UsageError) as error:
         code = code_of(error)
         if answers and subject == "connection":
             subject = "key" if code is ExitCode.AUTHENTICATION else "responses"
         _show("FAIL", subject, explain(error))
         return code
-    return ExitCode.OK
 
 
 def _show_sources(connection: Connection, profile: str | None) -> None:
@@ -103,16 +103,24 @@ async def _list_campaigns(client: SeoRepClient, answers: Sequence[RawAnswer]) ->
 
 async def _check_feeds(
     client: SeoRepClient, answers: Sequence[RawAnswer], campaigns: Page[Campaign], first: dt.date, last: dt.date
-) -> None:
+) -> ExitCode:
     """Fetch a page of each feed, and show shapes, rows, page sizes and unknown fields."""
     _show("ok", "key", "accepted")
     _show("", "campaigns", _counts(campaigns))
     _show_unknown_fields("campaigns", campaigns.items)
     if not campaigns.items:
         _show("note", "feeds", "not checked, as the account has no campaign")
-        return
-    one, feeds = campaigns.items[0].id, client.rankings
-    rankings = await feeds.campaign(one, first, last).page(1)
+        return ExitCode.OK
+    feeds = client.rankings
+    for one in (campaign.id for campaign in campaigns.items[:_TRIED]):
+        try:
+            rankings = await feeds.campaign(one, first, last).page(1)
+            break
+        except (AuthenticationError, NotFoundError) as error:  # of this campaign only, as the key was accepted
+            _show("note", "campaign", f"campaign {one}: {reason(error)} (status {error.status})")
+    else:
+        _show("FAIL", "responses", "the key may not see these campaigns; ask for its rights, or use another key")
+        return ExitCode.REFUSED
     _show_feed("campaign", f"campaign {one}", rankings, answers[-1])
     periods = await feeds.campaign_by_date(one, first, last).page(1)
     _show_feed("campaign-by-date", f"campaign {one}", periods, answers[-1])
@@ -122,10 +130,11 @@ async def _check_feeds(
         _show("note", "engine_names", advice)
     if not rankings.items:
         _show("note", "keyword-by-date", f"not checked, as campaign {one} has no keyword")
-        return
+        return ExitCode.OK
     keyword = rankings.items[0].keyword_id
     page = await feeds.keyword_by_date(keyword, first, last).page(1)
     _show_feed("keyword-by-date", f"keyword {keyword}", page, answers[-1])
+    return ExitCode.OK
 
 
 def compare_clocks(date: str | None, now: dt.datetime) -> tuple[str, str, str]:

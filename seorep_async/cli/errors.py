@@ -26,8 +26,17 @@ _OPTIONS = {
     "start_date": "--from",
 }
 """The arguments of the library whose options have other names."""
-_MENTIONED = re.compile(r'(?P<setting>Settings\()?\b(?P<name>[a-z_]+)=(?:True|…|"(?P<value>[^"]*)")(?(setting)\))')
-"""An argument in a message of the library, such as `restart=True` or `start_date="2023-01-01"`."""
+WORDS = {
+    "Settings(allow_insecure_http=True)": "-c allow_insecure_http=true",
+    **{f"{name}=True": f"--{name.replace('_', '-')}" for name in ("restart", "retry_failed", "force", "excel")},
+    **{
+        f"{name}=…": f"--{name.replace('_', '-')}"
+        for name in ("account", "campaign", "group", "max_requests", "search")
+    },
+    "api_key=…": "SEOREP_API_KEY",
+    "base_url=…": "the base URL",
+}
+"""What messages of the library mention, as the command has it."""
 _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts
     ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
     ((click.ClickException, ImportError), ExitCode.USAGE),
@@ -99,14 +108,9 @@ def option_of(argument: str) -> str:
 
 def in_shell_words(message: str) -> str:
     """Return a message of the library that mentions options in place of arguments."""
-    return _MENTIONED.sub(
-        lambda found: (
-            f"-c {found['name']}=true"
-            if found["setting"]
-            else f"{option_of(found['name'])} {found['value'] or ''}".rstrip()
-        ),
-        message,
-    )
+    for python, shell in WORDS.items():
+        message = message.replace(python, shell)
+    return message
 
 
 def service_message(error: BaseException) -> str | None:

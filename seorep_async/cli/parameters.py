@@ -89,14 +89,14 @@ def command(function: Callable[..., Any], name: str = "", skip: Container[str] =
     )
 
 
-def options_of(function: Callable[..., Any], skip: Container[str] = ()) -> list[click.Parameter]:
-    """Return the options of a function, method or dataclass."""
+def options_of(function: Callable[..., Any], skip: Container[str] = (), words: str = "") -> list[click.Parameter]:
+    """Return the options of a function, method or dataclass; its docstring explains them, before that in `words`."""
     hints = typing.get_type_hints(function, include_extras=True)
-    docstring = inspect.getdoc(function) or ""
+    docstring = f"{words}\n{inspect.getdoc(function) or ''}"
     found = re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", docstring, re.MULTILINE)
-    words = {name: " ".join(help.split()).replace("`", "") for name, help in found}
+    helps = {name: " ".join(help.split()).replace("`", "") for name, help in found}
     return [
-        _option(one, hints[one.name], words)
+        _option(one, hints[one.name], helps)
         for one in inspect.signature(function).parameters.values()
         if one.kind is not one.VAR_KEYWORD and one.name != "self" and one.name not in skip
     ]

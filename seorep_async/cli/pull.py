@@ -85,8 +85,8 @@ class Job:
     Args:
         out: Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.
             [default: rankings-FEED.csv]
-        feed: campaign (a row is a keyword), campaign-by-date (a date of a campaign) or keyword-by-date (a date of a
-            keyword); repeatable.  [default: campaign]
+        feed: A row for each: keyword (campaign), date of a campaign (campaign-by-date) or date of a keyword
+            (keyword-by-date); repeatable.  [default: campaign]
         start: First day.  [default: the first day of the last three full months]
         end: Last day.  [default: the last day of last month]
         last: The last N days (30d), weeks (4w) or full months (3m) before today.

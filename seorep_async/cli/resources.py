@@ -5,6 +5,7 @@ Options, types and help are those of the method's signature and docstring.
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,11 +40,12 @@ def _group(resource: type[Any]) -> click.Group:
     methods.sort(key=lambda method: _ORDER.index(method.__name__))
     model = typing.get_args(typing.get_type_hints(resource.list)["return"])[0]
     name = resource.__name__.lower()
-    return _Ordered(name, commands=[_command(name, method, model) for method in methods])
+    words = inspect.getdoc(getattr(resource, "create", None)) or ""
+    return _Ordered(name, commands=[_command(name, method, model, words) for method in methods])
 
 
-def _command(resource: str, method: Callable[..., Any], model: Any) -> Command:
-    """Return the command of a method: its own options, and those of every command."""
+def _command(resource: str, method: Callable[..., Any], model: Any, words: str) -> Command:
+    """Return the command of a method: its own options, explained there or in `words`, and those of every command."""
     hints, verb = typing.get_type_hints(method), method.__name__
     if isinstance(hints["return"], type):  # not the model of the resource, but nothing or a grant
         model = hints["return"]
@@ -52,7 +54,7 @@ def _command(resource: str, method: Callable[..., Any], model: Any) -> Command:
     skip |= set() if verb == "update" and "password" in hints else {"ask_password"}  # `create` asks unasked
     skip |= set() if "password" in hints else {"password_stdin"}
     made = command(_call, verb.replace("_", "-"), skip)
-    made.params = [*options_of(method, {"extra_params", "limit", "password"}), *made.params]
+    made.params = [*options_of(method, {"extra_params", "limit", "password"}, words), *made.params]
     made.callback = partial(made.callback or _call, resource=resource, verb=verb, model=model)
     summary = (method.__doc__ or "").partition("\n")[0].replace("one object", f"one {resource.removesuffix('s')}")
     made.help = made.short_help = summary
@@ -90,6 +92,9 @@ def _call(
     """
     if ask_password and password_stdin:
         raise click.UsageError("--ask-password and --password-stdin can't be combined.")
+    if own := next((one for one in repeated(param or ()) if one.removesuffix("[]") in given), None):
+        flag = f"--{own.removesuffix('[]').replace('_', '-')}"
+        raise click.UsageError(f"--param {own}: there is an option for it; use {flag}.")
     arguments = {name: value for name, value in given.items() if value not in (None, ())}
     arguments |= {"limit": page_size} if page_size else {}
     arguments |= {"extra_params": repeated(param)} if param else {}

@@ -116,7 +116,7 @@ class Users(DeletableEndpoint[User]):
 
         Args:
             filter: string to search for.
-            role: only users with this role. `Settings.array_encoding` says how several are sent.
+            role: only users with this role, or one of these; the setting `array_encoding` says how several are sent.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: such as `asc` or `desc`; allowed values are not documented.

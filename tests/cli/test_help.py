@@ -54,10 +54,10 @@ def test_pull_has_at_most_32_options() -> None:
     assert len(options) + 1 <= 32
 
 
-def test_every_option_of_pull_is_explained() -> None:
-    for option in command_of(("pull",)).params:
-        assert isinstance(option, click.Option)
-        assert option.hidden or option.help, option.name
+@pytest.mark.parametrize("words", list(filter(None, commands())), ids="-".join)
+def test_every_option_is_explained(words: tuple[str, ...]) -> None:
+    options = [one for one in command_of(words).params if isinstance(one, click.Option)]
+    assert [one.name for one in options if not one.hidden and not one.help] == []
 
 
 def test_the_sandbox_has_the_options_that_help_shows() -> None:
