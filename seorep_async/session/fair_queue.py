@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-HUGE = 4 * 1024 * 1024
-"""Bytes of a response from which on even copying it delays others."""
 SHARE = 640 * 1024
 """Bytes to decode before others on the loop get their turn."""
 

@@ -13,7 +13,6 @@ from typing import Any, TypeVar, cast
 import aiohttp
 
 from seorep_async.errors import (
-    AttemptTimeoutError,
     AuthenticationError,
     ConfigurationError,
     DeadlineExceededError,
@@ -22,13 +21,13 @@ from seorep_async.errors import (
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
-from seorep_async.session.fair_queue import HUGE, FairQueue
+from seorep_async.session.fair_queue import FairQueue
 from seorep_async.session.flow_control import Governor, Limits, Permit, Taker
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response, ResponseReader
-from seorep_async.session.retry_policy import Cause, Failure, Retry, Sent, deadline_exceeded, decide
+from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
@@ -65,7 +64,6 @@ class Session:
         self.key: KeyGuard = KeyGuard()
         self._key_probe: asyncio.Task[None] | None = None
         self._probe_for: Taker | None = None
-        self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -285,8 +283,6 @@ class Session:
                 self.observer.record(call, response)
             if isinstance(outcome, Failure):
                 result: T | Failure = outcome
-            elif outcome.size > HUGE:
-                result = await self._read_huge(call, outcome)
             else:
                 result = await self._reader.read(request, outcome)
             self._judge(call, permit, result)
@@ -296,15 +292,6 @@ class Session:
         if self.observer.on_attempt is not None:
             self.observer.report(call, response, result)
         return result
-
-    async def _read_huge(self, call: Call[T], response: Response) -> T | Failure:
-        """Read a huge response, one at a time, by the call's deadline."""
-        try:
-            async with asyncio.timeout(self._remaining(call)), self._reading_huge:
-                return await self._reader.read(call.request, response)
-        except TimeoutError:
-            late = AttemptTimeoutError("the response was received, but not read in time")
-            return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=True)
 
     def _judge(self, call: Call[Any], permit: Permit, result: object) -> None:
         """Record what the end of an attempt says about the key, and a refusal that its status did not show."""

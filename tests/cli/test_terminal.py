@@ -77,7 +77,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(seorep: Seorep) -> None:
     assert "Created user 6." in person.shown
 
 
-def test_control_characters_of_the_service_never_reach_a_terminal(seorep: Seorep) -> None:
+def test_control_characters_never_reach_a_terminal(seorep: Seorep) -> None:
     with seorep.account():
         seorep("campaigns", "update", "1", "--company", "red\x1b[31mshoes")
         for kind in ("table", "csv", "json"):

@@ -224,4 +224,6 @@ async def test_haproxy_limits_the_rate_by_a_stick_table(
   http-request deny deny_status {status} if {{ sc_http_req_rate(0) gt {rate} }}"""
     async with service() as sandbox:
         proxying = haproxy(sandbox.base_url, tmp_path, frontend=frontend)
-        await pull_through(f"HAProxy stick table {rate}/s, {status}", proxying, refused=0.10)
+        # so few requests a second are found by more refusals: 12 % are what a slow limit may cost
+        name = f"HAProxy stick table {rate}/s, {status}"
+        await pull_through(name, proxying, refused=0.12 if rate == 20 else 0.10)

@@ -112,7 +112,6 @@ async def client_itself(client: SeoRepClient) -> None:
     assert_type(client.base_url, str)
     assert_type(client.account, str)
     assert_type(client.now(), dt.datetime)
-    assert_type(client.key_digest(b"sixteen bytes of"), str)
     assert_type(client.stats, Stats)
     assert_type(client.settings, Settings)
     assert_type(client.stats.attempts, int)
