@@ -57,7 +57,7 @@ def write_bytes(data: bytes) -> None:
         stream, rest = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer), memoryview(data)
         while rest:
             written = stream.write(rest)
-            if written is None:  # a pipe that another program made non-blocking is full
+            if written is None and sys.platform != "win32":  # a pipe that another program made non-blocking is full
                 os.set_blocking(stream.fileno(), True)
             rest = rest[written or 0 :]
     except OSError as error:

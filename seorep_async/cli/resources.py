@@ -110,4 +110,8 @@ def repeated(pairs: Sequence[Any]) -> dict[str, Any]:
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
+campaigns: click.Group
+users: click.Group
+keywords: click.Group
+backlinks: click.Group
 campaigns, users, keywords, backlinks = (_group(one) for one in (Campaigns, Users, Keywords, Backlinks))

@@ -91,7 +91,7 @@ class Format:
     """One format; `stages_keywords`: a table of keywords is staged, too, as it can't be read from rows of text."""
 
     ending: str
-    stages_keywords = True
+    stages_keywords: bool = True
 
     def require_extra(self) -> None:
         """Import its libraries; an ImportError says how to install a missing extra."""
@@ -242,7 +242,8 @@ class JsonLines(Text):
 class Arrow(Format):
     """Record batches, for formats that keep types: the table of keywords is read from the campaign feed's rows."""
 
-    ending, stages_keywords = ".duckdb", False
+    ending = ".duckdb"
+    stages_keywords = False
 
     def __init__(self) -> None:
         self.problems: list[BaseException] = []

@@ -218,7 +218,7 @@ def make_private(folder: Path) -> None:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
-    if os.name != "nt" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+    if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
         problem = f"the staging folder {folder} is another user's, or open to others"
         raise ExportError(f"{problem}; remove it, and run this again", file=folder)
 

@@ -203,7 +203,8 @@ class Tracker:
         self._client, self._most = client, None if most is None else check_id("max_requests", most)
         self._report = on_progress or (lambda _: None)
         self._last: Any = None
-        self.rows = self.failures = 0
+        self.rows: int = 0
+        self.failures: int = 0
         self._started, self._before = time.monotonic(), client.stats
         self._sent = self._before.attempts
 

@@ -221,7 +221,7 @@ class Background:
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
-        self.stop = threading.Event()
+        self.stop: threading.Event = threading.Event()
 
     async def __call__(self, step: Callable[..., T], *args: Any) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._pool, partial(step, *args))

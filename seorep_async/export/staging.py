@@ -115,14 +115,16 @@ class Staging:
     """An open staging folder, used by one thread at a time; `request` is that of the pull's first run."""
 
     def __init__(self, folder: Path, format_: Format, request: Request, file: BlockFile[Block]) -> None:
-        self.folder, self.request = folder, request
+        self.folder: Path = folder
+        self.request: Request = request
         self._format, self._file = format_, file
-        self.has_keywords = format_.stages_keywords
+        self.has_keywords: bool = format_.stages_keywords
         self.begin(request)
 
     def begin(self, request: Request) -> None:
         """Begin without reports; what is asked is stored with the campaigns."""
-        self.request, self.ended = request, False
+        self.request = request
+        self.ended: bool = False
         self.plan: Plan | None = None
         self._stored: dict[str, dict[int, int]] = {}
         self._failed: dict[str, dict[int, int]] = {}

@@ -89,8 +89,6 @@ def test_a_history_is_a_path(tmp_path: Path) -> None:
     [
         ("ALTER TABLE pulls ADD COLUMN key_digest VARCHAR", "run ALTER TABLE pulls DROP COLUMN key_digest in it"),
         ("ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine", "totals is a view in it"),
-        ("CREATE MACRO list_contains(a, b) AS false", "macro list_contains hides a function"),
-        ("ALTER TABLE totals ALTER account TYPE VARCHAR COLLATE NOCASE", "takes other accounts for the same"),
         ("ALTER TABLE keyword_rankings DROP COLUMN engine_b_ranking", "column engine_b_ranking is missing"),
     ],
 )

@@ -58,6 +58,37 @@ class Pace:
     CATCH_UP = 0.02
     """Seconds that late timers may make up for."""
 
+    accepted: int
+    cap: float
+    ceiling: int
+    closed_at: float
+    counted_from: float
+    doubled_from: tuple[float, int, float]
+    excess: float
+    gate: str
+    held: int
+    held_refused: int
+    held_until: float
+    in_a_row: int
+    is_search: bool
+    known: float
+    last: float
+    loss: float
+    next: float
+    next_probe: float
+    opens_by: float
+    paused: float
+    paused_until: float
+    probes: int
+    refused: int
+    refused_at: float
+    row: int
+    row_began: float
+    share_before: float
+    shrunk_at: float
+    usual: float
+    window: float
+
     def __init__(self, ceiling: int, cap: float = math.inf) -> None:
         self.ceiling, self.cap = ceiling, cap
         self.window, self.opens_by, self.shrunk_at = float(min(self.FIRST, ceiling)), 1.0, -math.inf
