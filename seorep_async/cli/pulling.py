@@ -62,6 +62,7 @@ class _Pulling:
         skipped: how many months are complete.
         done: the summaries of the finished pulls.
         reported: whether stdout has its JSON.
+        requests: how many the run has sent, those of a pull that was stopped included.
     """
 
     job: Job
@@ -73,6 +74,7 @@ class _Pulling:
     done: list[PullSummary] = attrs.field(factory=list)
     account: str | None = None
     reported: bool = False
+    requests: int = 0
 
     async def run(self, connection: Connection) -> ExitCode:
         job = self.job
@@ -179,6 +181,7 @@ class _Pulling:
             if several:
                 messages().print(f"Stopped; {self._left}.")
             raise
+        self.requests = client.stats.attempts
         return await self._report(summary.code_of_pulls(self.done) if code is None else code, source)
 
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
@@ -211,7 +214,8 @@ class _Pulling:
         try:
             if job.json and self.several:
                 left = [f"{window[0]:%Y-%m}" for window in self.windows]
-                await self._write(as_json(summary.months_facts(self.done, left, self.skipped, code, self.warnings)))
+                known: Any = {"skipped": self.skipped, "requests": self.requests, "warnings": self.warnings}
+                await self._write(as_json(summary.months_facts(self.done, left, code, **known)))
             elif job.json and self.done:
                 await self._write(as_json(summary.summary_facts(self.done[0], self.warnings)))
             elif job.json:

@@ -149,14 +149,20 @@ def _failure(one: PullFailure) -> dict[str, Any]:
 
 
 def months_facts(
-    pulls: Sequence[PullSummary], left: Iterable[str], skipped: int, code: ExitCode, warnings: Sequence[str]
+    pulls: Sequence[PullSummary],
+    left: Iterable[str],
+    code: ExitCode,
+    *,
+    skipped: int,
+    requests: int,
+    warnings: Sequence[str],
 ) -> dict[str, Any]:
     """Return the facts of several pulls, by their names in JSON; `left` are the months that are not pulled yet."""
     return {
         **_ended(code),
         "months_left": [*left],
         "months_skipped": skipped,
-        "requests": sum(one.requests for one in pulls),
+        "requests": requests,
         "rows": sum(one.rows for one in pulls),
         "failures": sum(len(one.failures) for one in pulls),
         "warnings": [*warnings],
