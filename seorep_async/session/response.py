@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import GeneratorType
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import (
+    AttemptTimeoutError,
     DecodeError,
     ProtocolError,
     RateLimitedError,
@@ -81,16 +82,23 @@ class ResponseReader:
             return self.clean(outcome, request)
         return outcome if 200 <= outcome.status < 300 else self._refusal(request, outcome)
 
-    async def read(self, request: Request[T], response: Response) -> T | Failure:
-        """Return the result of a successful response, or its failure; a large body is decoded in turns with others."""
+    async def read(self, request: Request[T], response: Response, remaining: Callable[[], float | None]) -> T | Failure:
+        """Return the result of a successful response, or its failure; a large body is decoded in turns with others.
+
+        Steps of its decoding end with the call, which has `remaining` seconds.
+        """
         if response.size > LARGE:
             await self._fair_queue.wait(min(response.size, SHARE))
         try:
             decoded: Any = request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
-                decoded = await self._finished(decoded, response.size)
+                async with asyncio.timeout(remaining()):
+                    decoded = await self._finished(decoded, response.size)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
+        except TimeoutError:
+            late = AttemptTimeoutError("the response was received, but not read in time")
+            return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=True)
         self._knows_service = True
         result: T = decoded
         return result

@@ -284,7 +284,7 @@ class Session:
             if isinstance(outcome, Failure):
                 result: T | Failure = outcome
             else:
-                result = await self._reader.read(request, outcome)
+                result = await self._reader.read(request, outcome, lambda: self._remaining(call))
             self._judge(call, permit, result)
         except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, response, error)
