@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import attrs
+import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
@@ -103,10 +104,10 @@ class Fetcher:
         """Fetch every missing report; raises PullPausedError if some were not tried."""
         staging, request = self.staging, self.staging.request
         is_resumed, has_no_names = staging.plan is not None, bool(staging.failures(campaigns_table()))
+        if staging.plan is not None:
+            await self._check_staged(staging.plan)
         if staging.plan is None or has_no_names:
             await self._plan()
-        else:
-            await self._check_staged(staging.plan)
         if is_resumed:
             self.tracker.spare()  # or a run with few requests would not get further
         for feed in request.feeds:
@@ -139,6 +140,8 @@ class Fetcher:
             campaigns, error = await look_up(self.client, request.campaigns)
             plan = Plan.of(request.campaigns, campaigns)
         self._names_error = error
+        if not plan.account_ids and (staged := self.staging.plan) is not None:  # what is staged stays theirs
+            plan = msgspec.structs.replace(plan, account_ids=staged.account_ids, known=staged.known)
         await self.check_accounts(plan.account_ids)
         if not plan.ids:  # who minds can end it here, with nothing staged
             self.tracker.start(Stage.LISTING, request.feeds[0], 0)
@@ -147,10 +150,10 @@ class Fetcher:
     async def _check_staged(self, plan: Plan) -> None:
         """Look one staged campaign up again: another key may be of another account, whose rows must not mix."""
         await self.check_accounts(plan.account_ids)
-        if not plan.account_ids:
+        if plan.known is None:
             return
         try:
-            found = await self.client.campaigns.get(plan.ids[0])
+            found = await self.client.campaigns.get(plan.known)
         except ConfigurationError:
             raise
         except SeoRepError as error:  # it may be gone; a key of another account gets no reports of this one

@@ -65,15 +65,16 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The campaigns to pull, in their order, and the accounts that the service says they are of."""
+    """The campaigns to pull, in their order, the accounts that the service says they are of, and a campaign of one."""
 
     ids: tuple[int, ...] = ()
     account_ids: tuple[int, ...] = ()
+    known: int | None = None
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        accounts = {one.account_id for one in campaigns if one.account_id}  # neither 0 nor null names one
-        return cls(tuple(ids), tuple(sorted(accounts)))
+        known = [(one.account_id, one.id) for one in campaigns if one.account_id]  # neither 0 nor null names one
+        return cls(tuple(ids), tuple(sorted({account for account, _ in known})), known[0][1] if known else None)
 
 
 class Block(msgspec.Struct, omit_defaults=True):

@@ -4,7 +4,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
+from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
 from seorep_async.export import PullSummary, database, pull_to
 from seorep_async.export.schema import VIEWS
 from tests.export.staged import folder_of
@@ -106,6 +106,53 @@ async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path) -> 
             await pull(client, tmp_path / "x.csv")
         account.account_id = 1
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
+
+
+class PartlyKnown(Account):
+    """Some campaigns are of account 0, or can't be looked up, with a status; the list may have very many pages."""
+
+    zero: tuple[int, ...] = ()
+    hidden: Mapping[int, int] = {}
+    pages: int = 1
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(campaigns=3)
+        self.__dict__ |= facts
+
+    def answer(self, asked: Asked) -> object:
+        found: Any = super().answer(asked)
+        if asked.path == "/v3/campaigns":
+            found["metadata"]["total_pages"] = self.pages
+            return found
+        id_ = asked.id if "rankings" in asked.path else int(asked.path.rpartition("/")[2])
+        return self.hidden.get(id_, found)
+
+    def campaign(self, id_: int) -> dict[str, Any]:
+        return super().campaign(id_) | ({"account_id": 0} if id_ in self.zero else {})
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
+@pytest.mark.parametrize(
+    ("account", "ids", "requests"),
+    [
+        (PartlyKnown(zero=(1,)), None, 2),
+        (PartlyKnown(hidden={9: 404}), [9, 1, 2], 3),
+        (PartlyKnown(hidden={9: 404}, pages=500), [9, 1, 2], 6),
+        (PartlyKnown(hidden={9: 403}, pages=500), [1, 2, 9], 5),
+    ],
+)
+async def test_a_resume_looks_up_a_campaign_of_a_known_account(
+    tmp_path: Path, account: PartlyKnown, ids: list[int] | None, requests: int, name: str
+) -> None:
+    account.account_id = 1
+    async with served(account) as (client, service):
+        with pytest.raises(PullPausedError):
+            await pull(client, tmp_path / name, ids, max_requests=requests)
+        account.account_id = 2
+        service.asked.clear()
+        with pytest.raises(ConfigurationError, match="is of account 2, and what is staged is of account 1"):
+            await pull(client, tmp_path / name, ids)
+        assert not [one for one in service.asked if "rankings" in one.path]
 
 
 @pytest.mark.parametrize(
