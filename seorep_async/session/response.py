@@ -35,8 +35,8 @@ from seorep_async.session.secrets import Authentication, Scrubber
 
 T = TypeVar("T")
 
-LARGE = 64 * 1024
-"""Bytes of a body from which on its decoding delays others on the loop."""
+LARGE, HUGE = 64 * 1024, 4 * 1024 * 1024
+"""Bytes of a body from which on its decoding delays others on the loop; or may take longer than its call."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _EXCERPT = 400  # characters of a body in an error
 _QUOTED = 600  # characters of a message, a path or an address
@@ -85,14 +85,14 @@ class ResponseReader:
     async def read(self, request: Request[T], response: Response, remaining: Callable[[], float | None]) -> T | Failure:
         """Return the result of a successful response, or its failure; a large body is decoded in turns with others.
 
-        Steps of its decoding end with the call, which has `remaining` seconds.
+        Steps of decoding a huge one end with the call, which has `remaining` seconds.
         """
         if response.size > LARGE:
             await self._fair_queue.wait(min(response.size, SHARE))
         try:
             decoded: Any = request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
-                async with asyncio.timeout(remaining()):
+                async with asyncio.timeout(remaining() if response.size > HUGE else None):
                     decoded = await self._finished(decoded, response.size)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
