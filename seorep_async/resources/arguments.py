@@ -56,15 +56,32 @@ def mask_secrets(values: ExtraParams | None, *, argument: str = "extra_params") 
         twice = next(name for name in names if names.count(name) > 1)
         problem = f"{argument}: {shown(twice)} is given more than once; pass its values as one list"
         raise ConfigurationError(problem, argument=argument)
-    return {name: _masked(value) if _is_secret(name) else value for name, value in values.items()}
+    return {name: _masked(value) if _is_secret(name) else _hidden(value) for name, value in values.items()}
+
+
+class _Hidden:
+    """In place of a value that can't be sent, and may hold a secret."""
+
+    def __repr__(self) -> str:
+        return "***"
 
 
 def _masked(value: Any) -> Any:
     if isinstance(value, str):
         return Secret(value)
-    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
-        return tuple(map(_masked, value))
-    return value
+    if isinstance(value, Mapping | bytes | bytearray):
+        return _Hidden()
+    return tuple(map(_masked, value)) if isinstance(value, Iterable) else value
+
+
+def _hidden(value: Any) -> Any:
+    """Hide a value that can't be sent if a secret name is in it, at any depth."""
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return value
+    try:
+        return _Hidden() if isinstance(value, Mapping | list | tuple) and _is_secret(repr(value)) else value
+    except ValueError:  # an integer of thousands of digits beside it
+        return _Hidden()
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
             A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service leaves `target_anchor`
             and `target_url` out of it.
         """
+        extra_params = mask_secrets(extra_params)
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),

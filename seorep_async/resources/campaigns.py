@@ -92,6 +92,7 @@ class Campaigns(DeletableEndpoint[Campaign]):
         Returns:
             A `Listing` of `Campaign`: await it for all of them, or iterate over it.
         """
+        extra_params = mask_secrets(extra_params)
         values = {
             **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "limit": check_limit(limit),

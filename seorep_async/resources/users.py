@@ -124,6 +124,7 @@ class Users(DeletableEndpoint[User]):
         Returns:
             A `Listing` of `User`: await it for all of them, or iterate over it.
         """
+        extra_params = mask_secrets(extra_params)
         values = {
             **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "role": check_strings("role", role),

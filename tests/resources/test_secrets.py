@@ -166,7 +166,11 @@ async def test_cancelled_call_does_not_show_the_password(how: str, connect: Conn
         lambda users: users.update(7, password=PASSWORD, extra_params={"password": "x"}),
         lambda users: users.update(7, password=PASSWORD),  # not open yet
         lambda users: users.update(7, username=5, extra_params={"new_password": Secret(PASSWORD)}),
-        lambda users: users.list(limit=0, extra_params={"tokens": [Secret(PASSWORD)]}),
+        lambda users: users.list(limit=0, extra_params={"tokens": [PASSWORD]}),
+        lambda users: users.list(extra_params={"tokens": {"new": PASSWORD}}),
+        lambda users: users.list(extra_params={"tokens": [PASSWORD.encode()]}),
+        lambda users: users.list(extra_params={"x": [{"login": {"password": PASSWORD}}]}),
+        lambda users: users.list(extra_params={"x": {"password": PASSWORD, "n": 10**5000}}),
     ],
 )
 async def test_a_password_is_not_shown_when_an_argument_is_refused(call: Callable[[Any], Awaitable[Any]]) -> None:
