@@ -114,7 +114,7 @@ class Job:
         verbose: Show retries and found limits as they happen.
     """
 
-    out: Annotated[str | None, Opt("-o --out", metavar="FILE")] = None
+    out: Annotated[str | None, Opt("-o --out", metavar="FILE", read=not_empty)] = None
     feed: Annotated[list[FeedName] | None, Opt(section=_WHAT, metavar="FEED")] = None
     start: Annotated[dt.date | None, Opt("--from", _WHAT, "DATE")] = None
     end: Annotated[dt.date | None, Opt("--to", _WHAT, "DATE")] = None

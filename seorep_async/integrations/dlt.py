@@ -83,8 +83,8 @@ def _hints(feed: Feed) -> dict[str, Any]:
 
 def _rows(feed: Feed, parts: list[list[int]], pull: Callable[..., pa.Table]) -> Iterator[Any]:
     dlt, pc, schema = require("dlt"), require("pyarrow.compute"), table_schema(feed)
-    destination = dlt.current.pipeline().destination
-    if destination.destination_type.endswith(".filesystem") and not dlt.current.resource().table_format:
+    kind = getattr(dlt.current.pipeline().destination, "destination_type", "")  # none, outside a run
+    if kind.endswith(".filesystem") and dlt.current.resource().table_format not in ("delta", "iceberg"):
         problem = "a filesystem needs a table format, as dlt appends without one: pipeline.run(…, table_format='delta')"
         raise ConfigurationError(problem, argument="table_format")
     hints = dlt.mark.make_hints(table_name="failures", primary_key="row_id", write_disposition=_MERGE, columns={})

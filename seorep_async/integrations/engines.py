@@ -129,9 +129,9 @@ async def _pull(
     def fail(error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         if "error" not in schema.names:
             raise error
-        known = {"account": client.account, "campaign_id": campaign_id, "keyword_id": keyword_id}
+        ids = {"campaign_id": campaign_id, "keyword_id": keyword_id if abs(keyword_id or 0) < 2**63 else None}
         why = {"error": type(error).__name__, "message": str(error), "status": error.status, "attempts": error.attempts}
-        row = dict(zip(_DAYS, days, strict=True)) | known | why
+        row = dict(zip(_DAYS, days, strict=True)) | {"account": client.account} | ids | why
         batches[campaign_id, keyword_id] = pa.RecordBatch.from_pylist([row], schema)
 
     async def each(feed: Feed, owners: dict[int, list[int]]) -> None:

@@ -206,3 +206,12 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
             shown = str((client.get_worker_logs(), client.get_scheduler_logs(), client.story(*tasks)))
             graph = cloudpickle.dumps([one.run_spec for one in client.cluster.scheduler.tasks.values()])
     CANARY.assert_not_in(shown + graph.decode("latin-1"))
+
+
+def test_a_keyword_id_beyond_its_column_fails_alone() -> None:
+    row = {"keywordPhrase": "s", "engineARanking": 3, "keywordId": 2**63}
+    with served(reports={("campaign", 1): [row]}, campaigns=2):
+        found = pull_table([1, 2], **WINDOW, feed="keyword-by-date", on_error="rows")
+    failed = [row for row in found.to_pylist() if row["error"]]
+    assert [(row["campaign_id"], row["keyword_id"], row["error"]) for row in failed] == [(1, None, "DecodeError")]
+    assert found.num_rows > 1
