@@ -552,7 +552,7 @@ class AnyUse(RuleBasedStateMachine):
         self.loop.close()
 
 
-TestAnyUse = pytest.mark.slow(AnyUse.TestCase)  # by chance one of its runs did not end: to be found
+TestAnyUse = AnyUse.TestCase
 TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30)
 
 

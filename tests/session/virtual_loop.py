@@ -74,11 +74,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self.now = max(self.now, when)
                 ready.append(first)
         while due and due[0][0] <= self.now + 1e-9:  # the resolution of a clock, as in asyncio
-            ready.append(heapq.heappop(due)[2])
+            when, _, handle = heapq.heappop(due)
+            self.now = max(self.now, when)  # or one that comes back for the rest of its wait would never see it pass
+            ready.append(handle)
         for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle.cancelled():
-                handle._run()
+            taken = ready.popleft()
+            if not taken.cancelled():
+                taken._run()
             if self._alarm is not None:
                 alarm, self._alarm = self._alarm, None
                 raise alarm
