@@ -177,7 +177,7 @@ class Observer:
         """Call `on_attempt`; `result` is the failure, the exception that ended the attempt, or that of a success."""
         if self.on_attempt is None or isinstance(result, ConfigurationError):  # raised before anything was sent
             return
-        status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
+        status, size = (response.status, len(response.body)) if isinstance(response, Response) else (None, 0)
         failed, cause = (result.error, result.cause.value) if isinstance(result, Failure) else (result, None)
         error = type(failed) if isinstance(failed, BaseException) else None
         request, started = call.request, call.started

@@ -6,7 +6,6 @@ import asyncio
 import datetime as dt
 import email.utils
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -62,11 +61,6 @@ class Response(msgspec.Struct, eq=False):
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
-    @property
-    def size(self) -> int:
-        """Bytes of the body."""
-        return len(self.body)
-
 
 class ResponseReader:
     """Reads responses, and removes secrets from their errors, as a service may repeat the key."""
@@ -87,13 +81,14 @@ class ResponseReader:
 
         Steps of decoding a huge one end with the call, which has `remaining` seconds.
         """
-        if response.size > LARGE:
-            await self._fair_queue.wait(min(response.size, SHARE))
+        size = len(response.body)
+        if size > LARGE:
+            await self._fair_queue.wait(min(size, SHARE))
         try:
             decoded: Any = request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
-                async with asyncio.timeout(remaining() if response.size > HUGE else None):
-                    decoded = await self._finished(decoded, response.size)
+                async with asyncio.timeout(remaining() if size > HUGE else None):
+                    decoded = await self._finished(decoded, size)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
@@ -202,17 +197,15 @@ def _is_foreign(request: Request[Any], body: bytes) -> bool:
 
     The shape of the service's errors is not documented, but it speaks JSON.
     """
-    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
-    if not body:
-        return not names_an_object
     try:
-        parsed = json.loads(body[:LARGE])
+        parsed = json.loads(body[:LARGE]) if body else {"error": ""}
     except (ValueError, RecursionError):
         return True
     if not isinstance(parsed, dict):
         return True
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
         return False
+    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
     return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
 
 
@@ -226,13 +219,9 @@ def parse_retry_after(header: str | None, date: str | None, wall_time: float) ->
         return None
     header = header.strip()
     if _SECONDS.fullmatch(header):
-        seconds = float(header)
-        return max(0.0, seconds if math.isfinite(seconds) else math.copysign(sys.float_info.max, seconds))
-    moment = _seconds_since_epoch(header)
-    if moment is None:
-        return None
-    now = _seconds_since_epoch(date) if date else None
-    return max(0.0, moment - (wall_time if now is None else now))
+        return max(0.0, min(float(header), sys.float_info.max))
+    moment, now = _seconds_since_epoch(header), _seconds_since_epoch(date or "")
+    return None if moment is None else max(0.0, moment - (wall_time if now is None else now))
 
 
 def _seconds_since_epoch(date: str) -> float | None:
