@@ -187,7 +187,7 @@ def chance_and_outages() -> Iterator[Row]:
         cases = [Case(free, 5000, 6.25 + seconds, each, timeout if "hang" in each.values() else {}) for each in down]
         yield Row(f"outage of {seconds:g} s", cases, 1.15, 1.3)
     pages = ["dead/1" if number == 300 else str(number) for number in range(2000)]
-    dead = [Case(free, pages, 2000 * 0.02 / 16, {"dead": lambda path, now: path.startswith("dead")})]
+    dead = [Case(free, pages, 2000 * 0.02 / 16, {"says": lambda path: 503 if path.startswith("dead") else 200})]
     yield Row("one page dead for good: the others", dead, 1.3, 1.4, lost=1, figure=of_others)
 
 

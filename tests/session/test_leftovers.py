@@ -98,7 +98,7 @@ async def test_nothing_is_left(scripted_server: StartServer, tmp_path: Path) -> 
 @pytest.mark.virtual
 async def test_calls_that_back_off_have_ended_once_closed() -> None:
     before = asyncio.all_tasks()
-    async with session_above(SimulatedService(dead=lambda path, now: True), backoff_initial=60) as session:
+    async with session_above(SimulatedService(says=lambda path: 503), backoff_initial=60) as session:
         calls = [asyncio.create_task(session.send(Request("GET", f"/{number}", len))) for number in range(4)]
         await asyncio.sleep(0.1)
         assert session.stats.retries

@@ -3,14 +3,12 @@
 import asyncio
 import json
 import math
-from typing import Any
 
 import pytest
 
 from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
-from seorep_async.session import Request
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, Asked
 from tests.session.pace_table import Row, rows
@@ -86,20 +84,16 @@ def test_a_loop_that_stalls_makes_no_burst() -> None:
 async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
     dead = False
 
-    class Feed(SimulatedService):
-        def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
-            asked = Asked(request.path, request.query)
-            pages = 40 if asked.id == 100 else 1
-            answer = here().create_future()
-            body = json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode()
-            status = 503 if dead and asked.id == 100 and asked.page > 1 else 200
-            seconds = self.latency * (0.8 + 0.4 * self._chance.random()) * (0.2 if status == 503 else 1)
-            here().call_later(seconds, answer.set_result, Response(status, body if status == 200 else b""))
-            return answer
+    def page(path: str) -> int | Response:
+        asked = Asked(*path.split("?"))
+        pages = 40 if asked.id == 100 else 1
+        if dead and asked.id == 100 and asked.page > 1:
+            return 503
+        return Response(200, json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode())
 
     async def seconds() -> float:
         begun = here().now
-        async with session_above(Feed()) as session:
+        async with session_above(SimulatedService(says=page)) as session:
             rankings = Rankings(session, decoder_for(EngineNames()), "account")
             async with rankings.pull(range(1, 1001), "2023-01-01", "2023-01-31") as outcomes:
                 ends = [here().now async for outcome in outcomes if outcome.ok]

@@ -47,40 +47,25 @@ async def call(session: Session) -> float:
 # turns
 
 
-@pytest.mark.parametrize("workers", [16, 64])
-async def test_a_pull_beside_steady_calls_keeps_a_fifth_of_its_speed(workers: int) -> None:
-    alone = 200 * 0.02 / 8
+@pytest.mark.parametrize(("workers", "pages"), [(16, 1), (64, 1), (16, 3)])
+async def test_a_pull_beside_steady_work_keeps_a_fifth_of_its_speed(workers: int, pages: int) -> None:
     waits: list[float] = []
     async with session_above(SimulatedService(), max_concurrency=8) as session:
 
         async def work() -> None:
             while True:
-                waits.append(await call(session))
+                begun = here().now
+                await (call(session) if pages == 1 else pull(session, pages))
+                waits.append(here().now - begun)
 
         workers_at_it = [asyncio.create_task(work()) for _ in range(workers)]
         await asyncio.sleep(1)
         before, begun = max(waits[len(waits) // 2 :]), here().now
         waits.clear()
         assert await pull(session, 200, in_progress=16) == []
-        assert here().now - begun <= 5 * alone
+        assert here().now - begun <= 5 * 200 * 0.02 / 8
         assert max(waits) <= 2 * before
         for worker in workers_at_it:
-            worker.cancel()
-
-
-async def test_a_pull_beside_short_pulls_keeps_a_fifth_of_its_speed() -> None:
-    async with session_above(SimulatedService(), max_concurrency=8) as session:
-
-        async def work() -> None:
-            while True:
-                await pull(session, 3)
-
-        workers = [asyncio.create_task(work()) for _ in range(16)]
-        await asyncio.sleep(1)
-        begun = here().now
-        assert await pull(session, 200, in_progress=16) == []
-        assert here().now - begun <= 5 * 200 * 0.02 / 8
-        for worker in workers:
             worker.cancel()
 
 
@@ -106,15 +91,23 @@ async def test_of_one_taker_the_lowest_priority_is_first() -> None:
 
 
 async def test_many_thousand_calls_at_once_are_served_in_order() -> None:
-    served: list[int] = []
-    async with session_above(SimulatedService(latency=0.01), max_concurrency=64) as session:
+    service = SimulatedService(latency=0.01)
+    async with session_above(service, max_concurrency=64) as session:
+        await asyncio.gather(*(session.send(get(f"/{number}")) for number in range(5000)))
+    assert service.paths == [f"/{number}" for number in range(5000)]
 
-        async def ask(number: int) -> None:
-            await session.send(get())
-            served.append(number)
 
-        await asyncio.gather(*map(ask, range(5000)))
-    assert all(abs(place - number) <= 64 for place, number in enumerate(served))
+async def test_a_retry_goes_before_what_was_not_tried_yet() -> None:
+    service = SimulatedService(latency=1.0, says=lambda path: 500 if service.paths == ["/1"] else 200)
+    async with session_above(service, max_concurrency=1) as session:
+        await asyncio.gather(*(session.send(get(f"/{number}")) for number in range(1, 5)))
+    assert service.paths == ["/1", "/2", "/1", "/3", "/4"]
+
+
+async def test_a_wait_for_a_permit_is_no_part_of_the_attempt() -> None:
+    service = SimulatedService(latency=1.0)
+    async with session_above(service, max_concurrency=1, max_attempts=1, attempt_timeout=1.5) as session:
+        assert await pull(session, 10) == []
 
 
 # waits
@@ -283,19 +276,13 @@ async def outage(session: Session, calls: int = 16) -> None:
 async def test_a_lost_probe_holds_nobody_up() -> None:
     lost: list[str] = []
 
-    def swallow(path: str, now: float) -> bool:
-        if now >= 1.0 and not lost:
-            lost.append(path)
-            return True
-        return False
+    def swallow(path: str) -> int | None:
+        if here().now < 1.0 or lost:
+            return 200
+        lost.append(path)
+        return None
 
-    class Swallowing(SimulatedService):
-        def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
-            if swallow(request.path, here().now):
-                return here().create_future()  # no answer
-            return super().attempt(client, request, timeout)
-
-    async with session_above(Swallowing(down=(0, 1.0))) as session:
+    async with session_above(SimulatedService(down=(0, 1.0), says=swallow)) as session:
         calls = [asyncio.create_task(call(session)) for _ in range(20)]
         await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         assert here().now <= 1 + 5
@@ -340,7 +327,7 @@ async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
 
 
 async def test_a_dead_campaign_does_not_keep_the_gate_closed() -> None:
-    service = SimulatedService(dead=lambda path, now: path.startswith("dead"))
+    service = SimulatedService(says=lambda path: 503 if path.startswith("dead") else 200)
     async with session_above(service) as session:
         errors = await pull(session, [f"dead{n}/1" for n in range(3)] + [str(n) for n in range(400)])
         assert len(errors) == 3
@@ -348,7 +335,7 @@ async def test_a_dead_campaign_does_not_keep_the_gate_closed() -> None:
 
 
 async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
-    service = SimulatedService(dead=lambda path, now: path.startswith("dead"), retry_after=3600)
+    service = SimulatedService(says=lambda path: 503 if path.startswith("dead") else 200, retry_after=3600)
     pages = [f"{'dead' if n == 100 else 'fine'}{n}/{page}" for n in range(300) for page in range(5)]
     async with session_above(service) as session:
         errors = await pull(session, pages)
@@ -387,7 +374,7 @@ async def test_few_refused_subjects_are_remembered() -> None:
 async def test_a_closed_client_leaves_no_subjects() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits):
-        async with session_above(SimulatedService(dead=lambda *_: True), 1, limits=limits) as goes:
+        async with session_above(SimulatedService(says=lambda path: 503), 1, limits=limits) as goes:
             goes.spawn(goes.send(get(subject="campaign 1")))
             await asyncio.sleep(1)
             assert limits._pace.doubtful

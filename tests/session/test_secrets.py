@@ -5,7 +5,6 @@ import base64
 import html
 import json
 import logging
-import os
 import pickle
 import urllib.parse
 from collections.abc import Iterator
@@ -24,18 +23,16 @@ from seorep_async import (
     DecodeError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
     ProtocolError,
     RateLimitedError,
     RedirectError,
     SeoRepClient,
     SeoRepError,
     ServerError,
-    Settings,
     StatusError,
 )
 from seorep_async.session import Authentication
-from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, ask, failure, write
+from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, hang, reset, then_close
@@ -163,20 +160,6 @@ def test_text_without_the_key_is_left_alone(key: str) -> None:
     assert Authentication(key).scrub(text) == text
 
 
-async def test_answer_of_a_private_request_is_in_no_error(connect_session: ConnectSession) -> None:
-    session, _ = await connect_session(answer(b'{"data": {"token": "hidden"}}', status=404))
-    with pytest.raises(NotFoundError) as caught:
-        await session.send(write(private=True))
-    assert caught.value.body_excerpt is None
-
-
-async def test_unknown_outcome_does_not_show_the_key(connect_session: ConnectSession) -> None:
-    session, _ = await connect_session(then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()))
-    with pytest.raises(OutcomeUnknownError) as caught:
-        await session.send(write())
-    assert_error_does_not_show_key(caught.value)
-
-
 class Interrupt(BaseException):
     """What ends an attempt from outside, as Ctrl-C does in a notebook."""
 
@@ -209,7 +192,7 @@ async def test_an_interrupt_in_an_attempt_shows_no_key(connect: Connect, monkeyp
     assert_error_does_not_show_key(caught.value)
 
 
-@pytest.mark.parametrize("step", [hang, then_close(answer(b"{", length=9))], ids=["in flight", "asleep"])
+@pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
 async def test_cancelled_call_does_not_show_the_key(step: Step, connect: Connect, fake_time: FakeTime) -> None:
     client, server = await connect(step)
     fake_time.going_on.clear()
@@ -219,20 +202,6 @@ async def test_cancelled_call_does_not_show_the_key(step: Step, connect: Connect
     with pytest.raises(asyncio.CancelledError) as caught:
         await call
     assert_error_does_not_show_key(caught.value)
-
-
-async def test_unreachable_service_does_not_show_the_key(open_client: OpenClient, unused_tcp_port: int) -> None:
-    client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", max_attempts=2)
-    error = await failure(client, ConnectionFailedError)
-    assert_error_does_not_show_key(error)
-
-
-async def test_borrowed_session_that_was_closed_does_not_show_the_key(connect: Connect) -> None:
-    async with aiohttp.ClientSession() as session:
-        client, _ = await connect(FINE, session=session)
-        await ask(client)
-    error = await failure(client, ConfigurationError)
-    assert_error_does_not_show_key(error)
 
 
 async def test_success_shows_no_key(connect: Connect) -> None:
@@ -253,6 +222,7 @@ def test_client_and_what_hangs_on_it_is_not_pickled() -> None:
 
 ADDRESS = "https://api.example.com"
 BAD_ARGUMENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "key in the environment with a line break": (ADDRESS, None, {}),
     "key with a line break": (ADDRESS, f"{KEY}\n", {}),
     "key with a space": (ADDRESS, f" {KEY}", {}),
     "key as bytes": (ADDRESS, KEY.encode(), {}),
@@ -273,18 +243,7 @@ def test_refused_argument_is_not_shown(
     address: Any, key: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
+    monkeypatch.setenv("SEOREP_API_KEY", f"{KEY}\n")
     with pytest.raises(ConfigurationError) as caught:
         SeoRepClient(address, key, **options)
     assert_error_does_not_show_key(caught.value)
-
-
-def test_key_from_the_environment_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_API_KEY", f"{KEY}\n")
-    with pytest.raises(ConfigurationError, match="strip it") as caught:
-        SeoRepClient("https://api.example.com")
-    assert_error_does_not_show_key(caught.value)
-    assert os.environ["SEOREP_API_KEY"]
-
-
-def test_key_is_not_in_settings() -> None:
-    assert_key_is_not_in(repr(SeoRepClient("https://api.example.com", KEY, settings=Settings()).settings))
