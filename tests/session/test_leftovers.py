@@ -34,18 +34,16 @@ async def main(base_url, ending):
             calls = [asyncio.create_task(client.campaigns.list().page(1)) for _ in range(4)]
             if ending == "finished":
                 await asyncio.wait(calls)
-            elif ending == "early":
-                await asyncio.sleep(0.05)
-            elif ending == "cancelled":
-                await asyncio.sleep(0.05)
-                for call in calls:
-                    call.cancel()
-            elif ending == "raised":
-                await asyncio.sleep(0.05)
-                raise ZeroDivisionError
             elif ending == "break":
                 async for _ in client.campaigns.list():
                     break
+            else:
+                await asyncio.sleep(0.05)
+            if ending == "cancelled":
+                for call in calls:
+                    call.cancel()
+            if ending == "raised":
+                raise ZeroDivisionError
     except (ZeroDivisionError, SeoRepError):
         pass
     assert asyncio.all_tasks() == {asyncio.current_task()}, asyncio.all_tasks()

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
@@ -85,20 +83,6 @@ async def test_the_limit_of_a_caller_ends_it_in_the_caller() -> None:
 
 def stand_still(seconds: float) -> None:
     here().now += seconds
-
-
-@pytest.mark.parametrize("seconds", [0.02, 0.2])
-async def test_what_arrived_while_the_loop_stood_still_is_used(seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    arrived = loop.create_future()
-    reading, writing = socket.socketpair()
-    with reading, writing:
-        loop.add_reader(reading, lambda: None if arrived.done() else arrived.set_result(None))
-        loop.call_soon(time.sleep, seconds)
-        loop.call_soon(writing.send, b"x")
-        with limit(seconds / 4):
-            await arrived
-        loop.remove_reader(reading)
 
 
 # when the loop stands still, and for how long; the time that the work and the call take; when it ends, with 1 s for
@@ -251,14 +235,6 @@ async def test_the_last_failure_is_the_cause(use: Use, step: Any, cause: type[Ex
     with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
         await use(client)
     assert isinstance(caught.value.__cause__, cause)
-
-
-async def test_a_pull_ends_in_time_though_each_request_would_not(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(forever=answer(status=500), max_attempts=100, backoff_initial=8, backoff_max=8)
-    begun = fake_time.monotonic
-    with client.timeout(20), pytest.raises(DeadlineExceededError):
-        await pulled(client)
-    assert fake_time.monotonic - begun < 120  # sleeps of several ids add up on this clock
 
 
 async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect, fake_time: FakeTime) -> None:

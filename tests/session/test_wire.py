@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import ConnectionFailedError, ProtocolError, RedirectError, SeoRepClient, ServerError, StatusError
+from seorep_async import ProtocolError, RedirectError, SeoRepClient, ServerError, StatusError
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
@@ -77,23 +77,6 @@ async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
         with pytest.raises(ServerError) as caught:
             await client.request("POST", "/v3/campaigns", body={"a": "1"})
     assert (caught.value.status, caught.value.retry_after) == (503, 3600)
-
-
-async def test_a_grant_that_met_an_unasked_response_is_sent(connect: Connect) -> None:
-    idle = asyncio.Event()
-
-    async def twice(connection: Connection) -> None:
-        await connection.send(FINE)
-        await idle.wait()
-        await connection.send(answer(status=408))
-
-    grant = {"data": {"token": "t", "login_url": "u", "user_id": 7}}
-    client, server = await connect(twice, answer(grant))
-    await ask(client)
-    idle.set()
-    await asyncio.sleep(0.05)
-    assert (await client.users.login_grant(7)).user_id == 7
-    assert len(server.requests) == 2
 
 
 async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
@@ -167,14 +150,6 @@ async def test_nothing_is_sent_that_was_not_counted(breaks: Step, connect: Conne
     for _ in range(3):
         await ask(client)
     assert client.stats.attempts == len(server.requests) == 6
-
-
-async def test_a_single_attempt_on_a_reused_connection_is_sent_once(connect: Connect) -> None:
-    client, server = await connect(FINE, reset, max_attempts=1)
-    await ask(client)
-    with pytest.raises(ConnectionFailedError):
-        await ask(client)
-    assert [request.connection for request in server.requests] == [1, 1]
 
 
 async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
