@@ -6,14 +6,17 @@ import asyncio
 import itertools
 import math
 import random
-from collections import Counter, defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import attrs
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
+from seorep_async.sandbox import rate_limit as sandbox
+from seorep_async.sandbox.rate_limit import RateLimit
+from seorep_async.sandbox.request import Refusal
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session, Taker
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
@@ -31,65 +34,23 @@ class Limiter:
         """Note that a request that was let through was answered."""
 
 
-class TokenBucket(Limiter):
-    """Lets `rate` requests a second through, and `burst` at once after a rest."""
+class Limited(Limiter):
+    """A limit as the sandbox takes it, such as `200/s`; the seed says when its first window ends."""
 
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate = rate
-        self._burst = self._tokens = burst
-        self._filled = 0.0
-
-    def take(self) -> bool:
-        self._tokens = min(self._burst, self._tokens + (here().now - self._filled) * self._rate)
-        self._filled = here().now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
-
-
-class FixedWindow(Limiter):
-    """Lets `count` requests through in each window of so many seconds; `phase` is when the first one ends."""
-
-    def __init__(self, count: int, seconds: float = 1.0, phase: float = 0.37) -> None:
-        self._count, self._seconds, self._phase = count, seconds, phase
-        self._taken = Counter[float]()
+    def __init__(self, limit: str, seed: int = 0) -> None:
+        read = RateLimit.parse(limit)
+        self._before = 0.0
+        self._limiter = sandbox.Limiter(read, lambda: here().now + self._before if self._before else 0.0)
+        self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
 
     def take(self) -> bool:
-        self._taken[(here().now - self._phase) // self._seconds] += 1
-        return self._taken[(here().now - self._phase) // self._seconds] <= self._count
-
-
-class SlidingLog(Limiter):
-    """Lets a request through if fewer than `count` were in the last seconds, those refused among them or not."""
-
-    def __init__(self, count: int, seconds: float = 1.0, *, counts_refused: bool = False) -> None:
-        self._count, self._seconds, self._counts_refused = count, seconds, counts_refused
-        self._log: deque[float] = deque()
-
-    def take(self) -> bool:
-        while self._log and self._log[0] <= here().now - self._seconds:
-            self._log.popleft()
-        fits = len(self._log) < self._count
-        if fits or self._counts_refused:
-            self._log.append(here().now)
-        return fits
-
-
-class AtOnce(Limiter):
-    """Lets a request through if fewer than `count` are being answered."""
-
-    def __init__(self, count: int) -> None:
-        self._free = count
-
-    def take(self) -> bool:
-        if self._free == 0:
-            return False
-        self._free -= 1
-        return True
+        with suppress(Refusal):
+            self._limiter.acquire()
+            return True
+        return False
 
     def give_back(self) -> None:
-        self._free += 1
+        self._limiter.release()
 
 
 class AtRandom(Limiter):
@@ -120,7 +81,7 @@ class SimulatedService:
     A refusal comes sooner than an answer, after a fifth of the latency.
 
     Attributes:
-        limiter: what lets attempts through.
+        limiter: what lets attempts through, or a limit as the sandbox takes it; all unless given.
         latency: seconds that an answer takes, a fifth more or less.
         status: what a refusal says, 429 or 503.
         retry_after: seconds that a refusal asks to wait, or None.
@@ -134,7 +95,7 @@ class SimulatedService:
         announced: waits asked for, as the times at which they were heard of and at which they end.
     """
 
-    limiter: Limiter = attrs.field(factory=Limiter)
+    limiter: Limiter | str = attrs.field(factory=Limiter)
     latency: float = 0.02
     status: int = 429
     retry_after: float | None = None
@@ -150,6 +111,7 @@ class SimulatedService:
     announced: list[tuple[float, float]] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
+        self._limiter = Limited(self.limiter, self.seed) if isinstance(self.limiter, str) else self.limiter
         self._chance = random.Random(self.seed)
         self._next_stall = self._chance.random() if self.stall else math.inf
 
@@ -177,7 +139,7 @@ class SimulatedService:
         took = self.latency * (0.8 + 0.4 * self._chance.random())
 
         def finish() -> None:
-            self.limiter.give_back()
+            self._limiter.give_back()
             self.reply_after(0.1 * took, answer, Response(200, b""))
 
         def arrive() -> None:
@@ -198,7 +160,7 @@ class SimulatedService:
                     whole = Response(said, b"", self.retry_after) if isinstance(said, int) else said
                     self.reply_after(0.8 * took, answer, whole)
                 return
-            elif self.limiter.take():
+            elif self._limiter.take():
                 self.accepted[client].append(now)
                 loop.call_later(0.8 * took, finish)
                 return

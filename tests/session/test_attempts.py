@@ -27,7 +27,7 @@ from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.scripted_server import FINE, Step, answer, hang, reset
-from tests.session.simulated_service import SimulatedService, TokenBucket, pull, session_above
+from tests.session.simulated_service import SimulatedService, pull, session_above
 
 Watch: TypeAlias = Callable[..., Awaitable[list[Attempt]]]
 
@@ -220,7 +220,7 @@ async def test_each_retry_is_logged_with_its_fields(connect: Connect, caplog: py
 @pytest.mark.virtual
 async def test_a_first_decrease_of_the_pace_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "seorep_async")
-    async with session_above(SimulatedService(TokenBucket(20, 4))) as session:
+    async with session_above(SimulatedService("20/s")) as session:
         await pull(session, 200)
     (record,) = caplog.records
     assert "slowed down" in record.getMessage()

@@ -15,8 +15,8 @@ from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (
     AtRandom,
     Changing,
+    Limited,
     SimulatedService,
-    TokenBucket,
     pull,
     session_above,
     simulate,
@@ -41,15 +41,15 @@ def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
 
 @pytest.mark.parametrize("retry_after", [1.0, 5.0])
 def test_nothing_starts_in_a_wait_that_was_asked_for(retry_after: float) -> None:
-    run = simulate(SimulatedService(TokenBucket(20, 10), latency=0.05, retry_after=retry_after), 500)
+    run = simulate(SimulatedService("20/s,burst=10", latency=0.05, retry_after=retry_after), 500)
     assert (run.lost, run.started_in_a_wait) == (0, 0)
     assert run.seconds <= 100
 
 
 @pytest.mark.parametrize("rest", [5, 3600])
-@pytest.mark.parametrize(("rate", "burst", "pages"), [(200, 40, 1500), (20, 4, 300)])
-async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, burst: float, pages: int, rest: float) -> None:
-    service = SimulatedService(TokenBucket(rate, burst), latency=0.05)
+@pytest.mark.parametrize(("rate", "pages"), [(200, 1500), (20, 300)])
+async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, pages: int, rest: float) -> None:
+    service = SimulatedService(f"{rate}/s", latency=0.05)
     async with session_above(service) as session:
         assert await pull(session, pages) == []
         await asyncio.sleep(rest)
@@ -61,7 +61,7 @@ async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, burst: 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.25])
 async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float) -> None:
-    limiter = Changing((10, TokenBucket(200, 40)), (math.inf, AtRandom(share, seed=0)))
+    limiter = Changing((10, Limited("200/s")), (math.inf, AtRandom(share, seed=0)))
     async with session_above(SimulatedService(limiter)) as session:
         assert await pull(session, 1500) == []
         assert await pull(session, 400) == []
@@ -77,7 +77,7 @@ async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) 
 
 
 def test_a_loop_that_stalls_makes_no_burst() -> None:
-    run = simulate(SimulatedService(TokenBucket(50, 5), latency=0.05, stall=2.0), 1000, requests_per_second=40)
+    run = simulate(SimulatedService("50/s,burst=5", latency=0.05, stall=2.0), 1000, requests_per_second=40)
     assert (run.lost, run.refused) == (0, 0)
 
 

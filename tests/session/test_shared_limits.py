@@ -21,16 +21,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import Request, Session
-from tests.session.simulated_service import (
-    AtOnce,
-    FixedWindow,
-    Limiter,
-    SimulatedService,
-    TokenBucket,
-    pull,
-    session_above,
-    simulate,
-)
+from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
 
 pytestmark = pytest.mark.virtual
@@ -66,16 +57,16 @@ async def turn() -> None:
 @pytest.mark.parametrize(
     ("clients", "limiter"),
     [
-        (10, TokenBucket(20, 4)),
-        (10, TokenBucket(20, 20)),
-        (10, FixedWindow(20)),
-        (50, TokenBucket(200, 40)),
-        (10, AtOnce(8)),
+        (10, "20/s"),
+        (10, "20/s,burst=20"),
+        (10, "20/s,fixed-window"),
+        (50, "200/s"),
+        (10, "at-once=8"),
     ],
 )
-def test_clients_that_share_are_as_fast_as_one(clients: int, limiter: Limiter, retry_after: float | None) -> None:
+def test_clients_that_share_are_as_fast_as_one(clients: int, limiter: str, retry_after: float | None) -> None:
     def served(pages: int, **options: Any) -> Any:
-        service = SimulatedService(copy.deepcopy(limiter), latency=0.05, retry_after=retry_after)
+        service = SimulatedService(limiter, latency=0.05, retry_after=retry_after)
         return simulate(service, pages, **options)
 
     one, shared = served(40 * clients), served(40, clients=clients, limits=Limits())
@@ -95,13 +86,13 @@ async def test_an_outage_is_probed_once_for_all() -> None:
 # turns
 
 
-@pytest.mark.parametrize(("rate", "burst"), [(20, 4), (200, 40)])
-def test_a_bulk_pull_leaves_single_calls_their_turns(rate: float, burst: float) -> None:
+@pytest.mark.parametrize("limit", ["20/s", "200/s"])
+def test_a_bulk_pull_leaves_single_calls_their_turns(limit: str) -> None:
     waits = {}
     for pages in (0, 2500):
 
         async def measure(pages: int = pages) -> None:
-            async with sharing(SimulatedService(TokenBucket(rate, burst), latency=0.05), 21) as (bulk, *others):
+            async with sharing(SimulatedService(limit, latency=0.05), 21) as (bulk, *others):
                 pulling = asyncio.create_task(pull(bulk, pages))
                 await asyncio.sleep(5)
                 begun = here().now
@@ -135,7 +126,7 @@ async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
 
 
 async def test_each_client_has_its_own_figures() -> None:
-    service = SimulatedService(TokenBucket(5, 1), latency=1.0)
+    service = SimulatedService("5/s", latency=1.0)
     async with sharing(service, 2) as (one, other):
         await pull(one, 8)
         before = other.stats
@@ -161,7 +152,7 @@ async def test_a_refused_key_ends_the_waits_of_its_own_client_only() -> None:
 
 
 async def test_a_client_that_waits_less_long_fails_alone() -> None:
-    service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
+    service = SimulatedService("1/s", retry_after=PAUSE)
     limits = Limits()
     async with (
         session_above(service, 1, limits=limits, retry_after_max=10) as hasty,
@@ -179,7 +170,7 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
 @pytest.mark.parametrize("leave", ["close", "cancel"])
 async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
     limits = Limits(max_concurrency=4)
-    async with sharing(SimulatedService(TokenBucket(1, 1), retry_after=PAUSE), 2, limits) as (stays, goes):
+    async with sharing(SimulatedService("1/s", retry_after=PAUSE), 2, limits) as (stays, goes):
         await stays.send(page())
         gone, waiting = ([asyncio.create_task(session.send(page())) for _ in range(6)] for session in (goes, stays))
         await asyncio.sleep(1)
@@ -208,7 +199,7 @@ async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
 
 
 def test_clients_that_come_and_go_lose_nothing() -> None:
-    service, limits = SimulatedService(TokenBucket(50, 10), latency=0.05), Limits()
+    service, limits = SimulatedService("50/s", latency=0.05), Limits()
     errors: list[SeoRepError] = []
 
     async def come_and_go() -> None:
@@ -226,7 +217,7 @@ def test_clients_that_come_and_go_lose_nothing() -> None:
 
 
 def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
-    service, limits = SimulatedService(TokenBucket(20, 4), latency=0.05, down=(20, 1e9)), Limits()
+    service, limits = SimulatedService("20/s", latency=0.05, down=(20, 1e9)), Limits()
 
     async def find() -> None:
         async with session_above(service, limits=limits, call_timeout=20) as session:
@@ -237,7 +228,7 @@ def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
 
     async def know() -> None:
         here().now += 1e6
-        later = SimulatedService(TokenBucket(20, 4), latency=0.05)
+        later = SimulatedService("20/s", latency=0.05)
         async with session_above(later, limits=limits) as session:
             assert session.stats.pace is not None
             assert await pull(session, 100) == []
