@@ -9,23 +9,7 @@ import pytest
 from aioresponses import aioresponses
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from seorep_async import (
-    Attempt,
-    AttemptTimeoutError,
-    AuthenticationError,
-    ConnectionFailedError,
-    DecodeError,
-    InvalidRequestError,
-    NotFoundError,
-    Page,
-    ProtocolError,
-    RateLimitedError,
-    SeoRepClient,
-    SeoRepError,
-    ServerError,
-    Settings,
-    StatusError,
-)
+from seorep_async import Attempt, Page, SeoRepClient, Settings, errors
 from tests.session.calls import KEY, Connect, OpenClient, ask, failure, open_session, write
 from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
@@ -41,22 +25,26 @@ from tests.session.scripted_server import (
     then_close,
 )
 
-STATUSES: dict[tuple[type[SeoRepError], str], list[int]] = {
-    (InvalidRequestError, "permanent"): [400, 402, 405, 409, 410, 422],
-    (AuthenticationError, "authentication"): [401, 403],
-    (NotFoundError, "permanent"): [404],
-    (ServerError, "permanent"): [501, 505],
-    (InvalidRequestError, "transient"): [408],
-    (ServerError, "transient"): [500, 502, 504, 520],
-    (ServerError, "overload"): [503],
-    (RateLimitedError, "throttle"): [429],
+STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
+    (errors.InvalidRequestError, "permanent"): [400, 402, 405, 409, 410, 422],
+    (errors.AuthenticationError, "authentication"): [401, 403],
+    (errors.NotFoundError, "permanent"): [404],
+    (errors.ServerError, "permanent"): [501, 505],
+    (errors.InvalidRequestError, "transient"): [408],
+    (errors.ServerError, "transient"): [500, 502, 504, 520],
+    (errors.ServerError, "overload"): [503],
+    (errors.RateLimitedError, "throttle"): [429],
 }
-UNDER_200: list[tuple[type[SeoRepError], str, int | None]] = [
-    *((InvalidRequestError, "permanent", code) for code in (400, 422)),
-    *((AuthenticationError, "authentication", 403), (NotFoundError, "permanent", 404)),
-    *((RateLimitedError, "throttle", 429), (ServerError, "transient", 500), (StatusError, "transient", None)),
+UNDER_200: list[tuple[type[errors.SeoRepError], str, int | None]] = [
+    *((errors.InvalidRequestError, "permanent", code) for code in (400, 422)),
+    *((errors.AuthenticationError, "authentication", 403), (errors.NotFoundError, "permanent", 404)),
+    *(
+        (errors.RateLimitedError, "throttle", 429),
+        (errors.ServerError, "transient", 500),
+        (errors.StatusError, "transient", None),
+    ),
 ]
-FAILURES: dict[str, tuple[Step, int | None, type[SeoRepError], str]] = {
+FAILURES: dict[str, tuple[Step, int | None, type[errors.SeoRepError], str]] = {
     **{
         str(status): (answer(b"because of this", status=status), status, *failed)
         for failed, statuses in STATUSES.items()
@@ -66,19 +54,19 @@ FAILURES: dict[str, tuple[Step, int | None, type[SeoRepError], str]] = {
         f"{code} under 200": (answer({"status": "error"} | ({"code": code} if code else {})), 200, kind, cause)
         for kind, cause, code in UNDER_200
     },
-    "reset": (reset, None, ConnectionFailedError, "transient"),
-    "cut body": (then_close(answer(b'{"da', length=90)), None, ConnectionFailedError, "transient"),
-    "garbage": (then_close(b"no HTTP at all\r\n\r\n"), None, ProtocolError, "transient"),
-    "a body that is not JSON": (answer(b"<html>"), 200, ProtocolError, "transient"),
-    "silence": (hang, None, AttemptTimeoutError, "overload"),
-    "another shape": (answer({"data": 1}), 200, DecodeError, "permanent"),
+    "reset": (reset, None, errors.ConnectionFailedError, "transient"),
+    "cut body": (then_close(answer(b'{"da', length=90)), None, errors.ConnectionFailedError, "transient"),
+    "garbage": (then_close(b"no HTTP at all\r\n\r\n"), None, errors.ProtocolError, "transient"),
+    "a body that is not JSON": (answer(b"<html>"), 200, errors.ProtocolError, "transient"),
+    "silence": (hang, None, errors.AttemptTimeoutError, "overload"),
+    "another shape": (answer({"data": 1}), 200, errors.DecodeError, "permanent"),
 }
 ATTEMPTS = {"permanent": 1, "authentication": 1, "throttle": 4}  # three throttled ones cost as much as one
 
 
 @pytest.mark.parametrize(("step", "status", "kind", "cause"), FAILURES.values(), ids=FAILURES)
 async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
-    step: Step, status: int | None, kind: type[SeoRepError], cause: str, connect: Connect
+    step: Step, status: int | None, kind: type[errors.SeoRepError], cause: str, connect: Connect
 ) -> None:
     seen: list[Attempt] = []
     timeout = 0.1 if step is hang else 60
@@ -112,7 +100,7 @@ async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
 ) -> None:
     client, _ = await connect(answer(body, status=status, headers=[("Retry-After", "3600")]))
     for attempts in (1, 0, 0):
-        error = await failure(client, RateLimitedError)
+        error = await failure(client, errors.RateLimitedError)
         assert error.attempts == attempts
         assert error.retry_after == pytest.approx(3600, abs=60)
     assert fake_time.slept == []
@@ -162,7 +150,7 @@ async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     retry_after: str, seconds: float | None, connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(answer(status=429, headers=[("Retry-After", retry_after)]), max_attempts=1)
-    error = await failure(client, RateLimitedError)
+    error = await failure(client, errors.RateLimitedError)
     assert (error.retry_after, fake_time.slept) == (seconds, [])
     assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
 
@@ -196,8 +184,8 @@ def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
             return result
 
     result = asyncio.run(exchange())
-    assert isinstance(result, Page | SeoRepError)
-    assert not isinstance(result, AttemptTimeoutError)
+    assert isinstance(result, Page | errors.SeoRepError)
+    assert not isinstance(result, errors.AttemptTimeoutError)
     assert type(pickle.loads(pickle.dumps(result))) is type(result)  # noqa: S301
 
 
@@ -216,37 +204,37 @@ def nowhere(request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: p
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_request_that_was_never_sent_is_retried(method: str, nowhere: str, fake_time: FakeTime) -> None:
     async with open_session(nowhere, fake_time, max_attempts=3) as session:
-        with pytest.raises(ConnectionFailedError, match=nowhere.partition("//")[2]) as caught:
+        with pytest.raises(errors.ConnectionFailedError, match=nowhere.partition("//")[2]) as caught:
             await session.send(write(method))
     assert (caught.value.attempts, session.stats.attempts) == (3, 3)
     assert_error_does_not_show_key(caught.value)
 
 
-RAISED: list[tuple[Exception, type[SeoRepError]]] = [
-    (aiohttp.ClientConnectionResetError("Cannot write to closing transport"), ConnectionFailedError),
-    (aiohttp.ClientConnectionError("Connector is closed."), ConnectionFailedError),
-    (aiohttp.ClientOSError(104, "reset"), ConnectionFailedError),
-    (aiohttp.ServerDisconnectedError(), ConnectionFailedError),
-    (aiohttp.ClientPayloadError("half"), ConnectionFailedError),
-    (aiohttp.ConnectionTimeoutError("late"), AttemptTimeoutError),
-    (aiohttp.SocketTimeoutError("late"), AttemptTimeoutError),
-    (aiohttp.ServerTimeoutError("late"), AttemptTimeoutError),
-    (TimeoutError(), AttemptTimeoutError),
-    (OSError(101, "unreachable"), ConnectionFailedError),
-    (aiohttp.InvalidURL("x"), ProtocolError),
-    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), ProtocolError),
+RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
+    (aiohttp.ClientConnectionResetError("Cannot write to closing transport"), errors.ConnectionFailedError),
+    (aiohttp.ClientConnectionError("Connector is closed."), errors.ConnectionFailedError),
+    (aiohttp.ClientOSError(104, "reset"), errors.ConnectionFailedError),
+    (aiohttp.ServerDisconnectedError(), errors.ConnectionFailedError),
+    (aiohttp.ClientPayloadError("half"), errors.ConnectionFailedError),
+    (aiohttp.ConnectionTimeoutError("late"), errors.AttemptTimeoutError),
+    (aiohttp.SocketTimeoutError("late"), errors.AttemptTimeoutError),
+    (aiohttp.ServerTimeoutError("late"), errors.AttemptTimeoutError),
+    (TimeoutError(), errors.AttemptTimeoutError),
+    (OSError(101, "unreachable"), errors.ConnectionFailedError),
+    (aiohttp.InvalidURL("x"), errors.ProtocolError),
+    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), errors.ProtocolError),
 ]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
 async def test_what_aiohttp_raises_is_our_error_and_unsent_only_if_proved(
-    raised: Exception, kind: type[SeoRepError], method: str, fake_time: FakeTime, seorep_responses: aioresponses
+    raised: Exception, kind: type[errors.SeoRepError], method: str, fake_time: FakeTime, seorep_responses: aioresponses
 ) -> None:
     seorep_responses.add("https://api.example.com/v3/campaigns", method, exception=raised, repeat=True)
     is_repeated = method == "GET" or isinstance(raised, aiohttp.ConnectionTimeoutError)
     async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
-        with pytest.raises(SeoRepError) as caught:
+        with pytest.raises(errors.SeoRepError) as caught:
             await session.send(write(method, idempotent=method == "GET"))
     assert type(caught.value if is_repeated else caught.value.__cause__) is kind
     assert caught.value.attempts == 1 + is_repeated
@@ -286,7 +274,7 @@ async def test_404_of_something_else_names_the_wrong_server(
 ) -> None:
     path, message = about
     client, _ = await connect(answer(body, status=404))
-    with pytest.raises(NotFoundError) as caught:
+    with pytest.raises(errors.NotFoundError) as caught:
         await client.request("GET", path)
     assert caught.value.message == message
 
@@ -294,7 +282,7 @@ async def test_404_of_something_else_names_the_wrong_server(
 async def test_a_404_after_other_answers_is_about_an_object(connect: Connect) -> None:
     client, _ = await connect(FINE, answer(HTML, status=404))
     await ask(client)
-    error = await failure(client, NotFoundError)
+    error = await failure(client, errors.NotFoundError)
     assert error.message == NO_OBJECT
 
 

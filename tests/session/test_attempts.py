@@ -13,16 +13,7 @@ from typing import Any, TypeAlias
 import aiohttp
 import pytest
 
-from seorep_async import (
-    Attempt,
-    AttemptTimeoutError,
-    ConfigurationError,
-    Limits,
-    SeoRepClient,
-    SeoRepError,
-    ServerError,
-    Settings,
-)
+from seorep_async import Attempt, Limits, SeoRepClient, Settings, errors
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
@@ -39,7 +30,7 @@ def watch(connect: Connect) -> Watch:
     async def watched(*script: Step, forever: Step | None = None, **settings: Any) -> list[Attempt]:
         seen: list[Attempt] = []
         client, _ = await connect(*script, forever=forever, on_attempt=seen.append, **settings)
-        with suppress(SeoRepError):
+        with suppress(errors.SeoRepError):
             await ask(client)
         return seen
 
@@ -53,7 +44,7 @@ def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, st
 async def test_a_failed_attempt_and_its_retry_are_seen(watch: Watch) -> None:
     first, second = await watch(answer(status=500), FINE, backoff_initial=50, backoff_max=50)
     assert (first.method, first.path, first.subject) == ("GET", "/v3/campaigns", None)
-    assert (shown(first), shown(second)) == ((1, 500, ServerError, "transient"), (2, 200, None, None))
+    assert (shown(first), shown(second)) == ((1, 500, errors.ServerError, "transient"), (2, 200, None, None))
     assert (first.bytes, second.bytes) == (0, len(FINE.partition(b"\r\n\r\n")[2]))
     assert 0 <= first.waited < 50 <= second.waited < 100
     assert 0 < second.seconds < 50
@@ -76,7 +67,7 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
 
 async def test_an_attempt_that_a_time_limit_ends_is_seen(watch: Watch) -> None:
     seen = await watch(hang, call_timeout=0.2)
-    assert [shown(one) for one in seen] == [(1, None, AttemptTimeoutError, "overload")]
+    assert [shown(one) for one in seen] == [(1, None, errors.AttemptTimeoutError, "overload")]
 
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
@@ -118,13 +109,13 @@ async def test_an_attempt_that_was_not_sent_is_not_seen(connect: Connect) -> Non
     async with aiohttp.ClientSession() as borrowed:
         client, _ = await connect(FINE, session=borrowed, on_attempt=seen.append)
         await ask(client)
-    error = await failure(client, ConfigurationError, match="passed in was closed while the client was in use")
+    error = await failure(client, errors.ConfigurationError, match="passed in was closed while the client was in use")
     assert_error_does_not_show_key(error)
     assert len(seen) == client.stats.attempts == 1
 
 
 def test_an_attempt_is_frozen_and_pickles() -> None:
-    one = Attempt("GET", "/v3/users", "user 7", 1, 500, ServerError, "transient", 0, 0.1, 0.0)
+    one = Attempt("GET", "/v3/users", "user 7", 1, 500, errors.ServerError, "transient", 0, 0.1, 0.0)
     with pytest.raises(AttributeError):
         one.number = 2  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301
@@ -164,7 +155,7 @@ PARTIAL = [functools.partial(CALLABLE.__call__), functools.partial(OwnPartial(CA
 
 @pytest.mark.parametrize("refused", [*ASYNC, *PARTIAL, 5, "print"])
 def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
-    with pytest.raises(ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"):
+    with pytest.raises(errors.ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"):
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
 
 

@@ -7,15 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import (
-    AttemptTimeoutError,
-    ConfigurationError,
-    DeadlineExceededError,
-    SeoRepClient,
-    SeoRepError,
-    ServerError,
-    Settings,
-)
+from seorep_async import SeoRepClient, Settings, errors
 from seorep_async.session import Clock, Request
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, failure, open_session
@@ -56,18 +48,18 @@ async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None
 async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Connect) -> None:
     client, server = await connect(step, attempt_timeout=0.2, max_attempts=1)
     began = time.monotonic()
-    await failure(client, AttemptTimeoutError, match=r"0\.2 s")
+    await failure(client, errors.AttemptTimeoutError, match=r"0\.2 s")
     assert 0.15 < time.monotonic() - began < LONG
     await server.until_no_connection()
 
 
 async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connect, fake_time: FakeTime) -> None:
     client, server = await connect(forever=answer(b"down", status=500), call_timeout=100, max_attempts=100)
-    error = await failure(client, DeadlineExceededError, match="the service failed")
+    error = await failure(client, errors.DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
     assert (error.method, error.path, error.status, error.body_excerpt) == ("GET", "/v3/campaigns", 500, "down")
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
-    assert isinstance(error.__cause__, ServerError)
+    assert isinstance(error.__cause__, errors.ServerError)
 
 
 FAULTS: dict[str, Step] = SLOW | {
@@ -87,7 +79,7 @@ async def test_deadline_holds_under_any_fault(
     limits = {"call_timeout": 0.3, "attempt_timeout": 1e6, "backoff_initial": 0.05}
     async with real_time(server.base_url, monkeypatch, **limits) as client:
         began = time.monotonic()
-        with pytest.raises(SeoRepError):
+        with pytest.raises(errors.SeoRepError):
             await ask(client)
         assert time.monotonic() - began < LONG
 
@@ -127,18 +119,18 @@ async def test_a_call_cancelled_between_attempts_costs_others_nothing(
 async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
     client = SeoRepClient("https://api.example.com", KEY)
     await client.close()
-    await failure(client, ConfigurationError, match="not open yet.*async with")
+    await failure(client, errors.ConfigurationError, match="not open yet.*async with")
     for state in ("open", "closed"):
         await (client.open if state == "open" else client.close)()
-        with pytest.raises(ConfigurationError, match=f"{state} already"):
+        with pytest.raises(errors.ConfigurationError, match=f"{state} already"):
             await client.open()
-    await failure(client, ConfigurationError, match="closed.*async with")
+    await failure(client, errors.ConfigurationError, match="closed.*async with")
     await client.close()
 
 
 async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     client, _ = await connect()
-    with pytest.raises(ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"):
+    with pytest.raises(errors.ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"):
         await asyncio.to_thread(asyncio.run, ask(client))
 
 
@@ -150,7 +142,7 @@ async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_close
     async with aiohttp.ClientSession(**options) as session:
         if is_closed:
             await session.close()
-        with pytest.raises(ConfigurationError, match=said):
+        with pytest.raises(errors.ConfigurationError, match=said):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
@@ -163,7 +155,7 @@ async def test_closing_the_client_ends_its_calls_and_says_so(step: Step, connect
     await client.close()
     fake_time.going_on.set()
     for call in calls:
-        with pytest.raises(ConfigurationError, match="this client is closed"):
+        with pytest.raises(errors.ConfigurationError, match="this client is closed"):
             await call
     assert not fake_time.slept or step is not hang
 

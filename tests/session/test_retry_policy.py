@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import (
-    DeadlineExceededError,
-    OutcomeUnknownError,
-    SeoRepError,
-    ServerError,
-    Settings,
-)
+from seorep_async import Settings, errors
 from seorep_async.session.retry_policy import (
     Cause,
     Failure,
@@ -37,7 +31,7 @@ COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 5, Cause.TRANSIENT: 14}
 
 
 def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failure:
-    return Failure(sent, cause, ServerError("as it was", status=500, body_excerpt="its body"), retry_after)
+    return Failure(sent, cause, errors.ServerError("as it was", status=500, body_excerpt="its body"), retry_after)
 
 
 FACTS: dict[str, Any] = {
@@ -53,7 +47,7 @@ FACTS: dict[str, Any] = {
 
 def verdict(
     sent: Sent = Sent.RESPONDED, cause: Cause = Cause.TRANSIENT, *, retry_after: float | None = None, **facts: Any
-) -> Retry | SeoRepError:
+) -> Retry | errors.SeoRepError:
     return decide(failure(sent, cause, retry_after), **(FACTS | facts))
 
 
@@ -80,7 +74,9 @@ def test_status_has_a_cause_and_says_how_far_it_got(
 @pytest.mark.parametrize("cause", FINAL)
 def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause) -> None:
     lost = (sent, cause, idempotent) == (Sent.MAYBE, Cause.PERMANENT, False)
-    assert type(verdict(sent, cause, idempotent=idempotent)) is (OutcomeUnknownError if lost else ServerError)
+    assert type(verdict(sent, cause, idempotent=idempotent)) is (
+        errors.OutcomeUnknownError if lost else errors.ServerError
+    )
 
 
 @pytest.mark.parametrize("sent", Sent)
@@ -125,26 +121,26 @@ def test_a_write_is_retried_only_if_certainly_not_executed(sent: Sent, cause: Ca
     is_unexecuted = NOT_EXECUTED[sent, cause, retry_after]
     assert certainly_not_executed(failure(sent, cause, retry_after)) is is_unexecuted
     decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
-    assert isinstance(decided, Retry if is_unexecuted else OutcomeUnknownError)
+    assert isinstance(decided, Retry if is_unexecuted else errors.OutcomeUnknownError)
 
 
 def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     unknown, late = verdict(Sent.MAYBE, idempotent=False), verdict(remaining=0.1)
-    assert (type(unknown), type(late)) == (OutcomeUnknownError, DeadlineExceededError)
-    assert isinstance(unknown, SeoRepError)
-    assert isinstance(late, SeoRepError)
+    assert (type(unknown), type(late)) == (errors.OutcomeUnknownError, errors.DeadlineExceededError)
+    assert isinstance(unknown, errors.SeoRepError)
+    assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
         "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), "
         "by filter or username, before you send it again"
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"
     for error in (unknown, late):
-        assert (error.status, error.body_excerpt, type(error.__cause__)) == (500, "its body", ServerError)
+        assert (error.status, error.body_excerpt, type(error.__cause__)) == (500, "its body", errors.ServerError)
 
 
 @pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
 def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any]) -> None:
-    assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is OutcomeUnknownError
+    assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is errors.OutcomeUnknownError
 
 
 BACK_OFF: list[tuple[float, dict[str, Any]]] = [
@@ -171,14 +167,14 @@ def test_back_off_doubles_with_failures_of_a_kind_and_is_random(delay: float, fa
 )
 def test_throttled_attempt_counts_as_a_third(throttled: int, last: int) -> None:
     decided = {attempts: type(verdict(attempts=attempts, throttled=throttled)) for attempts in (last, last + 1)}
-    assert decided == {last: Retry, last + 1: ServerError}
+    assert decided == {last: Retry, last + 1: errors.ServerError}
 
 
 @pytest.mark.parametrize("cause", PASSING)
 def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
     refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
-    assert isinstance(refused, ServerError)
+    assert isinstance(refused, errors.ServerError)
     assert refused.message == "as it was; not tried again, as too many calls of this client failed"
 
 
@@ -188,15 +184,15 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
         (0.0, math.inf, Retry(0.0, 5)),
         (7.0, math.inf, Retry(7.0, 5)),
         (60.0, math.inf, Retry(60.0, 5)),
-        (60.1, math.inf, ServerError),
-        (3600.0, math.inf, ServerError),
-        (5.0, 4.0, ServerError),
-        (5.0, 5.0, DeadlineExceededError),
+        (60.1, math.inf, errors.ServerError),
+        (3600.0, math.inf, errors.ServerError),
+        (5.0, 4.0, errors.ServerError),
+        (5.0, 5.0, errors.DeadlineExceededError),
         (5.0, 5.1, Retry(5.0, 5)),
-        (None, 0.5, DeadlineExceededError),
+        (None, 0.5, errors.DeadlineExceededError),
         (None, 0.6, Retry(0.5, 5)),
-        (None, 0.0, DeadlineExceededError),
-        (None, -1.0, DeadlineExceededError),
+        (None, 0.0, errors.DeadlineExceededError),
+        (None, -1.0, errors.DeadlineExceededError),
     ],
 )
 def test_wait_fits_its_limits_or_the_call_ends_at_once(

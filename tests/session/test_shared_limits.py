@@ -11,15 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import (
-    AuthenticationError,
-    ConfigurationError,
-    Limits,
-    RateLimitedError,
-    SeoRepClient,
-    SeoRepError,
-    Settings,
-)
+from seorep_async import Limits, SeoRepClient, Settings, errors
 from seorep_async.session import Request, Session
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
@@ -147,7 +139,9 @@ async def test_a_refused_key_ends_the_waits_of_its_own_client_only() -> None:
         await turn()
         mine, theirs = ([asyncio.create_task(session.send(page())) for _ in range(3)] for session in (one, other))
         assert await asyncio.gather(*begun, *theirs) == [0] * 4
-        assert {type(error) for error in await asyncio.gather(*mine, return_exceptions=True)} == {AuthenticationError}
+        assert {type(error) for error in await asyncio.gather(*mine, return_exceptions=True)} == {
+            errors.AuthenticationError
+        }
     assert service.attempts == 5
 
 
@@ -161,7 +155,7 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
         await patient.send(page())
         asked = [asyncio.create_task(session.send(page())) for session in (patient, patient, hasty, hasty)]
         ends = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(end) for end in ends] == [int, int, RateLimitedError, RateLimitedError]
+    assert [type(end) for end in ends] == [int, int, errors.RateLimitedError, errors.RateLimitedError]
 
 
 # coming and going
@@ -181,7 +175,7 @@ async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
                 task.cancel()
         ends = await asyncio.gather(*gone, return_exceptions=True)
         assert here().now < 2
-        assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in ends)
+        assert all(isinstance(end, errors.SeoRepError | asyncio.CancelledError) for end in ends)
         assert await asyncio.gather(*waiting) == [0] * 6
         assert stays.governor.in_flight == 0
 
@@ -200,19 +194,19 @@ async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
 
 def test_clients_that_come_and_go_lose_nothing() -> None:
     service, limits = SimulatedService("50/s", latency=0.05), Limits()
-    errors: list[SeoRepError] = []
+    failed: list[errors.SeoRepError] = []
 
     async def come_and_go() -> None:
         async def one(number: int) -> None:
             await asyncio.sleep(number * 0.3)
             async with session_above(service, number, limits=limits) as session:
-                errors.extend(await pull(session, 20))
+                failed.extend(await pull(session, 20))
 
         await asyncio.gather(*map(one, range(60)))
         assert here().now <= 1.15 * 60 * 20 / 50
 
     run(come_and_go())
-    assert errors == []
+    assert failed == []
     assert service.refused <= 0.05 * 60 * 20
 
 
@@ -249,7 +243,7 @@ async def test_clients_of_two_services_share_no_limits() -> None:
     limits = Limits()
     async with client_of(limits=limits), client_of("https://api.example.com/prefix", limits=limits):
         pass
-    with pytest.raises(ConfigurationError, match="limits are those of one service: create others for"):
+    with pytest.raises(errors.ConfigurationError, match="limits are those of one service: create others for"):
         await client_of("https://api.example.com:8443", limits=limits).open()
 
 
@@ -260,13 +254,15 @@ def test_clients_of_two_loops_share_no_limits_at_once() -> None:
     async def fail() -> None:
         async with aiohttp.ClientSession() as closed:
             pass
-        with pytest.raises(ConfigurationError, match="passed in is closed"):
+        with pytest.raises(errors.ConfigurationError, match="passed in is closed"):
             await client_of(limits=limits, session=closed).open()
 
     with asyncio.Runner() as one, asyncio.Runner() as two:
         one.run(fail())  # which leaves them free
         two.run(first.open())
-        with pytest.raises(ConfigurationError, match="limits are in use in another event loop: close the clients"):
+        with pytest.raises(
+            errors.ConfigurationError, match="limits are in use in another event loop: close the clients"
+        ):
             one.run(second.open())
         two.run(first.close())
         one.run(second.open())

@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import (
-    AttemptTimeoutError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    SeoRepClient,
-    ServerError,
-)
+from seorep_async import SeoRepClient, errors
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.fake_time import FakeTime
@@ -172,9 +166,9 @@ async def test_the_shortest_limit_ends_a_call(limits: list[float], settings: dic
     client, _ = await connect(hang, **settings)
     with client.timeout(limits[0]), client.timeout(limits[1]):
         task = asyncio.create_task(ask(client))  # which is limited, as it is started inside
-    with pytest.raises(DeadlineExceededError) as caught:
+    with pytest.raises(errors.DeadlineExceededError) as caught:
         await task
-    assert (caught.value.attempts, type(caught.value.__cause__)) == (1, AttemptTimeoutError)
+    assert (caught.value.attempts, type(caught.value.__cause__)) == (1, errors.AttemptTimeoutError)
 
 
 SLOW = {"backoff_initial": 50, "backoff_max": 50}
@@ -220,19 +214,20 @@ async def streamed(client: SeoRepClient) -> object:
 
 async def pulled(client: SeoRepClient) -> object:
     async with client.rankings.pull([1, 2, 3], "2023-01-01", "2023-01-31") as outcomes:
-        errors = [outcome.error async for outcome in outcomes]
-    assert len(errors) == 3
-    assert all(isinstance(error, DeadlineExceededError) for error in errors)
-    raise errors[0] or AssertionError
+        failed = [outcome.error async for outcome in outcomes]
+    assert len(failed) == 3
+    assert all(isinstance(error, errors.DeadlineExceededError) for error in failed)
+    raise failed[0] or AssertionError
 
 
 @pytest.mark.parametrize("use", [ask, everything, streamed, pulled])
 @pytest.mark.parametrize(
-    ("step", "cause"), [(REFUSED, ServerError), (answer(status=500), ServerError), (reset, ConnectionFailedError)]
+    ("step", "cause"),
+    [(REFUSED, errors.ServerError), (answer(status=500), errors.ServerError), (reset, errors.ConnectionFailedError)],
 )
 async def test_the_last_failure_is_the_cause(use: Use, step: Any, cause: type[Exception], connect: Connect) -> None:
     client, _ = await connect(forever=step, max_attempts=100, backoff_initial=20, backoff_max=20)
-    with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
+    with client.timeout(30), pytest.raises(errors.DeadlineExceededError) as caught:
         await use(client)
     assert isinstance(caught.value.__cause__, cause)
 
@@ -245,7 +240,7 @@ async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect,
         async for _ in client.campaigns.list().pages():
             await fake_time.clock.sleep(15)
 
-    with client.timeout(20), pytest.raises(DeadlineExceededError):
+    with client.timeout(20), pytest.raises(errors.DeadlineExceededError):
         await read_slowly()
 
 
@@ -258,11 +253,11 @@ async def test_a_call_that_never_started_names_the_failure_of_others(connect: Co
 
     client, _ = await connect(*[reset] * 10, probe, max_attempts=1)
     for _ in range(10):
-        await failure(client, ConnectionFailedError)
+        await failure(client, errors.ConnectionFailedError)
     waiting = asyncio.create_task(ask(client))
     await probing.wait()
     with client.timeout(0.2):
-        error = await failure(client, DeadlineExceededError, match="other calls fail, too")
+        error = await failure(client, errors.DeadlineExceededError, match="other calls fail, too")
     waiting.cancel()
     assert error.attempts == 0
-    assert isinstance(error.__cause__, ConnectionFailedError)
+    assert isinstance(error.__cause__, errors.ConnectionFailedError)

@@ -7,14 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import (
-    AttemptTimeoutError,
-    NotFoundError,
-    OutcomeUnknownError,
-    ProtocolError,
-    SeoRepError,
-    ServerError,
-)
+from seorep_async import errors
 from seorep_async.session import Request
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import Connect, ConnectSession, open_session, write
@@ -50,22 +43,25 @@ REUSED = (
     *("reset", "closed", "head cut", "short Content-Length", "cut within a chunk"),
     *("no HTTP", "two lengths", "header of 20 KB"),
 )
-LOST: dict[str, tuple[Step, type[SeoRepError]]] = {
+LOST: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
     **{name: BROKEN[name] for name in REUSED},
-    **{name: (SLOW[name], AttemptTimeoutError) for name in NEVER_ENDING},
-    "garbage after 100": (then_close(b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"), ProtocolError),
-    "header of 2 MB": (then_close(b"HTTP/1.1 204 No\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n"), ProtocolError),
-    "408": (answer(status=408), SeoRepError),
-    **{str(status): (answer(status=status), ServerError) for status in (500, 502, 503, 504)},
+    **{name: (SLOW[name], errors.AttemptTimeoutError) for name in NEVER_ENDING},
+    "garbage after 100": (then_close(b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"), errors.ProtocolError),
+    "header of 2 MB": (
+        then_close(b"HTTP/1.1 204 No\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n"),
+        errors.ProtocolError,
+    ),
+    "408": (answer(status=408), errors.SeoRepError),
+    **{str(status): (answer(status=status), errors.ServerError) for status in (500, 502, 503, 504)},
 }
 
 
 @pytest.mark.parametrize(("step", "cause"), LOST.values(), ids=LOST)
 async def test_write_that_may_have_happened_is_not_sent_again(
-    step: Step, cause: type[SeoRepError], connect_session: ConnectSession
+    step: Step, cause: type[errors.SeoRepError], connect_session: ConnectSession
 ) -> None:
     session, server = await connect_session(step, attempt_timeout=0.2)
-    with pytest.raises(OutcomeUnknownError, match="look for it with list") as caught:
+    with pytest.raises(errors.OutcomeUnknownError, match="look for it with list") as caught:
         await session.send(write(subject="campaign"))
     assert isinstance(caught.value.__cause__, cause)
     assert (caught.value.subject, caught.value.attempts) == ("campaign", 1)
@@ -77,14 +73,14 @@ async def test_write_that_may_have_happened_is_not_sent_again(
 )
 async def test_a_created_object_with_unreadable_answer_is_not_repeated(body: bytes, connect: Connect) -> None:
     client, server = await connect(answer(body))
-    with pytest.raises(OutcomeUnknownError, match="look for it with list"):
+    with pytest.raises(errors.OutcomeUnknownError, match="look for it with list"):
         await client.campaigns.create("https://example.com", "Shoes")
     assert len(server.requests) == 1
 
 
 async def test_write_whose_time_is_over_may_have_happened(connect_session: ConnectSession) -> None:
     session, server = await connect_session(hang, call_timeout=0.2)
-    with pytest.raises(OutcomeUnknownError):
+    with pytest.raises(errors.OutcomeUnknownError):
         await session.send(write())
     assert len(server.requests) == 1
 
@@ -101,7 +97,7 @@ async def test_write_through_a_borrowed_session_is_not_resent_by_it(connect: Con
     async with aiohttp.ClientSession() as session:
         client, server = await connect(FINE, reset, session=session)
         await client.request("PUT", "/v3/x", body={"a": "1"})
-        with pytest.raises(OutcomeUnknownError):
+        with pytest.raises(errors.OutcomeUnknownError):
             await client.request("POST", "/v3/x", body={"a": "1"})
     assert [request.connection for request in server.requests] == [1, 1]
 
@@ -195,7 +191,7 @@ async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
 ) -> None:
     session, server = await connect_session(*before, answer(status=404), attempt_timeout=0.2)
     is_success = method == "DELETE" and was_deleted
-    with nullcontext() if is_success else pytest.raises(NotFoundError):
+    with nullcontext() if is_success else pytest.raises(errors.NotFoundError):
         await session.send(write(method, idempotent=True))
     assert len(server.requests) == len(before) + 1
     assert session.governor.quota.tokens == 500 or not is_success
