@@ -221,7 +221,7 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     assert await waits[2] is None
     assert {reason: seconds for reason, seconds in governor.waited.items() if seconds} == {"concurrency": 12.0}
     await at_rest()
-    assert [handle for _, _, handle in here()._due if not handle.cancelled()] == []
+    assert all(alarm.cancelled() for alarm in here().alarms)
 
 
 # probes

@@ -143,7 +143,7 @@ async def test_closing_ends_what_runs_and_leaves_no_alarm() -> None:
     timeouts.close()
     await running
     assert here().now == 0
-    assert [handle for _, _, handle in here()._due if not handle.cancelled()] == []
+    assert all(alarm.cancelled() for alarm in here().alarms)
 
 
 # of calls
