@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async.export.schema import COUNTED_REPORTS
-from seorep_async.history.comparing import CHANGES, ORDER, compared_campaigns
+from seorep_async.history.comparing import ENGINES, Changes, changes_between, unlike_reports
 from seorep_async.history.source import History
 
 Standing: TypeAlias = dict[str, Any]
 """Of keywords in one engine: how many are in each of `bands`, the last being "not ranked", and sums and mean of it."""
-ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 _GROUPED_BY = {
@@ -23,7 +22,11 @@ _GROUPED_BY = {
     "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "location": "search_location_canonical_name",
 }
-_MOVES = {"Risen": "kinds LIKE '%rose%'", "Fallen": "kinds LIKE '%fell%'", "Lost": "kinds SIMILAR TO 'removed|lost.*'"}
+_MOVES = {
+    "Risen": "kinds LIKE '%rose%'",
+    "Fallen": "kinds LIKE '%fell%'",
+    "Lost": "engine IS NOT NULL AND kinds SIMILAR TO 'removed|lost.*'",
+}
 """The lists of changed keywords, and the kinds of change in each."""
 _MOST_LISTED = 10
 _CHOSEN = "account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"
@@ -44,10 +47,10 @@ class Chosen:
         return dict(self._rows(query, first=first, last=last))
 
     def days(self, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
-        """Return the `date` of each of these days, and the `Standing` of each engine."""
-        query = f"""SELECT as_of, {", ".join(map(_standing, ENGINES))} FROM keyword_rankings_by_day
+        """Return each of these days: `as_of`, its `date` in words, and the `Standing` of each engine."""
+        query = f"""SELECT as_of, strftime(as_of, '%-d %b %Y'), {", ".join(map(_standing, ENGINES))} FROM keyword_rankings_by_day
             WHERE {_CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY 1 ORDER BY 1"""
-        return [dict(zip(("date", *ENGINES), found, strict=True)) for found in self._rows(query, dates=dates)]
+        return [dict(zip(("as_of", "date", *ENGINES), found, strict=True)) for found in self._rows(query, dates=dates)]
 
     def groups(self, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
         """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
@@ -65,19 +68,16 @@ class Chosen:
                 found[kind] = [dict(zip(("label", "now", "before", "total"), row, strict=True)) for row in rows]
         return found
 
-    def moves(self, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
-        """Return the largest moves of each kind, of lost keywords those whose rank was best; `total` counts all."""
-        whens = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in _MOVES.items())
-        query = f"""SELECT list, phrase, location, engine, before, after, kinds, count(*) OVER (PARTITION BY list)
-            FROM (SELECT *, CASE {whens} END AS list FROM ({CHANGES})) WHERE engine IS NOT NULL AND list IS NOT NULL
-            QUALIFY row_number() OVER (PARTITION BY list ORDER BY {ORDER}) <= {_MOST_LISTED} ORDER BY {ORDER}"""
-        compared, _ = compared_campaigns(self.history, self.account, (first, last))
-        both = attrs.evolve(self, campaigns=[one for one in compared if one in {*self.campaigns}])
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in _MOVES}
-        names = ("phrase", "location", "engine", "before", "after", "kinds", "total")
-        for kind, *move in both._rows(query, before=first, after=last, moved=1):
-            found[kind].append(dict(zip(names, move, strict=True)))
-        return found
+    def moves(self, first: dt.date, last: dt.date) -> dict[str, Changes]:
+        """Return the largest moves of each kind, of lost keywords those whose rank was best."""
+        unlike = unlike_reports(self.history, self.account, (first, last))
+        both = [one for one in self.campaigns if unlike.get(one) == ""]
+        return {
+            name: changes_between(
+                self.history, self.account, (first, last), both, where=where, limit=_MOST_LISTED, moved=1
+            )
+            for name, where in _MOVES.items()
+        }
 
     def _rows(self, query: str, **values: object) -> list[Any]:
         whose = {"account": self.account, "campaigns": list(self.campaigns)}

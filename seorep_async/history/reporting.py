@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import datetime as dt
 import hashlib
+import logging
 import math
 import os
 import re
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import refusal
 from seorep_async.history.charts import bars, line, marks
-from seorep_async.history.figures import BANDS, ENGINES, Chosen, Standing
+from seorep_async.history.comparing import ENGINES
+from seorep_async.history.figures import BANDS, Chosen, Standing
 from seorep_async.history.source import History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
 
+_log = logging.getLogger("seorep_async")
 _MADE_BY = '<meta name="generator" content="seorep report">'
 """Recognises a report, near its beginning."""
-_HEAD = 1024
 _MOST_DAYS = 90
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BEYOND = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_BEYOND}]")
 
@@ -109,30 +109,31 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
     dates, history = list(by_day), rows.history
     drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
     days = rows.days(sorted({*drawn, *dates[-2:]}))
-    first, last, shown = days[0], days[-1], [day for day in days if day["date"] in drawn]
+    first, last, shown = days[0], days[-1], [day for day in days if day["as_of"] in drawn]
     engine = next((one for one in ENGINES if last[one]["ranked"]), "engine_a")
     ranked = [one for one in ENGINES if any(day[one]["ranked"] for day in shown)]
     incomplete = sum(count < max(by_day.values()) for count in by_day.values())
-    differing = history.differing_windows(rows.account, dates[0], dates[-1])
+    warnings = [history.repeated_nights(rows.account), history.differing_windows(rows.account, dates[0], dates[-1])]
+    for warning in filter(None, warnings):
+        _log.warning("%s", warning)
     notes = [
-        "" if len(dates) > 1 else "This is the first day; changes appear with the second.",
-        history.repeated_nights(rows.account) or "",
-        differing or "",
-        f"{incomplete:,} of {len(dates):,} days lack a campaign that others have." if incomplete else "",
-        f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances." if len(drawn) < len(dates) else "",
+        "This is the first day; changes appear with the second." if len(dates) == 1 else None,
+        *warnings,
+        f"{incomplete:,} of {len(dates):,} days lack a campaign that others have." if incomplete else None,
+        f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances." if len(drawn) < len(dates) else None,
     ]
     return {
         "subject": rows.account,
         "days": shown,
         "first": first,
         "last": last,
-        "earlier": list({day["date"]: day for day in (days[-2], first)}.values()) if len(dates) > 1 else [],
+        "earlier": list({day["as_of"]: day for day in (days[-2], first)}.values()) if len(dates) > 1 else [],
         "total": len(dates),
         "engine": engine,
         "charts": {one: _chart([day[one] for day in shown]) for one in ranked},
         "bands": [*BANDS, "not ranked"],
-        "moves": rows.moves(first["date"], last["date"]) if len(dates) > 1 else {},
-        "groups": rows.groups(engine, first["date"], last["date"]),
+        "moves": rows.moves(dates[0], dates[-1]) if len(dates) > 1 else {},
+        "groups": rows.groups(engine, dates[0], dates[-1]),
         "notes": " ".join(filter(None, notes)),
     }
 
@@ -159,7 +160,7 @@ def _page(values: dict[str, Any]) -> str:
     style, template = (here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html"))
     options = {"trim_blocks": True, "lstrip_blocks": True}
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, **options)
-    environment.filters |= {"words": _words, "date": _date, "number": _number}
+    environment.filters |= {"words": _words, "number": _number}
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
     return page
@@ -180,11 +181,6 @@ def _words(text: str, most: int = 80) -> str:
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", short)
 
 
-def _date(day: dt.date) -> str:
-    """Return a date in English, whatever the locale."""
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
-
-
 def _number(value: float | None) -> str:
     if value is None:
         return "\N{EN DASH}"
@@ -202,26 +198,20 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
         raise refusal(target, f"there is no folder {target.resolve().parent}; create it first")
     if os.path.lexists(target) and not target.is_file():
         raise refusal(target, "it is not a regular file; name another")
-    with _errors_of(target):
-        if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:_HEAD]:
-            raise refusal(target, "no report wrote it; name another file, or delete this one first")
+    if target.exists() and not os.access(target, os.R_OK | os.W_OK):
+        raise refusal(target, "it is read-only; name another file")
+    if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:1024]:
+        raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 
 
 def _write(target: Path, page: str) -> None:
     path = target.resolve()
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
-    with _errors_of(target):
-        try:
-            near.write_text(page, encoding="utf-8", newline="\n")
-            os.replace(near, path)
-        finally:
-            near.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _errors_of(target: Path) -> Generator[None, None, None]:
     try:
-        yield
+        near.write_text(page, encoding="utf-8", newline="\n")
+        os.replace(near, path)
     except OSError as error:
         raise ExportError(f"can't write {target}: {error.strerror}", file=target) from error
+    finally:
+        near.unlink(missing_ok=True)

@@ -27,6 +27,8 @@ _OPEN = {
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
 _MOST_NAMED = 10
+MORE_DAYS = "pull the last 30 days each night"
+"""How each night has a day of its own; the command names its option in place of these words."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
 
@@ -88,8 +90,7 @@ class History:
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
-        nights = f"The last {same:,} nights speak of one day, {days[0]}"
-        return f"{nights}; `seorep pull --last 30d` gives each night a day of its own."
+        return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {MORE_DAYS}."
 
     def differing_windows(self, account: str, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""
@@ -131,7 +132,8 @@ def open_history(
     with connection:
         try:
             _check_tables(connection, database)
-            _add_views(connection)
+            for name, view in VIEWS.items():  # for this connection, if no pull of this version has added them
+                connection.execute(f"CREATE TEMP VIEW {name} AS {view}")
             for name, value in {**(limits or {}), "lock_configuration": "true"}.items():
                 connection.execute(f"SET {name} = '{value}'")
         except duckdb.Error as error:
@@ -211,14 +213,6 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, database: str | os.Path
         raise _refusal(database, problem)
     if not connection.execute("SELECT EXISTS (FROM pulls)").fetchall()[0][0]:
         raise _refusal(database, "no pull wrote it")
-
-
-def _add_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Add the views for this connection, if no pull of this version has yet."""
-    held = connection.execute("SELECT view_name FROM duckdb_views() WHERE schema_name = 'main'").fetchall()
-    if ("keyword_rankings_by_day",) not in held:
-        for name, query in VIEWS.items():
-            connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
 
 
 def _first_line(error: Exception) -> str:
