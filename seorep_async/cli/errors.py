@@ -35,6 +35,7 @@ WORDS = {
     },
     "api_key=…": "SEOREP_API_KEY",
     "base_url=…": "the base URL",
+    "pull the last 30 days each night": "run `seorep pull --last 30d` each night",
 }
 """What messages of the library mention, as the command has it."""
 _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts

@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import attrs
 
@@ -17,6 +17,7 @@ from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.tabular import ModelList
 
+Days: TypeAlias = tuple[dt.date, dt.date]
 _log = logging.getLogger("seorep_async")
 _BATCH = 10_000
 ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
@@ -148,7 +149,7 @@ def changes(
         reasons = {id_: reason for id_, reason in reasons.items() if chosen in (None, id_)}
         compared = [id_ for id_, reason in reasons.items() if not reason]
         where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
-        found = changes_between(history, account, days, compared, where=where, limit=most, moved=moved)
+        found = changes_between(history, account, days, compared, where, limit=most, moved=moved)
         found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
         warnings.append(history.differing_windows(account, *days))
     for reason in dict.fromkeys(found.left_out.values()):
@@ -159,7 +160,7 @@ def changes(
     return found
 
 
-def _days(history: History, account: str, before: dt.date | None, after: dt.date | None) -> tuple[dt.date, dt.date]:
+def _days(history: History, account: str, before: dt.date | None, after: dt.date | None) -> Days:
     """Return the days to compare, or refuse those that are not there."""
     days = history.known_days(account)
     known = f"{history.label} has rankings of {account} of {listed(days)}"
@@ -169,16 +170,14 @@ def _days(history: History, account: str, before: dt.date | None, after: dt.date
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
-        if len(days) > 1:
-            raise ConfigurationError(f"there is no day before {after} to compare: {known}")
-        repeated = history.repeated_nights(account) or f"To have a day for each night, {MORE_DAYS}."
-        raise ConfigurationError(f"there is one day only, {after}, and nothing to compare it with. {repeated}")
+        more = "" if len(days) > 1 else f". {history.repeated_nights(account) or f'To have more, {MORE_DAYS}.'}"
+        raise ConfigurationError(f"there is no day before {after} to compare it with: {known}{more}")
     if before >= after:
         raise ConfigurationError(f"before must be a day before {after}, got {before}", argument="before")
     return before, after
 
 
-def unlike_reports(history: History, account: str, days: tuple[dt.date, dt.date]) -> dict[int, str]:
+def unlike_reports(history: History, account: str, days: Days) -> dict[int, str]:
     """Return the campaigns of two days, and why each can't be compared; "" if both days have its report."""
     reasons = [
         f"""CASE WHEN count(*) FILTER (as_of = ${day} AND error IS NULL) = 0 THEN coalesce(
@@ -196,31 +195,22 @@ def unlike_reports(history: History, account: str, days: tuple[dt.date, dt.date]
 
 
 def changes_between(
-    history: History,
-    account: str,
-    days: tuple[dt.date, dt.date],
-    campaigns: Sequence[int],
-    *,
-    where: str,
-    limit: int | None,
-    moved: int,
+    history: History, account: str, days: Days, campaigns: Sequence[int], where: str, *, limit: int | None, moved: int
 ) -> Changes:
     """Return the largest changes between two days that meet a condition, of campaigns that have both reports."""
     found = Changes((), Change)
     found.account, (found.before, found.after), found.total, found.left_out = account, days, 0, {}
+    query = f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
     values = {"account": account, "before": days[0], "after": days[1], "campaigns": campaigns, "moved": moved}
-    rows = history.connection.execute(
-        f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit",
-        {**values, "limit": limit},
-    )
+    rows = history.connection.execute(query, values | {"limit": limit})
     stored: dict[Any, Any] = {}  # values that recur are stored once
     while some := rows.fetchmany(_BATCH):
-        for total, campaign, company, keyword, phrase, location, engine, kinds, old, new, url in some:
-            found.total = total
-            company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
+        for total, *row, kinds in some:
+            *labels, old, new, url = (stored.setdefault(one, one) for one in row)
             names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-            labels = account, campaign, company, keyword, phrase, location, engine, names[0], names
-            found.append(Change(*labels, old, new, url, *days))
+            cells: list[Any] = [account, *labels, names[0], names, old, new, url, *days]
+            found.append(Change(*cells))
+            found.total = total
     return found
 
 
@@ -253,5 +243,5 @@ _CHANGES = f"""WITH moves AS (
         WHERE before IS DISTINCT FROM after OR (engine IS NULL AND any_rank IS NULL AND (is_new OR is_removed)))
     SELECT campaign_id, (SELECT max(company) FROM campaigns AS named
             WHERE named.account = $account AND named.campaign_id = kinds.campaign_id) AS company,
-        keyword_id, phrase, location, engine, kinds, before, after, url FROM kinds WHERE kinds != ''"""
+        keyword_id, phrase, location, engine, before, after, url, kinds FROM kinds WHERE kinds != ''"""
 """The changes of the campaigns that are compared, in no order; the kinds of each are separated by commas."""
