@@ -22,6 +22,8 @@ _OPTIONS = {
     "groups": "--group",
     "id": "ID",
     "limit": "--page-size",
+    "method": "METHOD",
+    "password": "the password",
     "path": "PATH",
     "start_date": "--from",
 }

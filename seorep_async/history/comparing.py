@@ -118,13 +118,14 @@ def changes(
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
-        account: the name of the account; None if there is one only.
-        before: the earlier day, one of `History.days`; None is the last one before `after`.
-        after: the later day; None is the last one.
-        campaign: the id of the only campaign to compare; None is every campaign.
-        kind: the only kind of change to return, one of `Change.kinds`; None is every kind.
-        limit: the most changes to return; None is all.
-        moved: the least number of places by which a keyword rose or fell.
+        account: the name of the account, where there are several.
+        before: the earlier day, one that ranks speak of; by default the last one before the later.
+        after: the later day; by default the last.
+        campaign: the id of the only campaign to compare; by default every campaign.
+        kind: only changes of this kind: rose, fell; entered_top_3, left_top_3, likewise 10 and 20; found, lost (its
+            rank); new, removed (the keyword).
+        limit: only so many of the largest; by default all.
+        moved: the least number of places by which a keyword rose or fell; by default 3.
 
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or campaign, or one day only.

@@ -70,7 +70,8 @@ def report(
         account: whose rankings; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        start_date: the first of the days to draw, up to the day `end_date`; by default all days.
+        start_date: the first day to draw; by default the first in the database.
+        end_date: the last day to draw; by default the last.
         title: the page's title; by default it names the campaign, the group or the account.
         engine_names: the names of engine A (also mobile and places) and of engine B.
 
