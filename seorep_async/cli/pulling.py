@@ -95,7 +95,7 @@ class _Pulling:
                 code = await self._preview(client, connection.label)
             else:
                 code = await self._pull(client, connection.label)
-            signals.finished(code)
+            signals.ignore()
             return code
 
     def _window(self, window: Days) -> tuple[list[int] | None, dt.date, dt.date]:
