@@ -21,6 +21,7 @@ _OPTIONS = {
     "extra_params": "--param",
     "groups": "--group",
     "id": "ID",
+    "ids": "--campaign",
     "limit": "--page-size",
     "path": "PATH",
     "start_date": "--from",
