@@ -114,7 +114,7 @@ class Transport:
         except SeoRepError:
             raise
         except _BodyTooLarge as error:
-            too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or use a smaller limit")
+            too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or pass a smaller limit=…")
             return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
         except WireError as error:
             return _classify(error.cause, request)
