@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.pieces import Recent
+from seorep_async.export.pieces import RECENT
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import FeedTable, Table
@@ -146,9 +146,9 @@ class Text(Format):
             for columns in source.columns:
                 yield self.whole(source.table, columns), len(columns[0])
             return
-        lead, held = self.lead(source.table, source.shared), Recent(source.read)
+        lead, held = self.lead(source.table, source.shared), lru_cache(RECENT)(source.read)
         for part in source.parts:
-            text = held[part.piece][part.first : part.first + part.size]
+            text = held(part.piece)[part.first : part.first + part.size]
             yield text.replace(MARK, lead % part.ids), part.rows
 
     def write(self, file: Path, source: Source) -> int:
@@ -266,7 +266,7 @@ class Arrow(Format):
             return
         staged = without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table)
         schema = arrow_schema(staged)
-        held = Recent[tuple[int, int], Any](lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
+        held = lru_cache(RECENT)(lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
         for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
             yield _joined(source, parts, held)
 
@@ -310,12 +310,12 @@ class Parquet(Arrow):
             return []
 
 
-def _joined(source: Source, parts: Sequence[Part], held: Recent[tuple[int, int], Any]) -> pa.Table:
+def _joined(source: Source, parts: Sequence[Part], held: Callable[[tuple[int, int]], Any]) -> pa.Table:
     """Return parts as one table, with its lead."""
     pa, schema, slices = require("pyarrow"), arrow_schema(source.table), []
     wanted = [one.name for one in without_lead(source.table).columns]
     for piece, first, size in _runs(parts):
-        slices.append(held[piece].slice(first, size).select(wanted))
+        slices.append(held(piece).slice(first, size).select(wanted))
     rows, number, columns = sum(part.rows for part in parts), 0, []
     for field in list(schema)[: lead_of(source.table)]:
         if field.name in source.shared:

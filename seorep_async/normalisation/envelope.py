@@ -146,6 +146,8 @@ def refused(path: str, problem: str) -> DecodeError:
 
 
 def _count(value: object) -> int | None:
+    if value is None:  # an error costs more than all the rest
+        return None
     try:
         count = values.integer(value)
     except ValueError:

@@ -49,7 +49,7 @@ _SECRET_NAME = re.compile(
 
 def mask_secrets(values: ExtraParams | None, *, argument: str = "extra_params") -> ExtraParams | None:
     """Return additional parameters, the values of those with secret names as `Secret`s."""
-    if not isinstance(values, Mapping):
+    if values is None or not isinstance(values, Mapping):
         return values  # refused later
     names = [name for name, _ in values.items()]
     if len({*names}) < len(names):  # a MultiDict, say
@@ -86,6 +86,8 @@ def _hidden(value: Any) -> Any:
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
     """Return the strings among the values with secret names."""
+    if not values:
+        return ()
     found = (value if isinstance(value, tuple) else (value,) for name, value in values.items() if _is_secret(name))
     return tuple(one for several in found for one in several if isinstance(one, str))
 
@@ -218,9 +220,9 @@ def build_params(
     the caller's name for the additional ones; `places` names the arguments of parameters that have other names.
     """
     checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
-    extra_params = mask_secrets(extra_params, argument=argument)
     if extra_params is None:
         return checked
+    extra_params = mask_secrets(extra_params, argument=argument)
     if not isinstance(extra_params, Mapping):
         raise ConfigurationError(f"{argument} must map names to values, got {shown(extra_params)}", argument=argument)
     for name, value in extra_params.items():

@@ -16,7 +16,7 @@ ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 
 def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
     """Return values as a percent-encoded query without `?`."""
-    return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote)
+    return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote) if values else ""
 
 
 def encode_write(
