@@ -18,12 +18,12 @@ import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Columns, Format, Part, in_groups, without_lead
+from seorep_async.export.formats import Format, Part, in_groups, without_lead
 from seorep_async.export.pieces import PIECES, BlockFile, drop_leftovers, errors_of, locked, make_private
 from seorep_async.export.request import Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
-from seorep_async.tables.columns import Table, fits, model_columns
+from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.declared import TOTALS, campaigns_table, keywords_table, table_of, totals_values
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
