@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
@@ -104,13 +103,13 @@ class Text:
 
         Values that the format can't hold raise an OverflowError, ValueError or RecursionError.
         """
-        data = self.marked(without_lead(table), prepared) if any(sizes) else b""
-        starts = [*(found.start() for found in re.finditer(MARK, data)), len(data)]
+        data, starts = self.marked(without_lead(table), prepared) if any(sizes) else (b"", [])
+        starts.append(len(data))
         places = pairwise(accumulate(sizes, initial=0))
         return data, [(starts[first], starts[last] - starts[first]) for first, last in places]
 
-    def marked(self, table: Table, prepared: Columns) -> bytes:
-        """Return rows without lead as lines that begin with `MARK`."""
+    def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+        """Return rows without lead as lines that begin with `MARK`, and where these are."""
         raise NotImplementedError
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
@@ -162,13 +161,12 @@ class Csv(Text):
     def prepare(self, table: Table, columns: Columns) -> Columns:
         return csv_cells(without_lead(table), columns, excel=self._excel)
 
-    def marked(self, table: Table, prepared: Columns) -> bytes:
+    def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         first, *others = prepared
         data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), MARK)
-        if data.count(MARK) == len(first):
-            return data
-        # a value has that character
-        return b"".join(MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
+        if data.count(MARK) != len(first):  # a value has that character
+            data = b"".join(MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
+        return data, _places(data, MARK)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         columns = table.columns[: lead_of(table)]
@@ -191,9 +189,13 @@ class JsonLines(Text):
 
     ending = ".jsonl"
 
-    def marked(self, table: Table, prepared: Columns) -> bytes:
+    def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         # in place of each line's brace, which is in the lead; a line break inside a string is escaped
-        return MARK + columns_as_json_lines(table, prepared)[1:].replace(b"\n{", b"\n" + MARK)
+        data = bytearray(columns_as_json_lines(table, prepared))
+        starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]
+        for start in starts:
+            data[start : start + 1] = MARK
+        return bytes(data), starts
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         said = b"{"
@@ -294,6 +296,15 @@ def _joined(source: Source, parts: Sequence[Part], held: Recent[tuple[int, int],
             number += 1
     whole = pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
     return _first_of_each(whole) if source.table is keywords_table() else whole
+
+
+def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
+    """Return where a byte is in some data: in a third of the time of `split`."""
+    found, place = [], data.find(byte)
+    while place >= 0:
+        found.append(place)
+        place = data.find(byte, place + 1)
+    return found
 
 
 def _first_of_each(keywords: pa.Table) -> pa.Table:
