@@ -12,8 +12,9 @@ import attrs
 
 from seorep_async.errors import ExportError
 from seorep_async.export.formats import Part, Source
-from seorep_async.export.request import Request
-from seorep_async.export.staging import Failure, Plan, Staging
+from seorep_async.export.pieces import Failure
+from seorep_async.export.request import Plan, Request
+from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Columns, FeedTable, Table, fits
 from seorep_async.tables.declared import (

@@ -21,9 +21,8 @@ from seorep_async.export.files import Target, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
-from seorep_async.export.request import Request
+from seorep_async.export.request import Plan, Request
 from seorep_async.export.schema import found_columns, make_tables, problems
-from seorep_async.export.staging import Plan
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.pieces import Recent
+from seorep_async.export.pieces import RECENT
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Columns, FeedTable, Table
@@ -134,9 +134,9 @@ class Text:
         for columns in source.columns:
             rows = len(columns[0])
             yield self.encode(source.table, self.prepare(source.table, columns), [rows])[0], (), rows
-        held = Recent(source.read)
+        held = lru_cache(RECENT)(source.read)
         for part in source.parts:
-            yield held[part.piece][part.first : part.first + part.size], part.ids, part.rows
+            yield held(part.piece)[part.first : part.first + part.size], part.ids, part.rows
 
     def read(self, file: Path) -> list[dict[str, Any]]:
         """Return two rows of a file, or of a file without rows one without values; [] if it has another format."""
@@ -232,7 +232,7 @@ class Arrow:
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(table, columns)])
         schema = arrow_schema(without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table))
-        held = Recent[tuple[int, int], Any](lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
+        held = lru_cache(RECENT)(lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
         for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
             yield _joined(source, parts, held)
 
@@ -276,7 +276,7 @@ class Parquet(Arrow):
 Format: TypeAlias = Text | Arrow
 
 
-def _joined(source: Source, parts: Sequence[Part], held: Recent[tuple[int, int], Any]) -> pa.Table:
+def _joined(source: Source, parts: Sequence[Part], held: Callable[[tuple[int, int]], Any]) -> pa.Table:
     """Return parts as one table, with its lead."""
     pa, schema, slices = require("pyarrow"), arrow_schema(source.table), []
     wanted = [one.name for one in without_lead(source.table).columns]
@@ -285,7 +285,7 @@ def _joined(source: Source, parts: Sequence[Part], held: Recent[tuple[int, int],
     touching = groupby(zip(parts, before, strict=False), lambda one: (one[0].piece, one[0].first - one[1]))
     for (piece, _), run in touching:
         (first, _), *others = run
-        slices.append(held[piece].slice(first.first, sum((part.size for part, _ in others), first.size)).select(wanted))
+        slices.append(held(piece).slice(first.first, sum((part.size for part, _ in others), first.size)).select(wanted))
     rows, number, columns = sum(part.rows for part in parts), 0, []
     for field in list(schema)[: lead_of(source.table)]:
         if field.name in source.shared:
