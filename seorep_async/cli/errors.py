@@ -22,6 +22,8 @@ _OPTIONS = {
     "groups": "--group",
     "id": "ID",
     "limit": "--page-size",
+    "method": "METHOD",
+    "password": "the password",
     "path": "PATH",
     "start_date": "--from",
 }
@@ -35,6 +37,7 @@ WORDS = {
     },
     "api_key=…": "SEOREP_API_KEY",
     "base_url=…": "the base URL",
+    "pull the last 30 days each night": "run `seorep pull --last 30d` each night",
 }
 """What messages of the library mention, as the command has it."""
 _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts

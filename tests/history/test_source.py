@@ -117,7 +117,7 @@ def test_what_others_added_changes_no_answer(database: Path, added: str) -> None
 
 
 def test_a_damaged_answer_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seorep_async.history.comparing.ORDER", "error('damaged ' || keyword_id)")
+    monkeypatch.setattr("seorep_async.history.comparing._ORDER", "error('damaged ' || keyword_id)")
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*damaged"):
         changes(database, account="acme", moved=1)
 
