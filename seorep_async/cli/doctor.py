@@ -19,7 +19,7 @@ from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.keys import config_file
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
-from seorep_async.cli.profiles import Connection, chosen_profile, connect
+from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.pull import days_of
 from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient
@@ -39,8 +39,7 @@ def doctor(*, service: Service = Service()) -> int:
     It only reads: the list of campaigns, and one page of each feed.
     """
     try:
-        connection, (profile, _) = connect(service), chosen_profile(service)
-        return wait_for(_check(connection, profile, click.get_current_context().obj))
+        return wait_for(_check(connect(service), click.get_current_context().obj))
     except UsageError as error:
         _show("FAIL", "settings", str(error))
         return ExitCode.USAGE
@@ -50,13 +49,13 @@ def _show(level: str, subject: str, message: str) -> None:
     messages().print(Text.assemble((f"{level:<4}", _STYLES.get(level, "")), f"  {subject:<20}{one_line(message)}"))
 
 
-async def _check(connection: Connection, profile: str | None, today: dt.date) -> ExitCode:
+async def _check(connection: Connection, today: dt.date) -> ExitCode:
     # one retry is enough for a connection that was closed, or a limit of the service
     attempts = min(2, connection.settings.max_attempts)
     async with connection.opened(max_attempts=attempts) as client:
         _show("ok", "settings", f"{client.base_url}, and a key")
         if connection.sandbox is None:
-            _show_sources(connection, profile)
+            _show_sources(connection)
         with client.record_answers() as answers:
             try:
                 try:
@@ -73,10 +72,10 @@ async def _check(connection: Connection, profile: str | None, today: dt.date) ->
                 return code
 
 
-def _show_sources(connection: Connection, profile: str | None) -> None:
+def _show_sources(connection: Connection) -> None:
     """Show each value that is no default, and its source."""
-    if profile is not None:
-        _show("", "profile", f"{profile}, from {config_file()}")
+    if connection.profile is not None:
+        _show("", "profile", f"{connection.profile}, from {config_file()}")
     if connection.account is not None:
         _show("", "account", connection.account)
     for name, source in connection.sources.items():
