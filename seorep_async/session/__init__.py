@@ -10,7 +10,6 @@ from seorep_async.session.encoding import (
 from seorep_async.session.flow_control import Limits as Limits, Taker as Taker
 from seorep_async.session.observation import (
     Attempt as Attempt,
-    Headers as Headers,
     OnAttempt as OnAttempt,
     RawAnswer as RawAnswer,
     Stats as Stats,

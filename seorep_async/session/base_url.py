@@ -62,7 +62,8 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
         return "base_url must not hold credentials: pass the key as api_key=… instead"
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]"
-    if not _can_be_looked_up(url.raw_host or ""):
+    name = url.raw_host or ""
+    if ":" not in name and (len(name) > 253 or not _HOST_NAME.fullmatch(name)):  # with a colon, it is IPv6
         return "base_url is not a valid address: its host is neither a name nor an IP address"
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment"
@@ -76,16 +77,8 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
     return None
 
 
-def _can_be_looked_up(host: str) -> bool:
-    if ":" in host:
-        return True  # yarl took it for an IPv6 address
-    return _HOST_NAME.fullmatch(host) is not None and len(host) <= 253
-
-
 def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

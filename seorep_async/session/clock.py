@@ -7,16 +7,11 @@ import datetime as dt
 import random
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import attrs
 
-
-class Alarm(Protocol):
-    """A scheduled call."""
-
-    def cancel(self) -> None:
-        """Cancel the call."""
+Alarm: TypeAlias = asyncio.TimerHandle
 
 
 def _call_later(delay: float, call: Callable[[], None]) -> Alarm:

@@ -8,11 +8,12 @@ import inspect
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
+from multidict import CIMultiDict
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.session.call import Call
@@ -69,27 +70,6 @@ class Attempt:
 OnAttempt: TypeAlias = Callable[[Attempt], object]
 
 
-class Headers(Mapping[str, str]):
-    """Headers of a response, read-only: names in lower case, found in any case; repeated ones joined by commas."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
-        self._values: dict[str, str] = {}
-        for name, value in fields:
-            known = self._values.get(name.lower())
-            self._values[name.lower()] = value if known is None else f"{known}, {value}"
-
-    def __getitem__(self, name: str) -> str:
-        return self._values[name.lower()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
 @attrs.frozen
 class RawAnswer:
     """A response as the service sent it.
@@ -99,7 +79,8 @@ class RawAnswer:
         path: its path, without the query.
         status: HTTP status.
         body: the whole body, decompressed; not in the repr, as it may hold secrets.
-        headers: by names in any case; without cookies, tokens and links, and with the key replaced by `***`.
+        headers: by names in any case, repeated ones joined by commas; without cookies, tokens and links, and with the
+            key replaced by `***`.
         number: number of the attempt among those of its request, from 1.
         seconds: from the start of the attempt to the last byte.
     """
@@ -108,7 +89,7 @@ class RawAnswer:
     path: str
     status: int
     body: bytes = attrs.field(repr=False)
-    headers: Mapping[str, str] = attrs.field(factory=Headers, repr=False, eq=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
     number: int = 1
     seconds: float = attrs.field(default=0.0, eq=False)
 
@@ -184,8 +165,11 @@ class Observer:
 
     def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
         request = call.request
-        fields = (field for field in response.headers.items() if not _SECRET_HEADERS.search(field[0]))
-        headers = Headers((name, self._scrub(value, request)) for name, value in fields)
+        headers = CIMultiDict[str]()
+        for name, value in response.headers.items():
+            if not _SECRET_HEADERS.search(name):
+                scrubbed = self._scrub(value, request)
+                headers[name] = f"{headers[name]}, {scrubbed}" if name in headers else scrubbed
         body, seconds = response.body, call.ended - call.started
         return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
 
@@ -193,7 +177,7 @@ class Observer:
         """Call `on_attempt`; `result` is the failure, the exception that ended the attempt, or that of a success."""
         if self.on_attempt is None or isinstance(result, ConfigurationError):  # raised before anything was sent
             return
-        status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
+        status, size = (response.status, len(response.body)) if isinstance(response, Response) else (None, 0)
         failed, cause = (result.error, result.cause.value) if isinstance(result, Failure) else (result, None)
         error = type(failed) if isinstance(failed, BaseException) else None
         request, started = call.request, call.started

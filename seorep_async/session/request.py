@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from seorep_async.session.flow_control import Taker
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-
-class Decode(Protocol[T_co]):
-    """Turns the body of a successful response into its result, at once or in steps."""
-
-    def __call__(self, body: bytes, /) -> T_co | Generator[bool, None, T_co]:
-        """Return the result, or a generator that yields to give others a turn, or True to go on in a thread.
-
-        Raises:
-            SeoRepError: the body is not as documented.
-        """
-        ...
+Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
+"""From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
+to go on in a thread; raises a SeoRepError if the body is not as documented."""
 
 
 # objects of every request are msgspec structs: an attrs object takes ten times as long to make

@@ -6,7 +6,6 @@ import asyncio
 import datetime as dt
 import email.utils
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -38,8 +37,8 @@ T = TypeVar("T")
 SMALL, LARGE, HUGE = 4 * 1024, 64 * 1024, 4 * 1024 * 1024
 """Bytes of a body up to which it may be an error; from which on its decoding delays others; or outlasts its call."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
-_EXCERPT = 400  # characters of a body in an error
-_QUOTED = 600  # characters of a message, a path or an address
+_EXCERPT = 400  # bytes of a body in an error
+_QUOTED = 600  # bytes of a message, a path or an address
 _MESSAGES = {
     401: "the API key was refused",
     403: "the API key was refused, or may not see this",
@@ -65,11 +64,6 @@ class Response(msgspec.Struct, eq=False):
 
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
-
-    @property
-    def size(self) -> int:
-        """Bytes of the body."""
-        return len(self.body)
 
 
 class ResponseReader:
@@ -102,13 +96,14 @@ class ResponseReader:
 
         Steps of decoding a huge one end with the call, which has `remaining` seconds.
         """
-        if response.size > LARGE:
-            await self._fair_queue.wait(min(response.size, SHARE))
+        size = len(response.body)
+        if size > LARGE:
+            await self._fair_queue.wait(min(size, SHARE))
         try:
             decoded: Any = response.decoded if response.size <= SMALL else request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
-                async with asyncio.timeout(remaining() if response.size > HUGE else None):
-                    decoded = await self._finished(decoded, response.size)
+                async with asyncio.timeout(remaining() if size > HUGE else None):
+                    decoded = await self._finished(decoded, size)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
@@ -132,23 +127,19 @@ class ResponseReader:
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
         if 300 <= status < 400 and "Location" in response.headers:
-            location = None if request.private else response.headers["Location"].partition("?")[0][:_QUOTED] or None
-            redirect = RedirectError(
-                f"the service redirects to {location or 'another address'}, and the client never follows; "
-                "pass the right address as base_url=…",
-                location=location,
-            )
-            return self._failure(Sent.RESPONDED, Cause.PERMANENT, redirect, request, response)
-        if status < 400:
-            odd = StatusError("the service answered with a status that is neither a success nor an error")
-            return self._failure(Sent.RESPONDED, Cause.PERMANENT, odd, request, response)
-        message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
-        if status == 404 and not self._knows_service and is_foreign(request, response.body):
-            message = _WRONG_SERVER
-        error = status_error_type(status)(message)
-        if status == 403 and self._knows_service and _is_page(response):
+            location = None if request.private else response.headers["Location"].partition("?")[0] or None
+            advice = "the client never follows a redirect; pass the right address as base_url=…"
+            error: SeoRepError = RedirectError(f"{advice} (here to {location or 'another'})", location=location)
+        elif status < 400:
+            error = StatusError("the service answered with a status that is neither a success nor an error")
+        elif status == 403 and self._knows_service and _is_page(response):
             slow_down = RateLimitedError("a firewall in front of the service refused the request")
             return self._failure(Sent.RESPONDED, Cause.THROTTLE, slow_down, request, response)
+        elif status == 404 and not self._knows_service and _is_foreign(request, response.body):
+            error = status_error_type(status)(_WRONG_SERVER)
+        else:
+            message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
+            error = status_error_type(status)(message)
         return self._failure(sent_of_status(status), cause_of_status(status), error, request, response)
 
     def _undecodable(self, error: SeoRepError, request: Request[Any], response: Response) -> Failure:
@@ -171,7 +162,9 @@ class ResponseReader:
     ) -> Failure:
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
-            fields["body_excerpt"] = self._excerpt(response.body, request)
+            beginning = response.body[: 8 * _EXCERPT]
+            text, is_cut = beginning.decode(errors="replace"), len(beginning) < len(response.body)
+            fields["body_excerpt"] = self._quoted(text, request, _EXCERPT, is_cut=is_cut) or None
         if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
             fields["retry_after"] = response.retry_after
             fields["message"] = f"{error.message}; it asked for a pause of {response.retry_after:g} s"
@@ -179,31 +172,24 @@ class ResponseReader:
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
         """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
-        error = failure.error
-        cleaned = error.evolve(message=self._quoted(error.message, request))
-        if isinstance(cleaned, RedirectError) and cleaned.location is not None:
-            cleaned = cleaned.evolve(location=self._quoted(cleaned.location, request))
-        if isinstance(cleaned, DecodeError) and cleaned.field_path is not None:
-            cleaned = cleaned.evolve(field_path=self._quoted(cleaned.field_path, request))
-        return attrs.evolve(failure, error=cleaned)
+        facts = vars(failure.error)
+        quoting = {name: facts[name] for name in ("message", "location", "field_path") if facts.get(name)}
+        cleaned = {name: self._quoted(string, request, _QUOTED) for name, string in quoting.items()}
+        return attrs.evolve(failure, error=failure.error.evolve(**cleaned))
 
-    def _quoted(self, string: str, request: Request[Any]) -> str:
-        """Return a text that may quote the service as one line, shortened, without secrets."""
-        line = one_line(self.scrub(string[: 2 * _QUOTED], request, cut=len(string) > 2 * _QUOTED))
-        return line if len(line) <= _QUOTED else f"{line[:_QUOTED]}…"
+    def _quoted(self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False) -> str:
+        """Return a text that may quote the service as one line without secrets, of so many bytes, not to fill a log."""
+        # scrub before cutting, or half a key could remain at the cut
+        beginning = string[: 8 * longest]
+        line = one_line(self.scrub(beginning, request, cut=is_cut or len(beginning) < len(string)))
+        encoded = line.encode()
+        return line if len(encoded) <= longest else f"{encoded[:longest].decode(errors='ignore')}…"
 
     def scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
         """Replace the key, and the secrets of a request, in a string of the service's."""
         if request.secrets:
             string = Scrubber(request.secrets).scrub(string, cut=cut)
         return self._authentication.scrub(string, cut=cut)
-
-    def _excerpt(self, body: bytes, request: Request[Any]) -> str | None:
-        # scrub before cutting, or half a key could remain at the cut
-        beginning = body[: 8 * _EXCERPT]
-        scrubbed = self.scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
-        line = one_line(scrubbed)
-        return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
 
 
 def _is_page(response: Response) -> bool:
@@ -221,22 +207,20 @@ def _last(steps: Generator[bool, None, T]) -> T:
             return result
 
 
-def is_foreign(request: Request[Any], body: bytes) -> bool:
+def _is_foreign(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 comes from another server: its body is not like this service's, or no object was named.
 
     The shape of the service's errors is not documented, but it speaks JSON.
     """
-    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
-    if not body:
-        return not names_an_object
     try:
-        parsed = json.loads(body[:LARGE])
+        parsed = json.loads(body[:LARGE]) if body else {"error": ""}
     except (ValueError, RecursionError):
         return True
     if not isinstance(parsed, dict):
         return True
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
         return False
+    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
     return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
 
 
@@ -250,13 +234,9 @@ def parse_retry_after(header: str | None, date: str | None, wall_time: float) ->
         return None
     header = header.strip()
     if _SECONDS.fullmatch(header):
-        seconds = float(header)
-        return max(0.0, seconds if math.isfinite(seconds) else math.copysign(sys.float_info.max, seconds))
-    moment = _seconds_since_epoch(header)
-    if moment is None:
-        return None
-    now = _seconds_since_epoch(date) if date else None
-    return max(0.0, moment - (wall_time if now is None else now))
+        return max(0.0, min(float(header), sys.float_info.max))
+    moment, now = _seconds_since_epoch(header), _seconds_since_epoch(date or "")
+    return None if moment is None else max(0.0, moment - (wall_time if now is None else now))
 
 
 def _seconds_since_epoch(date: str) -> float | None:

@@ -137,13 +137,11 @@ def decide(
         jitter: a random number from 0 to 1.
         refused_in_a_row: the latest attempts of this client, if all were refused.
     """
-    if not idempotent and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
+    is_lost = failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION
+    if not idempotent and not certainly_not_executed(failure) and (is_lost or failure.cause.may_pass):
         return _outcome_unknown(failure)
-    if not failure.cause.may_pass:
-        return failure.error
-    if not idempotent and not certainly_not_executed(failure):
-        return _outcome_unknown(failure)
-    if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
+    asked = failure.retry_after
+    if not failure.cause.may_pass or (asked is not None and asked > min(settings.retry_after_max, remaining)):
         return failure.error
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row)
@@ -154,10 +152,9 @@ def decide(
     if cost > tokens:
         reason = "not tried again, as too many calls of this client failed"
         return failure.error.evolve(message=f"{failure.error.message}; {reason}")
-    delay = failure.retry_after
-    if delay is None:
-        doublings = min((throttled if counts_a_third else attempts - throttled) - 1, 30)
-        delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
+    doublings = min((throttled if counts_a_third else attempts - throttled) - 1, 30)
+    back_off = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
+    delay = back_off if asked is None else asked
     if delay >= remaining:
         return deadline_exceeded(failure, refused_in_a_row)
     return Retry(delay, cost)
@@ -188,9 +185,7 @@ def deadline_exceeded(
 
 def certainly_not_executed(failure: Failure) -> bool:
     """Return whether the service certainly did not carry out a failed request."""
-    if failure.sent is Sent.RESPONDED:
-        return failure.cause is Cause.THROTTLE or (failure.cause is Cause.OVERLOAD and failure.retry_after is not None)
-    return failure.sent is Sent.NO
+    return failure.sent is Sent.NO or (failure.sent is Sent.RESPONDED and failure.asks_to_wait)
 
 
 def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:

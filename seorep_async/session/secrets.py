@@ -72,11 +72,11 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         plain = {secret for secret in secrets if len(secret) >= _SHORTEST}
-        quoted = {quote(string) for string in plain for quote in _QUOTES}
-        quoted |= {quote(string) for string in quoted for quote in _QUOTES}  # such as JSON as a string in JSON
         # unchanged by any unforeseen escaping
         runs = {run for string in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", string)}
-        self._forms = plain | quoted | runs
+        for _ in range(3):  # such as JSON as a string in JSON, with slashes escaped
+            plain |= {quote(string) for string in plain for quote in _QUOTES}
+        self._forms = plain | runs
         heads = sorted({form[:_HEAD_LENGTH] for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
 
@@ -106,26 +106,12 @@ def _equal_characters(string: str, start: int, form: str) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _in_json(string: str) -> str:
-    return json.dumps(string)[1:-1]
-
-
-def _in_unicode_json(string: str) -> str:
-    return json.dumps(string, ensure_ascii=False)[1:-1]
-
-
-def _slashes_escaped(string: str) -> str:
-    return string.replace("/", "\\/")
-
-
 _QUOTES: tuple[Callable[[str], str], ...] = (
     lambda string: urllib.parse.quote(string, safe=""),
     urllib.parse.quote_plus,
     urllib.parse.quote,
-    _in_json,
-    lambda string: _slashes_escaped(_in_json(string)),
-    _in_unicode_json,
-    lambda string: _slashes_escaped(_in_unicode_json(string)),
-    _slashes_escaped,
+    lambda string: json.dumps(string)[1:-1],
+    lambda string: json.dumps(string, ensure_ascii=False)[1:-1],
+    lambda string: string.replace("/", "\\/"),
     html.escape,
 )

@@ -28,16 +28,13 @@ class AttemptTimeouts:
         self._running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = math.inf
-        self._is_closed = False
 
     def close(self) -> None:
         """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
-        self._is_closed = True
         if not self.loop.is_closed():
             for limit in self._running:
                 limit.expire()
             self._set_alarm(math.inf)
-        self._running.clear()
 
     def start(self, limit: TimeLimit) -> None:
         """Watch over a limit."""
@@ -48,25 +45,24 @@ class AttemptTimeouts:
     def end(self, limit: TimeLimit) -> None:
         """Forget a limit; the alarm stays for the next one."""
         self._running.discard(limit)
-        if self._is_closed and not self._running:
-            self._set_alarm(math.inf)
 
-    def _set_alarm(self, due: float, in_grace: bool = False, was_late: bool = False) -> None:
+    def _set_alarm(self, due: float, late: bool | None = None) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_due = due
-        self._alarm = None if due == math.inf else self.loop.call_at(due, self._ring, due, in_grace, was_late)
+        self._alarm = None if due == math.inf else self.loop.call_at(due, self._ring, due, late)
 
-    def _ring(self, due: float, in_grace: bool, was_late: bool) -> None:
+    def _ring(self, due: float, late: bool | None) -> None:
+        """End what is due, a moment after the alarm itself, which was `late` or not."""
         now = self.loop.time()
         expired = [limit for limit in self._running if limit.due <= now]
-        if expired and not in_grace:  # of an alarm in time, it is one iteration
+        if expired and late is None:
             is_late = now - due > LATE
-            self._set_alarm(now + GRACE * is_late, in_grace=True, was_late=is_late)
+            self._set_alarm(now + GRACE * is_late, is_late)  # of an alarm in time, the moment is one iteration
             return
         self._running.difference_update(expired)
         for limit in expired:
-            limit.expire(late=was_late)
+            limit.expire(late=bool(late))
         self._set_alarm(min((limit.due for limit in self._running), default=math.inf))
 
 

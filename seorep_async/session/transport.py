@@ -111,11 +111,10 @@ class Transport:
         try:
             with limit:
                 return await self._receive(await self._send(request, may_reuse))
+        except BodyTooLargeError as error:
+            return Failure(Sent.MAYBE, Cause.PERMANENT, error)
         except SeoRepError:
             raise
-        except _BodyTooLarge as error:
-            too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or use a smaller limit")
-            return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
         except WireError as error:
             return _classify(error.cause, request)
         except asyncio.CancelledError as error:
@@ -178,24 +177,25 @@ class Transport:
         return Response(response.status, body, retry_after, headers)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        announced, limit = response.content_length, self._settings.max_body_bytes
-        if announced is not None and announced > limit:
-            raise _BodyTooLarge(f"the response announces {announced} bytes, more than the limit of {limit}")
+        if (announced := response.content_length or 0) > self._settings.max_body_bytes:
+            raise self._too_large(announced)
         chunks: list[bytes] = []
         size = 0
         while chunk := await _read_any(response.content):
             chunks.append(self._counted(chunk, size))
             size += len(chunk)
-            if response.content.at_eof():
-                break
         return b"".join(chunks)
 
     def _counted(self, chunk: bytes, before: int = 0) -> bytes:
         """Count the bytes of a chunk, and raise if there are too many with those before it."""
         self.bytes_received += len(chunk)
         if before + len(chunk) > self._settings.max_body_bytes:
-            raise _BodyTooLarge(f"the response is larger than the limit of {self._settings.max_body_bytes} bytes")
+            raise self._too_large(before + len(chunk))
         return chunk
+
+    def _too_large(self, size: int) -> BodyTooLargeError:
+        problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
+        return BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…")
 
     def _own(self, requests: type[aiohttp.ClientRequest], *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
@@ -224,10 +224,6 @@ class Transport:
             )
 
 
-class _BodyTooLarge(Exception):
-    """The body is too large."""
-
-
 async def _read_any(content: aiohttp.StreamReader) -> bytes:
     try:
         return await content.readany()
@@ -236,49 +232,46 @@ async def _read_any(content: aiohttp.StreamReader) -> bytes:
 
 
 def _classify(error: Exception, request: Request[Any]) -> Failure:
-    reason = _reason(error, request)
+    sent, cause, no_room = Sent.MAYBE, Cause.TRANSIENT, False
+    kind: type[SeoRepError] = ConnectionFailedError
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | aiohttp.ServerFingerprintMismatch():
-            refused = ConnectionFailedError(f"no TLS connection could be established ({reason})")
-            return Failure(Sent.NO, Cause.PERMANENT, refused)
+            sent, cause, said = Sent.NO, Cause.PERMANENT, "no TLS connection could be established"
         case aiohttp.ConnectionTimeoutError():
-            # without aiohttp's message, which holds the query
-            late = AttemptTimeoutError("the connection could not be opened within Settings.connect_timeout")
-            return Failure(Sent.NO, Cause.OVERLOAD, late)
+            sent, cause, kind = Sent.NO, Cause.OVERLOAD, AttemptTimeoutError
+            said = "the connection could not be opened within Settings.connect_timeout"
         case UnaskedResponse():
-            return Failure(Sent.NO, Cause.TRANSIENT, ConnectionFailedError(f"the connection was not used ({reason})"))
+            sent, said = Sent.NO, "the connection was not used"
         case aiohttp.ClientConnectorError():
-            unreachable = ConnectionFailedError(f"the connection could not be opened ({reason})")
+            sent, said = Sent.NO, "the connection could not be opened"
             no_room = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
-            return Failure(Sent.NO, Cause.TRANSIENT, unreachable, no_room=no_room)
         case TimeoutError():
-            silent = AttemptTimeoutError(f"the service did not answer in time ({reason})")
-            return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
+            cause, kind, said = Cause.OVERLOAD, AttemptTimeoutError, "the service did not answer in time"
         case aiohttp.ClientConnectionError() | OSError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({reason})"))
+            said = "the connection broke"
         case aiohttp.ClientHttpProxyError():
+            sent, said = Sent.NO, "the proxy refused to connect"
             cause = Cause.PERMANENT if error.status < 500 else Cause.TRANSIENT
-            return Failure(
-                Sent.NO, cause, ConnectionFailedError(f"the proxy refused to connect (status {error.status})")
-            )
         case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
-            too_long = ProtocolError("the response has a header longer than 8190 bytes, the most that aiohttp reads")
-            return Failure(Sent.MAYBE, Cause.PERMANENT, too_long)
+            cause, kind = Cause.PERMANENT, ProtocolError
+            said = "the response has a header longer than 8190 bytes, the most that aiohttp reads"
         case aiohttp.ClientPayloadError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the response broke off ({reason})"))
+            said = "the response broke off"
         case _:
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the response is not valid HTTP ({reason})"))
+            kind, said = ProtocolError, "the response is not valid HTTP"
+    return Failure(sent, cause, kind(f"{said} ({_reason(error, request)})"), no_room=no_room)
 
 
 def _reason(error: Exception, request: Request[Any]) -> str:
-    if request.private and not isinstance(error, aiohttp.ClientConnectorError):
-        return type(error).__name__  # the message may quote the response
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.host}:{error.port}: {_words(error.os_error)}"[:200]
+        return f"{error.host}:{error.port}: {_words(error.os_error)}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"status {error.status}"
+    if request.private or isinstance(error, aiohttp.ConnectionTimeoutError):
+        return type(error).__name__  # the message may quote the response, or holds the query
     # str() of a ClientResponseError holds the request's URL, its repr even the Authorization header
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"{type(error).__name__}: {error.message}"[:200]
-    return f"{type(error).__name__}: {error}"[:200]
+    message = error.message if isinstance(error, aiohttp.ClientResponseError) else error
+    return f"{type(error).__name__}: {message}"
 
 
 def _words(error: OSError) -> str:

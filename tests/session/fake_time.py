@@ -30,7 +30,7 @@ class FakeTime:
         self.going_on = asyncio.Event()
         self.going_on.set()
         self._skipped = 0.0
-        self._alarms: set[_Alarm] = set()
+        self._alarms: dict[asyncio.TimerHandle, tuple[float, Callable[[], None]]] = {}
         self.clock = Clock(
             monotonic=lambda: self.monotonic,
             sleep=self._sleep,
@@ -51,26 +51,17 @@ class FakeTime:
         self.waiting.clear()
         self._skipped += seconds
         self.wall += seconds
-        for alarm in [alarm for alarm in self._alarms if alarm.due <= self.monotonic]:
-            alarm.go_off()
+        for alarm, (due, go_off) in list(self._alarms.items()):
+            if due <= self.monotonic and not alarm.cancelled():
+                go_off()
         await asyncio.sleep(0)
 
-    def _call_later(self, delay: float, call: Callable[[], None]) -> _Alarm:
-        return _Alarm(self._alarms, self.monotonic + delay, delay, call)
+    def _call_later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        def go_off() -> None:
+            del self._alarms[alarm]
+            alarm.cancel()
+            call()
 
-
-class _Alarm:
-    def __init__(self, alarms: set[_Alarm], due: float, delay: float, call: Callable[[], None]) -> None:
-        self.due = due
-        self._alarms = alarms
-        self._call = call
-        self._handle = asyncio.get_running_loop().call_later(delay, self.go_off)
-        alarms.add(self)
-
-    def go_off(self) -> None:
-        self.cancel()
-        self._call()
-
-    def cancel(self) -> None:
-        self._handle.cancel()
-        self._alarms.discard(self)
+        alarm = asyncio.get_running_loop().call_later(delay, go_off)
+        self._alarms[alarm] = self.monotonic + delay, go_off
+        return alarm

@@ -31,7 +31,6 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.sandbox import Sandbox
-from seorep_async.session import Headers
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_key_is_not_in
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close
@@ -249,11 +248,6 @@ async def test_recorded_headers_hold_no_cookie_link_or_key(connect: Connect) -> 
     assert_key_is_not_in(str(dict(headers)))
     assert "canary" not in f"{answers} {dict(headers)}"
     assert headers["X-RateLimit-Remaining-Tokens"] == "7"
-
-
-def test_headers_are_read_only() -> None:
-    with pytest.raises(TypeError):
-        Headers([("A", "1")])["A"] = "2"  # type: ignore[index]
 
 
 # --- the log
