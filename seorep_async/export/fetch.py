@@ -22,12 +22,13 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.export.progress import Stage, Tracker
-from seorep_async.export.staging import Plan, Staging
+from seorep_async.export.request import Plan
+from seorep_async.export.staging import Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS
 from seorep_async.reports import PullOutcome
 from seorep_async.resources.arguments import MAX_ID
-from seorep_async.tables.declared import campaigns_table
+from seorep_async.tables.declared import campaigns_table, table_of
 
 GROUP_ROWS = 5_000
 """Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""
@@ -110,14 +111,12 @@ class Fetcher:
             await self._plan()
         if is_resumed:
             self.tracker.spare()  # or a run with few requests would not get further
-        for feed in request.feeds:
-            self.tracker.rows += (await self.run(staging.counts, feed))[1]
+        self.tracker.rows = sum(staging.rows[table_of(feed).name] for feed in request.feeds)
         is_paused = False
         for again in (False, True):
             for feed in request.fetched_feeds:
                 is_paused |= await self._fetch_feed(feed, again=again)
-        stored = [(await self.run(staging.counts, feed))[0] for feed in request.fetched_feeds]
-        if isinstance(self._names_error, AuthenticationError) and not any(stored):
+        if isinstance(self._names_error, AuthenticationError) and not any(map(staging.count, request.fetched_feeds)):
             raise self._names_error  # the key is refused, not some campaigns
         if is_paused:
             more = "; failed reports are tried again last" if self._tried else ""
@@ -173,7 +172,7 @@ class Fetcher:
         ids = [id_ for id_ in missing if id_ not in left_out]
         if again and not ids:
             return False
-        stored, _ = await self.run(staging.counts, feed)
+        stored = staging.count(feed)
         stage, shown = (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
         self.tracker.start(stage, shown, stored + len(ids), stored)
         valid = [id_ for id_ in ids if 1 <= id_ <= MAX_ID]

@@ -15,14 +15,16 @@ import stat
 import struct
 import sys
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
-from seorep_async.errors import ExportError
+from seorep_async.errors import ExportError, SeoRepError
+from seorep_async.export.request import Plan, Request
+from seorep_async.tables.declared import TOTALS
 
 if sys.platform == "win32":
     import msvcrt
@@ -30,160 +32,203 @@ else:
     import fcntl
 
 PIECES = "pieces"
+RECENT = 8
+"""How many records, or pieces, stay in memory once they were read: neighbours are read together."""
 _MADE = "made-"
 """Begins the names of files in the making, which nothing is read from later."""
 _HELD = "another pull into this target is at work (it has {} open); run this again when that has ended"
 _NO_LOCKS = "the file system of {} refuses locks; write to a local disk, and move the file"
-_OF_LOCKING = dict.fromkeys((errno.EAGAIN, errno.EACCES, errno.EDEADLK), _HELD)
-_OF_LOCKING |= dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL), _NO_LOCKS)
 _START_OVER = "start over with restart=True, which drops it"
 _TRIES = 20
-R = TypeVar("R")
-K = TypeVar("K")
-V = TypeVar("V")
 _MAGIC = b"SEOR"
 _HEAD = struct.Struct("<4sIQI")
 _CHUNK = 1 << 20
-_RECENT = 8
+_FIGURES: Any = [int | float | None] * (len(TOTALS) - 1)
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """Where a report's rows are in its block, its totals, and the ids of its keywords, if they will be pulled."""
+
+    id: int
+    piece: int
+    first: int
+    size: int
+    rows: int
+    totals: tuple[(*_FIGURES, dict[str, Any])] | None = None
+    keywords: tuple[int, ...] = ()
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """Why a report is missing."""
+
+    id: int
+    error: str
+    message: str
+    status: int | None
+    attempts: int | None
+
+    @classmethod
+    def of(cls, id_: int, error: SeoRepError) -> Failure:
+        return cls(id_, type(error).__name__, error.message, error.status, error.attempts)
+
+    @property
+    def facts(self) -> tuple[str, str, int | None, int | None]:
+        return self.error, self.message, self.status, self.attempts
+
+
+class Block(msgspec.Struct, omit_defaults=True):
+    """What one step stores: records and failures by the name of their table; `ended`: only `retry_failed` goes on.
+
+    `pieces` has the size and the CRC-32 of each.
+    """
+
+    pieces: list[tuple[int, int]] = []
+    records: dict[str, list[Record]] = {}
+    failures: dict[str, list[Failure]] = {}
+    request: Request | None = None
+    plan: Plan | None = None
+    ended: bool = False
 
 
 class DamagedError(Exception):
     """What is stored is not what was written."""
 
 
-class Recent(OrderedDict[K, V]):
-    """The values that were read last: neighbours are read together."""
+class _Place(NamedTuple):
+    """Where a record is, its size, where its block ends, and the CRC of all records until here."""
 
-    def __init__(self, read: Callable[[K], V]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, key: K) -> V:
-        if len(self) >= _RECENT:
-            self.popitem(last=False)
-        found = self[key] = self._read(key)
-        return found
+    record: int = 0
+    size: int = 0
+    end: int = 0
+    checksum: int = 0
 
 
-class _Block(NamedTuple):
-    """The place of a record, offset and size, where its block ends, and the CRC of all records until here."""
+class BlockFile:
+    """The file, open and locked; blocks have numbers from 1, their pieces from 0."""
 
-    record: int
-    size: int
-    end: int
-    checksum: int
-
-
-class BlockFile(Generic[R]):
-    """The file, open and locked; `kind` is the type of the records, each with a list of `pieces`: (size, CRC-32)."""
-
-    def __init__(self, file: Path, kind: type[R]) -> None:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    def __init__(self, file: Path) -> None:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
-        self.descriptor: int = self._file.fileno()
+        self._path, self._places = file, [_Place()]
+        self._decode = msgspec.json.Decoder(Block).decode
+        self.block: Callable[[int], Block] = lru_cache(RECENT)(self._block)
+        """Return a block by its number; DamagedError: it is not as it was written."""
         try:
-            lock(self.descriptor)
-        except OSError:
+            if sys.platform == "win32":
+                self._file.seek(1 << 62)
+                msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
             self.close()
-            raise
-        self._decode = msgspec.json.Decoder(kind).decode
-        self._encode = msgspec.json.Encoder().encode
-        self._blocks: list[_Block] = []
-        self._end = self._checksum = 0
-        self.recent: Recent[int, R] = Recent(self._record)
-        """The records of blocks, by their numbers."""
+            is_held = error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+            raise ExportError((_HELD if is_held else _NO_LOCKS).format(file.parent), file=file) from error
 
-    def load(self) -> Iterator[R]:
-        """Yield the records of all blocks, in order; DamagedError: a block is not as it was written."""
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its path still names it."""
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self._path))
+        return False
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self._places) == 1
+
+    def load(self) -> Iterator[Block]:
+        """Yield all blocks, in order; DamagedError: one is not as it was written."""
         size = os.fstat(self._file.fileno()).st_size
-        while self._end < size and (record := self._load_block(size)) is not None:
-            yield record
-        self._file.truncate(self._end)
+        while (start := self._places[-1].end) < size:
+            magic, length, pieces, checksum = _HEAD.unpack(self._read(start, _HEAD.size).ljust(_HEAD.size, b"\0"))
+            number, record = len(self._places), start + _HEAD.size
+            place = _Place(record, length, record + length + pieces, checksum)
+            self._places.append(place)
+            try:
+                if magic != _MAGIC or place.end > size:
+                    raise DamagedError(f"block {number} is not as it was written")
+                block = self.block(number)
+                for piece in range(len(block.pieces)):
+                    self.read(number, piece)
+            except DamagedError:
+                self._places.pop()
+                is_last = record > size or (magic == _MAGIC and place.end >= size)
+                if not is_last and any(any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)):
+                    raise
+                self._file.truncate(start)  # a crash cut it off, or its place was only reserved
+                return
+            yield block
 
-    def _load_block(self, size: int) -> R | None:
-        """Return the record of the next block, or None if a crash cut it off."""
-        head = self._read(self._end, min(_HEAD.size, size - self._end))
-        if len(head) < _HEAD.size:
-            return None
-        magic, length, pieces, checksum = _HEAD.unpack(head)
-        start = self._end + _HEAD.size
-        place = _Block(start, length, start + length + pieces, checksum)
-        if magic == _MAGIC and place.end <= size:
-            text = self._read(place.record, length)
-            if zlib.crc32(text, self._checksum) == checksum:
-                record: Any = self._decode(text)
-                if all(self._piece(place, record, number) is not None for number in range(len(record.pieces))):
-                    self._note(place)
-                    return cast(R, record)
-        chunks = (self._read(at, _CHUNK) for at in range(self._end, size, _CHUNK))
-        if (magic == _MAGIC and place.end >= size) or not any(map(any, chunks)):
-            return None  # the last block, or a place that was reserved for it
-        raise DamagedError(f"block {len(self._blocks) + 1} is not as it was written")
-
-    def _note(self, place: _Block) -> None:
-        self._blocks.append(place)
-        self._end, self._checksum = place.end, place.checksum
-
-    def append(self, record: Any, pieces: Sequence[bytes] = ()) -> int:
+    def append(self, block: Block, pieces: Sequence[bytes] = ()) -> int:
         """Append a block, sync it, and return its number; after an error, the file is as it was."""
-        record.pieces = [(len(data), zlib.crc32(data)) for data in pieces]
-        text = self._encode(record)
-        checksum, held, start = zlib.crc32(text, self._checksum), sum(map(len, pieces)), self._end + _HEAD.size
+        block.pieces = [(len(data), zlib.crc32(data)) for data in pieces]
+        text, before = msgspec.json.encode(block), self._places[-1]
+        checksum = zlib.crc32(text, before.checksum)
+        head = _HEAD.pack(_MAGIC, len(text), sum(map(len, pieces)), checksum)
+        rest = memoryview(b"".join((head, text, *pieces)))
+        place = _Place(before.end + len(head), len(text), before.end + len(rest), checksum)
         try:
-            self._file.seek(self._end)
-            for data in (_HEAD.pack(_MAGIC, len(text), held, checksum), text, *pieces):
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[self._file.write(rest) or 0 :]
+            self._file.seek(before.end)
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except BaseException:
             with contextlib.suppress(OSError):
-                self._file.truncate(self._end)
+                self._file.truncate(before.end)
             raise
-        self._note(_Block(start, len(text), start + len(text) + held, checksum))
-        return len(self._blocks) - 1
+        self._places.append(place)
+        return len(self._places) - 1
 
-    def _record(self, block: int) -> R:
-        place = self._blocks[block]
+    def _block(self, number: int) -> Block:
+        before, place = self._places[number - 1 : number + 1]
         text = self._read(place.record, place.size)
-        if zlib.crc32(text, self._blocks[block - 1].checksum if block else 0) != place.checksum:
-            raise DamagedError(f"block {block + 1} is not as it was written")
+        if zlib.crc32(text, before.checksum) != place.checksum:
+            raise DamagedError(f"block {number} is not as it was written")
         return self._decode(text)
 
-    def read(self, block: int, number: int) -> bytes:
+    def read(self, number: int, piece: int) -> bytes:
         """Return a piece of a block; DamagedError: it is not as it was written."""
-        data = self._piece(self._blocks[block], self.recent[block], number)
-        if data is None:
-            raise DamagedError(f"a piece of block {block + 1} is not as it was written")
+        pieces, place = self.block(number).pieces, self._places[number]
+        size, checksum = pieces[piece]
+        data = self._read(place.record + place.size + sum(size for size, _ in pieces[:piece]), size)
+        if zlib.crc32(data) != checksum:
+            raise DamagedError(f"a piece of block {number} is not as it was written")
         return data
-
-    def _piece(self, place: _Block, record: Any, number: int) -> bytes | None:
-        """Return a piece, or None if it is not as it was written."""
-        size, checksum = record.pieces[number]
-        data = self._read(place.record + place.size + sum(size for size, _ in record.pieces[:number]), size)
-        return data if len(data) == size and zlib.crc32(data) == checksum else None
 
     def _read(self, start: int, size: int) -> bytes:
         self._file.seek(start)
-        return self._file.read(size) or b""
+        return self._file.read(size)
 
     def clear(self) -> None:
         """Drop everything, unread."""
         self._file.truncate(0)
-        self._blocks, self._end, self._checksum = [], 0, 0
-        self.recent.clear()
+        self._places = [_Place()]
+        self.block = lru_cache(RECENT)(self._block)
+
+    def remove(self) -> None:
+        """Remove it while it is locked, so that what a pull that begins now makes here stays."""
+        if os.name != "nt":  # which can't remove open files
+            self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
         self._file.close()
 
 
-def lock(descriptor: int) -> None:
-    """Lock an open file until it is closed; BlockingIOError or PermissionError: another pull has it."""
-    if sys.platform == "win32":
-        os.lseek(descriptor, 1 << 62, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def opened_in(folder: Path) -> BlockFile:
+    """Make the private folder, and open its file; again, if the pull that had it removed it meanwhile."""
+    for _ in range(_TRIES):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
+        if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+            problem = f"the staging folder {folder} is another user's, or open to others"
+            raise ExportError(f"{problem}; remove it, and run this again", file=folder)
+        with contextlib.suppress(FileNotFoundError):
+            file = BlockFile(folder / PIECES)
+            if file.is_in_place:
+                return file
+            file.close()
+    raise ExportError(_HELD.format(folder), file=folder)
 
 
 @contextlib.contextmanager
@@ -200,49 +245,16 @@ def errors_of(folder: Path) -> Iterator[None]:
 
 
 def remove_rest(folder: Path) -> None:
-    """Remove a folder once it is closed, unless another pull has begun in it."""
-    if os.name == "nt":
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+    """Remove a folder once it is closed, if nothing is staged in it."""
+    with contextlib.suppress(OSError):
+        if os.name == "nt" and not (folder / PIECES).stat().st_size:
+            (folder / PIECES).unlink()
+        folder.rmdir()
 
 
 def made(folder: Path, name: str) -> Path:
     """Return the path of a file in the making."""
     return folder / f"{_MADE}{name}"
-
-
-def make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
-    if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
-        problem = f"the staging folder {folder} is another user's, or open to others"
-        raise ExportError(f"{problem}; remove it, and run this again", file=folder)
-
-
-def locked(path: Path, kind: type[R]) -> BlockFile[R]:
-    """Open and lock the file; again, if the pull that had it removed it meanwhile."""
-    for _ in range(_TRIES):
-        try:
-            file = BlockFile(path, kind)
-        except OSError as error:
-            problem = _OF_LOCKING.get(error.errno or 0) if error.filename is None else None
-            if error.errno == errno.ELOOP:
-                problem = "{0}/pieces is a link; remove it, and run this again"
-            if problem is not None:
-                raise ExportError(problem.format(path.parent), file=path.parent) from error
-            if error.errno != errno.ENOENT:
-                raise
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            continue
-        with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(file.descriptor), os.lstat(path)):
-                return file
-        file.close()
-    raise ExportError(_HELD.format(path.parent), file=path.parent)
 
 
 def drop_leftovers(folder: Path, *, restart: bool) -> None:

@@ -11,9 +11,10 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, SeoRepError
 from seorep_async.export.fetch import check_key, listed
 from seorep_async.export.formats import MARK, Text
+from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import CampaignOutcome, PullFailure, Stage, Tracker, combined
 from seorep_async.export.request import Request
-from seorep_async.export.staging import UNSTORABLE, Failure
+from seorep_async.export.staging import UNSTORABLE
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import table_of

@@ -12,27 +12,14 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, PaginationError, StatusError
-from seorep_async.export.database import Database
 from seorep_async.export.fetch import listed
-from seorep_async.export.files import Files
-from seorep_async.export.pull_to import background, target_of
-from seorep_async.export.request import PullOptions, Request, of_feeds
-from seorep_async.export.staging import opened
+from seorep_async.export.pull_to import at_target
+from seorep_async.export.request import PullOptions, Request
+from seorep_async.export.staging import StagedPull
 from seorep_async.models import Feed, Page
 from seorep_async.resources.arguments import MAX_ID
 
 _TRIED = 3
-
-
-@attrs.frozen
-class StagedPull:
-    """What a run has staged: its start in UTC, its dates, its reports, and whether it ended with failures."""
-
-    started_at: dt.datetime
-    start_date: dt.date
-    end_date: dt.date
-    reports: int
-    ended: bool
 
 
 @attrs.frozen
@@ -56,16 +43,6 @@ class PullPreview:
     resumes: bool
 
 
-@attrs.frozen
-class _Missing:
-    """What a pull still has to fetch: reports by feed; `first` are the ids of campaigns that lack one."""
-
-    campaigns: int
-    first: Sequence[int]
-    reports: Mapping[Feed, int]
-    listing: int = 0
-
-
 async def preview(
     client: SeoRepClient,
     ids: Iterable[int] | None,
@@ -83,23 +60,25 @@ async def preview(
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
     request = Request.of(client, ids, (start_date, end_date), options)
-    staged, missing, resumes = None, None, False
     files: tuple[Path, ...] = ()
+    plan, staged = None, None
     if out is not None:
-        async with background() as run:
-            target = await run(target_of, out, request, of_feeds(options), force)
-            await run(target.check, request, run.stop)
+        how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force, "only_look": True}
+        async with at_target(out, request, options, **how) as (run, target, staging):
+            request, plan, staged = staging.request, staging.plan, staging.found
             files = tuple(target.row_files(request))
-            if not restart:
-                staged, missing = await run(_look, target, request, options, retry_failed)
-                resumes = missing is not None
-            if retry_failed and not resumes and (failed := await run(target.failed, request, run.stop)) is not None:
-                count = len(failed)
-                missing = _Missing(count, failed, dict.fromkeys(request.fetched_feeds, count), min(1, count))
-    needed = missing or await _full_pull(client, request)
-    return PullPreview(
-        files, needed.campaigns, *await _estimate(client, request, needed, options.get("limit")), staged, resumes
-    )
+            missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
+    if plan is not None:
+        first: Sequence[int] = [
+            id_ for feed, some in missing.items() if feed is not Feed.KEYWORD_BY_DATE for id_ in some
+        ]
+        campaigns, listing = len(plan.ids), 0
+        reports = {feed: len(some) for feed, some in missing.items()}
+    else:
+        first, campaigns, listing = await _find_campaigns(client, request)
+        reports = {feed: campaigns for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
+    estimate = await _estimate(client, request, reports, first, options.get("limit"))
+    return PullPreview(files, campaigns, listing + estimate[0], *estimate[1:], staged, plan is not None)
 
 
 async def staged_pull(
@@ -113,53 +92,31 @@ async def staged_pull(
 ) -> StagedPull | None:
     """Return what an earlier run has staged beside a target; nothing is sent. The arguments are those of `preview`."""
     request = Request.of(client, ids, (start_date, end_date), options)
-    async with background() as run:
-        target = await run(target_of, out, request, of_feeds(options), False)
-        return (await run(_look, target, request, options, False))[0]
+    async with at_target(out, request, options, only_look=True) as (_, _, staging):
+        return staging.found
 
 
-def _look(
-    target: Files | Database, request: Request, options: PullOptions, retry_failed: bool
-) -> tuple[StagedPull | None, _Missing | None]:
-    """Return the pull staged by an earlier run, and the missing reports if this pull would resume it."""
-    folder, keeps_night = target.staging_folder(request), options.get("snapshot_date") is not None
-    if not folder.exists():
-        return None, None
-    with opened(folder, target.format, request, only_look=True) as staging:
-        if staging.plan is None:
-            return None, None
-        found, ids = staging.request, staging.plan.ids
-        reports = sum(staging.counts(feed)[0] for feed in request.fetched_feeds)
-        staged = StagedPull(found.started_at, found.start_date, found.end_date, reports, staging.ended)
-        if request.differences(found, keeps_night=keeps_night) or (staging.ended and not retry_failed):
-            return staged, None
-        missing = {feed: staging.missing(feed) for feed in found.fetched_feeds}
-    first = [id_ for feed, some in missing.items() if feed is not Feed.KEYWORD_BY_DATE for id_ in some]
-    return staged, _Missing(len(ids), first, {feed: len(some) for feed, some in missing.items()})
-
-
-async def _full_pull(client: SeoRepClient, request: Request) -> _Missing:
-    before, first, listing = client.stats.attempts, request.campaigns or (), 1  # for their names
-    campaigns = len(first)
-    if request.campaigns is None and (request.groups or request.exclude):
-        first = tuple(one.id for one in request.among(await listed(client, request.filter)))
-        campaigns, listing = len(first), client.stats.attempts - before
-    elif request.campaigns is None:
+async def _find_campaigns(client: SeoRepClient, request: Request) -> tuple[Sequence[int], int, int]:
+    """Return the ids of campaigns to pull, at least the first, how many there are, and the requests to find them."""
+    if request.campaigns is not None:
+        return request.campaigns, len(request.campaigns), min(1, len(request.campaigns))  # for their names
+    if not request.groups and not request.exclude:
         page = await client.campaigns.list(filter=request.filter).page(1)
-        campaigns, listing, first = _total(page), page.total_pages or 1, tuple(one.id for one in page.items)
-    reports: dict[Feed, int] = {feed: campaigns for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
-    return _Missing(campaigns, first, reports, listing)
+        return [one.id for one in page.items], _total(page), page.total_pages or 1
+    before = client.stats.attempts
+    chosen = request.among(await listed(client, request.filter))
+    return [one.id for one in chosen], len(chosen), client.stats.attempts - before
 
 
 async def _estimate(
-    client: SeoRepClient, request: Request, missing: _Missing, limit: int | None
+    client: SeoRepClient, request: Request, reports: Mapping[Feed, int], ids: Sequence[int], limit: int | None
 ) -> tuple[int, int | None, tuple[int, ...]]:
     """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
-    needed = {feed: count for feed, count in missing.reports.items() if count and feed is not Feed.KEYWORD_BY_DATE}
-    keywords = missing.reports.get(Feed.KEYWORD_BY_DATE, 0)
+    needed = {feed: count for feed, count in reports.items() if count and feed is not Feed.KEYWORD_BY_DATE}
+    keywords = reports.get(Feed.KEYWORD_BY_DATE, 0)
     feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
     skipped: tuple[int, ...] = ()
-    for campaign_id in [one for one in missing.first if 1 <= one <= MAX_ID][:_TRIED]:
+    for campaign_id in [one for one in ids if 1 <= one <= MAX_ID][:_TRIED]:
         try:
             dates = request.start_date, request.end_date
             pages = {feed: await feeds[feed](campaign_id, *dates, limit=limit).page(1) for feed in needed}
@@ -171,8 +128,8 @@ async def _estimate(
         requests = keywords + sum(count * (pages[feed].total_pages or 1) for feed, count in needed.items())
         if Feed.KEYWORD_BY_DATE in request.feeds and Feed.CAMPAIGN in needed:
             requests += needed[Feed.CAMPAIGN] * _total(pages[Feed.CAMPAIGN])
-        return missing.listing + requests, campaign_id, skipped
-    return missing.listing + keywords + sum(needed.values()), None, skipped
+        return requests, campaign_id, skipped
+    return keywords + sum(needed.values()), None, skipped
 
 
 def _total(page: Page[Any]) -> int:

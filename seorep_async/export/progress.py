@@ -13,8 +13,8 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.export.contents import failures_of
-from seorep_async.export.request import Request
-from seorep_async.export.staging import Plan, Staging
+from seorep_async.export.request import Plan, Request
+from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_id
 from seorep_async.session import Stats, check_callback

@@ -23,14 +23,13 @@ from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import Files, refusal
 from seorep_async.export.formats import Arrow, Parquet, Text, format_of
-from seorep_async.export.pieces import errors_of, remove_rest
+from seorep_async.export.pieces import errors_of
 from seorep_async.export.pipe import Pipe
 from seorep_async.export.progress import OnProgress, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import PullOptions, Request, of_feeds
 from seorep_async.export.staging import Staging, opened
-from seorep_async.models import Feed
-from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import require_booleans
+from seorep_async.tables.optional import require
 
 T = TypeVar("T")
 _NO_FOLDER = (
@@ -46,19 +45,12 @@ async def pull_to(
     end_date: dt.date | str,
     *,
     out: str | os.PathLike[str],
-    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
-    groups: Iterable[str] = (),
-    filter: str | None = None,
-    exclude: Iterable[int] = (),
     on_progress: OnProgress | None = None,
     restart: bool = False,
     retry_failed: bool = False,
     force: bool = False,
-    excel: bool = False,
-    account: str | None = None,
-    snapshot_date: dt.date | str | None = None,
     max_requests: int | None = None,
-    **options: Unpack[FeedOptions],
+    **options: Unpack[PullOptions],
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database: complete, in a fixed order, or not written at all.
 
@@ -66,16 +58,12 @@ async def pull_to(
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
         out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
-        feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
-        groups, filter: without ids: only campaigns of groups with these titles, in any case; those the service finds.
-        exclude: campaign ids to leave out.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart, retry_failed: drop what is staged, unread; or fetch only what failed last time, if it was this night.
-        force, excel: replace also files that no pull wrote; write CSV with a byte order mark, and no formulas.
-        account, snapshot_date: of the rows; default: the client's, and the UTC day on which the pull began.
+        force: replace also files that no pull wrote.
         max_requests: stop after this number of requests, retries included; reports that have begun are finished, and
             the look at one campaign with which a resumed pull begins does not count.
-        options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
+        options: those of `PullOptions`: `feeds`, `groups`, `account` …, and of the feeds, such as `limit`.
 
     Raises:
         ConfigurationError, ImportError: an argument is wrong, the target is another's, or an extra is missing.
@@ -83,56 +71,57 @@ async def pull_to(
         PullPausedError: it stopped at `max_requests`; the same call goes on with the rest.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
+    request = Request.of(client, ids, (start_date, end_date), options)
+    tracker = Tracker(client, on_progress, max_requests)
+    how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force}
+    async with at_target(out, request, options, **how) as (run, target, staging):
+        if staging.request.campaigns == ():  # none has failed
+            return tracker.summary(request, ())
+        resumed = sum(map(staging.count, staging.request.feeds))
+        check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
+        await Fetcher(client, of_feeds(options), staging, run, tracker, check_accounts).fetch()
+        tracker.start(Stage.WRITING, staging.request.feeds[-1])
+        written: list[PullSummary] = []
+        try:
+            await run(_write, target, staging, tracker, resumed, run.stop, written.append)
+        except asyncio.CancelledError:
+            if not written:
+                raise
+        return written[0]
+
+
+@asynccontextmanager
+async def at_target(
+    out: str | os.PathLike[str],
+    request: Request,
+    options: PullOptions,
+    *,
+    restart: bool = False,
+    retry_failed: bool = False,
+    force: bool = False,
+    only_look: bool = False,
+) -> AsyncIterator[tuple[Background, Files | Database, Staging]]:
+    """Check a target, and open what is staged for it; `only_look` leaves both as they are.
+
+    With `retry_failed` the staging may be of a request for the campaigns that failed, even of none.
+    """
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
-    asked: Any = {"feeds": feeds, "groups": groups, "filter": filter, "exclude": exclude, "excel": excel}
-    asked |= {"account": account, "snapshot_date": snapshot_date, **options}
-    request = Request.of(client, ids, (start_date, end_date), asked)
-    tracker = Tracker(client, on_progress, max_requests)
     async with background() as run:
         target = await run(target_of, out, request, options, force)  # importing an extra takes long
-        folder = target.staging_folder(request)
-        with errors_of(folder):
+        with errors_of(folder := target.staging_folder(request)):
             await run(target.check, request, run.stop)
-            requests, failed = [request], None
-            if retry_failed and (failed := await run(target.failed, request, run.stop)):
+            requests = [request]
+            if retry_failed and (failed := await run(target.failed, request, run.stop)) is not None:
                 only = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
                 requests.append(msgspec.structs.replace(request, **only))
-            how = {"keeps_night": snapshot_date is not None, "restart": restart, "retry_failed": retry_failed}
+            how = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
             stack = ExitStack()
             try:
-                staging = await run(stack.enter_context, opened(folder, target.format, *requests, **how))
-                stack.callback(staging.discard, if_empty=True)
-                if failed == [] and staging.plan is None:
-                    return tracker.summary(request, ())
-                summary = await _pull(client, options, staging, target, run, tracker)
+                yield run, target, await run(stack.enter_context, opened(folder, target.format, requests, **how))
             finally:
                 await run(stack.close)
-                await run(remove_rest, folder)
-            return summary
-
-
-async def _pull(
-    client: SeoRepClient,
-    options: FeedOptions,
-    staging: Staging,
-    target: Files | Database,
-    run: Background,
-    tracker: Tracker,
-) -> PullSummary:
-    """Fetch what is missing, and write the target."""
-    resumed = sum([(await run(staging.counts, feed))[0] for feed in staging.request.feeds])
-    check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
-    await Fetcher(client, options, staging, run, tracker, check_accounts).fetch()
-    tracker.start(Stage.WRITING, staging.request.feeds[-1])
-    written: list[PullSummary] = []
-    try:
-        await run(_write, target, staging, tracker, resumed, run.stop, written.append)
-    except asyncio.CancelledError:
-        if not written:
-            raise
-    return written[0]
 
 
 def _write(
@@ -146,7 +135,7 @@ def _write(
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
     found = tracker.summary(staging.request, outcomes_of(staging), resumed=resumed)
     contents = Contents(staging, _pull_row(staging.request, found), found.received, stop)
-    paths = target.write(contents, staging.folder)
+    paths = target.write(contents, target.staging_folder(staging.request))
     finish(tracker.summary(staging.request, found.outcomes, paths=tuple(paths), resumed=resumed))
     if found.ok:
         staging.discard()
@@ -164,7 +153,7 @@ def _pull_row(request: Request, found: PullSummary) -> list[Any]:
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
 
 
-def target_of(out: str | os.PathLike[str], request: Request, options: FeedOptions, force: bool) -> Files | Database:
+def target_of(out: str | os.PathLike[str], request: Request, options: PullOptions, force: bool) -> Files | Database:
     """Return the target of a path; its extra must be installed."""
     if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
@@ -174,7 +163,8 @@ def target_of(out: str | os.PathLike[str], request: Request, options: FeedOption
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
         raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
-    found.require_extra()
+    for library in found.needs:
+        require(library)
     where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
     if not isinstance(found, Arrow) or isinstance(found, Parquet):
         return Files(**where, force=force)

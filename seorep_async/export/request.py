@@ -37,7 +37,14 @@ _LONGEST_VALUE = 200
 
 
 class PullOptions(FeedOptions, total=False):
-    """The optional arguments of a pull that say what is asked for; `pull_to` explains them."""
+    """The optional arguments of a pull that say what is asked for, besides those of its feeds (see `Rankings`).
+
+    - feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
+    - groups, filter: without ids: only campaigns of groups with these titles, in any case; those the service finds.
+    - exclude: campaign ids to leave out.
+    - account, snapshot_date: of the rows; default: the client's, and the UTC day on which the pull began.
+    - excel: write CSV with a byte order mark, and no formulas.
+    """
 
     feeds: Iterable[Feed | FeedValue] | Feed | FeedValue
     groups: Iterable[str]
@@ -57,7 +64,7 @@ def of_feeds(options: PullOptions) -> FeedOptions:
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a pull asks for: whose rows, of which campaigns and feeds, for which days, in which form.
 
-    All but `started_at` must be equal to resume; `snapshot_date` only if the caller named it.
+    All but `started_at` must be equal to resume; `snapshot_date` only if the caller named it: `names_night`.
     """
 
     layout: tuple[int, int]
@@ -74,6 +81,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     compared: bool
     excel: bool
     snapshot_date: dt.date
+    names_night: bool
     started_at: Annotated[dt.datetime, msgspec.Meta(tz=False)]
 
     @classmethod
@@ -108,6 +116,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             compared=asks_to_compare(options.get("compare_previous_period")),
             excel=excel,
             snapshot_date=_night(options.get("snapshot_date"), now.date()),
+            names_night=options.get("snapshot_date") is not None,
             started_at=now.replace(tzinfo=None),
         )
 
@@ -129,15 +138,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         chosen = {name: one for name, one in (all_of_them | {"exclude": sorted(self.exclude)}).items() if one}
         return json.dumps(chosen, ensure_ascii=False, sort_keys=True) if chosen else None
 
-    def differences(self, earlier: Request, *, keeps_night: bool) -> list[str]:
+    def differences(self, earlier: Request) -> list[str]:
         """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
+        ignored = {"started_at", "names_night", "" if self.names_night else "snapshot_date"}
         found = []
         for name in self.__struct_fields__:
             before, now = getattr(earlier, name), getattr(self, name)
-            if before == now or name == "started_at" or (name == "snapshot_date" and not keeps_night):
-                continue
-            named = f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
-            found.append(_UNNAMED.get(name, named))
+            if before != now and name not in ignored:
+                named = f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
+                found.append(_UNNAMED.get(name, named))
         return found
 
     def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
@@ -151,6 +160,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             if listed and group not in titles:
                 raise ConfigurationError(_unknown(group, titles), argument="groups")
         return [one for one in left if one.group_title is not None and folded(one.group_title) in self.groups]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The campaigns to pull, in their order, the accounts that the service says they are of, and a campaign of one."""
+
+    ids: tuple[int, ...] = ()
+    account_ids: tuple[int, ...] = ()
+    known: int | None = None
+
+    @classmethod
+    def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
+        known = [(one.account_id, one.id) for one in campaigns if one.account_id]  # neither 0 nor null names one
+        return cls(tuple(ids), tuple(sorted({account for account, _ in known})), known[0][1] if known else None)
 
 
 def folded(title: str) -> str:

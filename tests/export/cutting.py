@@ -1,4 +1,4 @@
-"""Pulls that are cut off at a step: any call of a function of the export, in the thread that stores and writes."""
+"""Pulls that are cut off at a step: a call of a function of the export, or by one, where it stores and writes."""
 
 import sys
 import threading
@@ -23,7 +23,7 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
 
     def look(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code  # a generator expression may be closed at any time, where no error gets out
-        if event == "call" and code.co_filename.startswith(_FOLDER) and not code.co_name.startswith("<"):
+        if event in ("call", "c_call") and code.co_filename.startswith(_FOLDER) and not code.co_name.startswith("<"):
             do()
 
     def begin(frame: FrameType, event: str, argument: object) -> None:

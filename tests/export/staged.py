@@ -7,7 +7,6 @@ import attrs
 
 from seorep_async.export.pieces import PIECES, BlockFile
 from seorep_async.export.request import Request
-from seorep_async.export.staging import Block
 from tests.export.random_nights import Pull
 
 
@@ -36,7 +35,7 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
     file = folder_of(out, account) / PIECES
     if not file.exists():
         return None
-    opened = BlockFile(file, Block)
+    opened = BlockFile(file)
     try:
         blocks = list(opened.load())
     finally:

@@ -57,7 +57,7 @@ async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_
     async with small_service() as (client, service):
         with at_each_step(states.keep):
             whole = await run(client, tmp_path / "whole" / f"a.{format_}")
-        assert len(states.kept) > 10
+        assert len(states.kept) >= 10
         for folder in states.kept:
             out = folder / f"a.{format_}"
             staged = staged_in(out, account_of(format_))

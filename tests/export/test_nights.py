@@ -197,7 +197,7 @@ class AnyNights(RuleBasedStateMachine):
     def pull(self, what: Any, way: str, limit: int | None) -> None:
         self.loop.run_until_complete(self.run(self.new_pull(*what), way, limit, None))
 
-    @rule(what=pulls, way=ways, steps=st.integers(0, 1200))
+    @rule(what=pulls, way=ways, steps=st.integers(0, 2000))
     def cut(self, what: Any, way: str, steps: int) -> None:
         self.loop.run_until_complete(self.run(self.new_pull(*what), way, None, steps))
 

@@ -119,11 +119,6 @@ def linked_folder(out: Path) -> None:
     folder_of(out).symlink_to(out.parent)
 
 
-def linked_file(out: Path) -> None:
-    folder_of(out).mkdir(0o700)
-    (folder_of(out) / "pieces").symlink_to(out.parent / "elsewhere")
-
-
 def older_version(out: Path) -> None:
     folder_of(out).mkdir(0o700)
     (folder_of(out) / "checkpoint").write_bytes(b"SQLite format 3")
@@ -142,7 +137,6 @@ def garbage(out: Path) -> None:
         (dangling_neighbour, "x.totals.csv is a link to nothing; remove it"),
         (others_folder, "is another user's, or open to others; remove it"),
         (linked_folder, "is a link or a file; remove it"),
-        (linked_file, "is a link; remove it"),
         (older_version, "another version of seorep staged .*restart=True"),
         (garbage, "damaged, or of another version .*restart=True"),
     ],

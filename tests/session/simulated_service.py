@@ -37,10 +37,10 @@ class Limiter:
 class Limited(Limiter):
     """A limit as the sandbox takes it, such as `200/s`; the seed says when its first window ends."""
 
-    def __init__(self, limit: str, seed: int = 0) -> None:
+    def __init__(self, limit: str, seed: int = 0, clock: Callable[[], float] = lambda: here().now) -> None:
         read = RateLimit.parse(limit)
         self._before = 0.0
-        self._limiter = sandbox.Limiter(read, lambda: here().now + self._before if self._before else 0.0)
+        self._limiter = sandbox.Limiter(read, lambda: clock() + self._before if self._before else 0.0)
         self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
 
     def take(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from seorep_async import ConfigurationError, DeadlineExceededError, Limits, RateLimitedError, SeoRepClient, Settings
 from seorep_async.session import Request
-from seorep_async.session.flow_control import Permit
+from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.calls import KEY, ask
 from tests.session.simulated_service import SimulatedService, session_above
@@ -43,7 +43,7 @@ def left_open(limits: Limits | None) -> SeoRepClient:
         assert in_flight is not None
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-        governor.learn(in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0))
+        governor._learn(in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0))
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # of tasks that were destroyed

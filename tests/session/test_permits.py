@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import Settings, errors
 from seorep_async.session import Clock, Limits, Request, Session, Taker
-from seorep_async.session.flow_control import Governor, Permit
+from seorep_async.session.flow_control import Governor
+from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
