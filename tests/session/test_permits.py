@@ -336,6 +336,16 @@ async def test_few_refused_subjects_are_remembered_and_none_of_a_closed_client()
         assert not any(subject and subject[0] is goes.governor for subject in limits._pace.doubtful)
 
 
+async def test_calls_that_back_off_have_ended_once_their_client_is_closed() -> None:
+    before = asyncio.all_tasks()
+    async with session_above(SimulatedService(says=lambda path: 503), backoff_initial=60) as session:
+        calls = [asyncio.create_task(session.send(get())) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        assert session.stats.retries
+    assert asyncio.all_tasks() == before
+    assert all(isinstance(call.exception(), errors.SeoRepError) for call in calls)
+
+
 # a process that may open few connections
 
 
