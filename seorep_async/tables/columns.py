@@ -73,23 +73,23 @@ Columns: TypeAlias = Sequence[Sequence[Any]]
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table, with its name in databases, files and folders, a description of one row, and the key of a row.
+    """A table, with its name in databases and files, a description of one row, and the key of a row.
 
-    The columns `account` and `snapshot_date` come first.
+    The first columns, `lead` of them, say of whom, of which night and of which report a row is.
     """
 
     name: str
     description: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    lead: int = attrs.field(default=0, kw_only=True)
 
 
 @attrs.frozen(eq=False)
 class FeedTable(Table):
-    """The table of one feed: the lead, columns that name a row's report, and then the row model's."""
+    """The table of one feed: the lead, and then the row model's columns."""
 
     feed: Feed
-    lead: int
     _model: type
 
     def column_values(self, rows: Sequence[Any], lead: Values, *, compared: bool) -> list[Sequence[Any]]:

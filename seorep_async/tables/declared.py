@@ -72,7 +72,7 @@ def _feed_table(feed: Feed, name: str, description: str, model: type, key: tuple
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))
-    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, len(lead), model)
+    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, model, lead=len(lead))
 
 
 @cache
@@ -92,8 +92,8 @@ def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
 @cache
 def campaigns_table() -> Table:
     _, *others = columns_of_model(Campaign)
-    columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others)
-    return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, ("account", "campaign_id"))
+    columns, key = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others), ("account", "campaign_id")
+    return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, key, lead=2)
 
 
 @cache
@@ -106,7 +106,7 @@ def keywords_table() -> Table:
         if column.name in wanted or (column.name.startswith("search_") and column.type is not _FIELDS)
     )
     description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
-    return Table("keywords", description, columns, ("account", "campaign_id", "keyword_id"))
+    return Table("keywords", description, columns, ("account", "campaign_id", "keyword_id"), lead=3)
 
 
 @cache

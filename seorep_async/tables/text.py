@@ -14,7 +14,17 @@ from typing import Any
 import msgspec
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each, plain_tags
+from seorep_async.tables.columns import (
+    COMPARABLE,
+    Column,
+    Columns,
+    ColumnType,
+    Table,
+    as_json,
+    is_constant,
+    once_each,
+    plain_tags,
+)
 
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
@@ -22,18 +32,18 @@ _FORMULA = ("=", "+", "-", "@")
 _BREAKS = ("\t", "\r", "\n")
 
 
-def csv_header(table: Table, *, excel: bool = False) -> bytes:
+def csv_header(table: Table, *, excel: bool) -> bytes:
     """Return the first line; `excel` puts a byte order mark before it, by which Excel knows UTF-8."""
     return ("\ufeff" * excel + ",".join(column.name for column in table.columns) + _LINE_END).encode()
 
 
-def csv_cells(table: Table, columns: Sequence[Sequence[Any]], *, excel: bool = False) -> list[Sequence[str]]:
+def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
     Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
     None and no unknown fields become empty cells. `excel` puts a `'` before strings that it would run as formulas.
     """
-    return [_cells(column.type, values, excel) for column, values in zip(table.columns, columns, strict=True)]
+    return [_cells(column.type, some, excel) for column, some in zip(columns, values, strict=True)]
 
 
 def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
@@ -123,7 +133,7 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
 }
 
 
-def columns_as_json_lines(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
     """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises a ValueError."""
     members = [
         _MEMBERS[column.type](values) if column.type in _MEMBERS else values
