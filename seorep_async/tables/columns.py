@@ -40,7 +40,7 @@ class ColumnType(enum.Enum):
     """Any JSON, as its type is not documented."""
 
 
-COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
+_COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
 """Types whose equal values are the same; 1 and 1.0 are not."""
 _FEW_ROWS = 16
 _TYPES: dict[object, ColumnType] = {
@@ -151,8 +151,10 @@ def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[i
     return read, absent, nested[::-1]
 
 
-def is_constant(values: Sequence[Any]) -> bool:
-    """Whether strings, integers, booleans or dates are all the same; quick if they are not."""
+def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
+    """Whether several strings, integers, booleans or dates are all the same, as in many columns; quick if not."""
+    if len(values) < 2 or kind not in _COMPARABLE:
+        return False
     first = values[0]
     return values[-1] is first and values[len(values) // 2] is first and values.count(first) == len(values)
 

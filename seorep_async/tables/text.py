@@ -14,17 +14,7 @@ from typing import Any
 import msgspec
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import (
-    COMPARABLE,
-    Column,
-    Columns,
-    ColumnType,
-    Table,
-    as_json,
-    is_constant,
-    once_each,
-    plain_tags,
-)
+from seorep_async.tables.columns import Column, Columns, ColumnType, Table, as_json, is_constant, once_each, plain_tags
 
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
@@ -47,7 +37,7 @@ def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> lis
 
 
 def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
-    if len(values) > 1 and kind in COMPARABLE and is_constant(values):  # many columns are
+    if is_constant(kind, values):
         return _cells(kind, values[:1], excel) * len(values)
     return _CSV[kind](_guarded(values) if excel and kind is ColumnType.STRING else values)
 
@@ -55,7 +45,7 @@ def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
 def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     """Return cells as lines of CSV (RFC 4180, UTF-8); invalid Unicode raises a ValueError."""
     columns: list[Sequence[str]] = []
-    for constant, some in groupby(cells, is_constant):
+    for constant, some in groupby(cells, partial(is_constant, ColumnType.STRING)):
         group = list(some)
         columns += [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
     # joining cells and separators in one step takes a third of the time of `csv.writer`
