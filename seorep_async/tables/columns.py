@@ -161,9 +161,9 @@ def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
-    """Return attribute name → type without None, a string for a literal, and whether it may be None."""
-    found = {}
-    for name, hint in ((field.name, typing.get_type_hints(model)[field.name]) for field in attrs.fields(model)):
+    """Return attribute name → type without None, a string for a literal, and whether it may be None; no secrets."""
+    found, hints = {}, typing.get_type_hints(model)
+    for name, hint in ((field.name, hints[field.name]) for field in attrs.fields(model) if field.repr):
         parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
         held = next(part for part in parts if part is not types.NoneType)
         found[name] = (str if typing.get_origin(held) is Literal else held, types.NoneType in parts)

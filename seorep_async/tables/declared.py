@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -49,8 +48,6 @@ _REPORT = (
 )
 TOTALS = tuple(attrs.fields_dict(RankingTotals))
 """Names of the totals, in the order of their columns."""
-_READ_TOTALS = attrgetter(*TOTALS)
-_CHANGES = [index for index, name in enumerate(TOTALS) if is_change(name)]
 _REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
 
 
@@ -83,10 +80,7 @@ def totals_table() -> Table:
 
 def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
-    values = list(_READ_TOTALS(totals))
-    for index in () if compared else _CHANGES:
-        values[index] = None
-    return values
+    return [getattr(totals, name) if compared or not is_change(name) else None for name in TOTALS]
 
 
 @cache
