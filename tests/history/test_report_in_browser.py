@@ -1,5 +1,6 @@
 """A report in a real browser: what it requests when it is opened, and how it looks."""
 
+import re
 import shutil
 import socketserver
 import subprocess
@@ -101,6 +102,11 @@ def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width:
     assert f"<title>{width}</title>" in browser.open(frame + held + script, "--window-size=1700,900", "--dump-dom")
 
 
-def test_a_report_prints_on_few_pages(browser: Browser, page: bytes, tmp_path: Path) -> None:
+def test_charts_of_four_engines_fill_the_first_of_two_pages(browser: Browser, tmp_path: Path) -> None:
+    engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
+    tags = [{"id": 1, "label": "Brand", "extra": None}]
+    nights: list[Ranks] = [{11 + n: 40 + (n * day) % 31 for n in range(9)} for day in (1, 2, 3)]
+    source = made(tmp_path / "a.duckdb", nightly(*nights), tags=tags, **engines)
+    page = report(source, out=tmp_path / "page.html").read_bytes()
     browser.open(page, f"--print-to-pdf={tmp_path / 'page.pdf'}", "--no-pdf-header-footer")
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+    assert len(re.findall(rb"/Type /Page\b", (tmp_path / "page.pdf").read_bytes())) == 2
