@@ -93,10 +93,10 @@ class Job:
         campaign: Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; repeatable.
             [default: all campaigns]
         exclude: Campaigns to leave out; written likewise.
-        group: Pull the campaigns of this group; repeatable.
+        groups: Pull the campaigns of this group; repeatable.
         filter: Pull the campaigns that the service's filter finds.
         compare_previous_period: Request changes from the previous period, too.
-        page_size: Rows of one request; the service has a default and a maximum of its own.
+        limit: Rows of one request; the service has a default and a maximum of its own.
         account: Name of the account in every row.  [default: the profile's, or the host]
         snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
         restart: Start over instead of resuming an interrupted pull.
@@ -121,10 +121,10 @@ class Job:
     month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
     campaign: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
     exclude: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
-    group: Annotated[list[str] | None, Opt(section=_WHAT, metavar="TITLE", read=not_empty)] = None
+    groups: Annotated[list[str] | None, Opt("--group", _WHAT, "TITLE", not_empty)] = None
     filter: Annotated[str | None, Opt(section=_WHAT, metavar="TEXT", read=not_empty)] = None
     compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
-    page_size: Annotated[int | None, Opt(section=_HOW)] = None
+    limit: Annotated[int | None, Opt("--page-size", _HOW)] = None
     account: Annotated[str | None, Opt(section=_HOW, metavar="NAME", read=not_empty)] = None
     snapshot_date: Annotated[dt.date | None, Opt(section=_HOW)] = None
     restart: Annotated[bool, Opt(section=_HOW)] = False
