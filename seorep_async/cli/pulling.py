@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli import signals
+from seorep_async.cli import signals, summary
 from seorep_async.cli.errors import failed
 from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.options import Service
@@ -21,17 +21,6 @@ from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import ProgressDisplay, logged
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.cli.summary import (
-    Run,
-    code_of_pulls,
-    facts_of,
-    facts_of_failure,
-    facts_of_previews,
-    month_of,
-    preview_in_words,
-    show_failures,
-    show_summary,
-)
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
@@ -40,6 +29,7 @@ from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
 
 _ASKED = ("feeds", "groups", "filter", "limit", "compare_previous_period", "snapshot_date", "excel")
+_HOW = ("restart", "retry_failed", "force")
 _NO_CAMPAIGN = "there is no such campaign, or none at all: nothing is written"
 
 
@@ -63,14 +53,14 @@ def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
         raise
 
 
-def print_failure(error: BaseException, run: Run | None = None) -> None:
+def print_failure(error: BaseException, run: summary.Run | None = None) -> None:
     """Print the facts of a run that an error ended as JSON."""
     with suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-        write(as_json(facts_of_failure(error, run)))
+        write(as_json(summary.facts_of_failure(error, run)))
 
 
 @attrs.define
-class _Pulling(Run):
+class _Pulling(summary.Run):
     """Pulls what is left of a run; `reported` says whether stdout has its JSON."""
 
     notes: Any = attrs.field(default=attrs.Factory(lambda self: messages(quiet=self.job.quiet), takes_self=True))
@@ -81,7 +71,7 @@ class _Pulling(Run):
         async with connection.opened() as client:
             self.account = job.account or client.account
             if self.several and not job.dry_run:
-                staged = await staged_pull(client, *self._window(self.left[0]), out=job.target, **self._asked)
+                staged = await staged_pull(client, *self._window(self.left[0]), out=job.target, **self._arguments())
                 if staged is not None and not staged.ended:  # its reports are stored: it goes first
                     self.left.sort(key=lambda one: one != (staged.start_date, staged.end_date))
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
@@ -104,22 +94,15 @@ class _Pulling(Run):
         """Return the campaigns and the days of a pull, as the library takes them first."""
         return [*chain.from_iterable(self.job.campaign or ())] or None, *days
 
-    @property
-    def _asked(self) -> Any:
-        """The arguments of the library that say what is asked for, the same for each pull."""
-        given = {name: value for name in _ASKED if (value := getattr(self.job, name))}
+    def _arguments(self, *more: str) -> Any:
+        """Return the arguments of the library that are the same for each pull: what is asked for, and `more`."""
+        given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
         return given | {"exclude": [*chain.from_iterable(self.job.exclude or ())], "account": self.account}
-
-    @property
-    def _how(self) -> Any:
-        """The arguments that say where to, and how, besides."""
-        names = ("restart", "retry_failed", "force")
-        return {"out": self.job.target, **{name: getattr(self.job, name) for name in names}, **self._asked}
 
     def _complete(self, client: SeoRepClient) -> list[Days]:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
         ids, first, last = self._window(self.left[0])
-        asked = Request.of(client, ids, (first, last), self._asked)
+        asked = Request.of(client, ids, (first, last), self._arguments())
         same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
         found = complete_windows(self.job.target, **same)
         return [one for one in self.left if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
@@ -127,15 +110,15 @@ class _Pulling(Run):
     async def _preview(self, client: SeoRepClient) -> None:
         """Show an estimate of each pull; the first may have staged reports, the further months are like the second."""
         job, found = self.job, dict[str, PullPreview]()
-        how = self._how | ({"out": None} if job.to_stdout else {})
+        out, how = None if job.to_stdout else job.target, self._arguments(*_HOW)
         for days in self.left:
             alike = len(found) > 1 and not job.retry_failed
-            one = [*found.values()][-1] if alike else await preview(client, *self._window(days), **how)
-            found[month_of(days)] = one
+            one = [*found.values()][-1] if alike else await preview(client, *self._window(days), out=out, **how)
+            found[summary.month_of(days)] = one
             if not one.campaigns and not job.retry_failed:
                 raise NoCampaignsError(_NO_CAMPAIGN)
-        facts = facts_of_previews(found, self)
-        await self._write(as_json(facts) if job.json else preview_in_words(facts, self.source))
+        facts = summary.facts_of_previews(found, self)
+        await self._write(as_json(facts) if job.json else summary.preview_in_words(facts, self.source))
 
     async def _pull(self, client: SeoRepClient) -> ExitCode:
         """Pull what is left, and return the exit code; what ends a single pull is raised."""
@@ -144,7 +127,7 @@ class _Pulling(Run):
             async with display.shown():
                 while self.left:
                     place = f"{len(self.done) + 1} of {len(self.done) + len(self.left)}"
-                    display.label = f"{month_of(self.left[0])}, {place}: " if several else ""
+                    display.label = f"{summary.month_of(self.left[0])}, {place}: " if several else ""
                     self.done.append(await self._pull_one(client, display))
                     del self.left[0]
         except PullPausedError:
@@ -163,7 +146,7 @@ class _Pulling(Run):
             if several:
                 messages().print(f"Stopped; {self._still}.")
             raise
-        return code_of_pulls(self.done)
+        return summary.code_of_pulls(self.done)
 
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
         job = self.job
@@ -174,7 +157,7 @@ class _Pulling(Run):
             display.show(state)
 
         if job.to_stdout:
-            how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._asked}
+            how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._arguments()}
             found = await stream(client, *self._window(self.left[0]), **how)
             if not found.campaigns:
                 raise NoCampaignsError(_NO_CAMPAIGN)
@@ -182,7 +165,8 @@ class _Pulling(Run):
         most = None if job.max_requests is None else job.max_requests - client.stats.attempts
         if most is not None and most <= 0:
             raise PullPausedError("stopped at --max-requests")
-        return await pull_to(client, *self._window(self.left[0]), max_requests=most, on_progress=show, **self._how)
+        how = {"out": job.target, "max_requests": most, "on_progress": show, **self._arguments(*_HOW)}
+        return await pull_to(client, *self._window(self.left[0]), **how)
 
     @property
     def _still(self) -> str:
@@ -193,14 +177,14 @@ class _Pulling(Run):
         problem = None
         try:
             if self.job.json:
-                await self._write(as_json(facts_of(self, code)))
+                await self._write(as_json(summary.facts_of(self, code)))
         except ExportError as error:
             problem = error
         except (asyncio.CancelledError, click.exceptions.Exit):  # a closed stdout is no error: the export succeeded
             pass
-        show_failures(messages(), self.done)
+        summary.show_failures(messages(), self.done)
         if self.done:
-            show_summary(self.notes, self)
+            summary.show_summary(self.notes, self)
         return (code or failed(problem)) if problem is not None else code
 
     async def _write(self, text: str) -> None:
