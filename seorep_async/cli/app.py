@@ -91,7 +91,5 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
-        if not later("errors", "is_foreseen")(error):
-            raise
         return int(later("errors", "failed")(error))
     return code if isinstance(code, int) else ExitCode.OK

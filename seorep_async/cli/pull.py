@@ -37,8 +37,6 @@ def _ids(value: str) -> tuple[int, ...]:
     name = "stdin" if value == "@-" else value[1:]
     try:
         found = tuple(_ids_in(sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")))
-    except UnicodeDecodeError:
-        raise click.BadParameter(f"can't read {name}: it is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
     except click.BadParameter as error:

@@ -41,7 +41,7 @@ class NoCampaignsError(UsageError):
 
 def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
     """Pull, and report on stderr; with `--json`, also on stdout, however it ends."""
-    pulling = _Pulling(job, windows)
+    pulling = _Pulling(job, windows, len(windows) > 1, messages(quiet=job.quiet))
     try:
         with logged(messages() if job.quiet else pulling.notes, verbose=job.verbose) as pulling.warnings:
             return wait_for(pulling.run(connect(service)))
@@ -63,7 +63,6 @@ def print_failure(error: BaseException, run: summary.Run | None = None) -> None:
 class _Pulling(summary.Run):
     """Pulls what is left of a run; `reported` says whether stdout has its JSON."""
 
-    notes: Any = attrs.field(default=attrs.Factory(lambda self: messages(quiet=self.job.quiet), takes_self=True))
     reported: bool = False
 
     async def run(self, connection: Connection) -> ExitCode:
@@ -182,9 +181,9 @@ class _Pulling(summary.Run):
             problem = error
         except (asyncio.CancelledError, click.exceptions.Exit):  # a closed stdout is no error: the export succeeded
             pass
-        summary.show_failures(messages(), self.done)
+        summary.show_failures(self.done)
         if self.done:
-            summary.show_summary(self.notes, self)
+            summary.show_summary(self)
         return (code or failed(problem)) if problem is not None else code
 
     async def _write(self, text: str) -> None:

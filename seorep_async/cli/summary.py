@@ -14,7 +14,7 @@ from rich.text import Text
 
 from seorep_async.cli.errors import code_of, explain, in_shell_words
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.output import counted, duration, size
+from seorep_async.cli.output import counted, duration, messages, size
 from seorep_async.cli.pull import Days, Job
 from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
@@ -31,6 +31,7 @@ class Run:
 
     Attributes:
         left: first and last day of the pulls that are left, in their order.
+        notes: shows what is no failure.
         skipped: how many months were complete already.
         done: the summaries of the finished pulls.
         stats: what the run has cost, unfinished pulls included.
@@ -38,6 +39,8 @@ class Run:
 
     job: Job
     left: list[Days]
+    several: bool
+    notes: Console
     source: str = ""
     account: str | None = None
     skipped: int = 0
@@ -45,7 +48,6 @@ class Run:
     stats: Stats | None = None
     warnings: list[str] = attrs.field(factory=list)
     began: float = attrs.field(factory=time.monotonic)
-    several: bool = attrs.field(default=attrs.Factory(lambda self: len(self.left) > 1, takes_self=True))
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     return ExitCode.PARTIAL if any(one.rows or one.campaigns_complete for one in pulls) else ExitCode.UNAVAILABLE
 
 
-def show_failures(console: Console, pulls: Sequence[PullSummary]) -> None:
+def show_failures(pulls: Sequence[PullSummary]) -> None:
     """Print a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for pull in pulls:
@@ -84,12 +86,12 @@ def show_failures(console: Console, pulls: Sequence[PullSummary]) -> None:
     for (place, kind, why), ids in groups.items():
         more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
         named = f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, sorted(ids)[:_LISTED]))}{more}"
-        console.print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
+        messages().print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
 
 
-def show_summary(console: Console, run: Run) -> None:
+def show_summary(run: Run) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
-    pulls, last = run.done, run.done[-1]
+    console, pulls, last = run.notes, run.done, run.done[-1]
     if not any(one.requests or one.outcomes for one in pulls):
         console.print("Nothing to retry: no report failed last time. Omit --retry-failed to pull everything.")
         return
