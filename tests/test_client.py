@@ -8,20 +8,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from seorep_async import (
-    ArrayEncoding,
-    ConfigurationError,
-    DecodeError,
-    InvalidRequestError,
-    NotFoundError,
-    OutcomeUnknownError,
-    ProtocolError,
-    RawAnswer,
-    RequestEncoding,
-    SeoRepClient,
-    SeoRepError,
-    StatusError,
-)
+from seorep_async import ArrayEncoding, RawAnswer, RequestEncoding, SeoRepClient, errors
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
@@ -61,25 +48,25 @@ async def test_any_request_walks_through_the_sandbox() -> None:
         changed = await client.request("PUT", path, body={"company": "d"})
         page = await client.request("GET", "/v3/campaigns", params={"page": 2, "limit": 1})
         assert await client.request("DELETE", path) == {}
-        with pytest.raises(NotFoundError, match=path):
+        with pytest.raises(errors.NotFoundError, match=path):
             await client.request("GET", path)
     assert (changed["data"]["company"], page["metadata"]["total_pages"]) == ("d", 2)
     assert page["data"][0]["id"] == created["data"]["id"]
 
 
-NO_ENVELOPES: dict[str, tuple[bytes, type[SeoRepError]]] = {
-    "nothing": (b"", ProtocolError),
-    "HTML": (b"<html></html>", ProtocolError),
-    "cut": (b'{"data": {', ProtocolError),
-    "an array": (b"[]", DecodeError),
-    "no data": (b'{"metadata": {}}', DecodeError),
-    "an error": (b'{"status": "error", "code": 404, "message": "no"}', NotFoundError),
-    "an error of no code": (b'{"error": "no"}', StatusError),
+NO_ENVELOPES: dict[str, tuple[bytes, type[errors.SeoRepError]]] = {
+    "nothing": (b"", errors.ProtocolError),
+    "HTML": (b"<html></html>", errors.ProtocolError),
+    "cut": (b'{"data": {', errors.ProtocolError),
+    "an array": (b"[]", errors.DecodeError),
+    "no data": (b'{"metadata": {}}', errors.DecodeError),
+    "an error": (b'{"status": "error", "code": 404, "message": "no"}', errors.NotFoundError),
+    "an error of no code": (b'{"error": "no"}', errors.StatusError),
 }
 
 
 @pytest.mark.parametrize(("body", "kind"), NO_ENVELOPES.values(), ids=NO_ENVELOPES)
-async def test_what_is_no_envelope_is_an_error(body: bytes, kind: type[SeoRepError], connect: Connect) -> None:
+async def test_what_is_no_envelope_is_an_error(body: bytes, kind: type[errors.SeoRepError], connect: Connect) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
     with pytest.raises(kind) as refused:
         await client.request("GET", "/v3/campaigns/7")
@@ -150,7 +137,7 @@ async def test_what_may_happen_twice_is_sent_again(method: str, connect: Connect
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 async def test_what_must_not_happen_twice_is_not_sent_again(method: str, connect: Connect) -> None:
     client, server = await connect(reset)
-    with pytest.raises(OutcomeUnknownError):
+    with pytest.raises(errors.OutcomeUnknownError):
         await client.request(method, "/v3/campaigns", body={"url": "u"})
     assert len(server.requests) == 1
 
@@ -184,7 +171,7 @@ async def test_answers_are_there_as_soon_as_they_have_come(connect: Connect) -> 
 
 async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Connect) -> None:
     client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=404))
-    with client.record_answers() as answers, pytest.raises(NotFoundError):
+    with client.record_answers() as answers, pytest.raises(errors.NotFoundError):
         await ask(client)
     assert [(one.status, one.body) for one in answers] == [(500, b"busy"), (404, b"no")]
 
@@ -295,9 +282,9 @@ async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(connect: 
 
 async def test_refused_arguments_count_nowhere(open_client: OpenClient) -> None:
     client = await open_client("https://api.example.com")
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(errors.ConfigurationError):
         await client.request("GET", "//")
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(errors.ConfigurationError):
         await client.users.get(0)
     assert client.stats.requests == 0
 
@@ -305,14 +292,14 @@ async def test_refused_arguments_count_nowhere(open_client: OpenClient) -> None:
 async def test_a_password_in_any_request_comes_back_in_no_error(connect: Connect) -> None:
     secret = "hunter2-hunter2"
     client, _ = await connect(forever=answer(f"you sent {secret}".encode(), status=400))
-    with pytest.raises(InvalidRequestError) as caught:
+    with pytest.raises(errors.InvalidRequestError) as caught:
         await client.request("POST", "/v3/users", body={"password": secret})
     Canary(secret).assert_not_shown_by(caught.value)
 
 
 async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connect) -> None:
     client, _ = await connect(answer(b'{"data": {"token": "abc-grant-tok'))
-    with pytest.raises(OutcomeUnknownError) as caught:
+    with pytest.raises(errors.OutcomeUnknownError) as caught:
         await client.request("GET", "/v3/users/1/loginGrant")
     assert "abc-grant" not in str(caught.value)
 
@@ -348,12 +335,12 @@ async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> Non
 async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
     client, _ = await connect()
     for block in (client.timeout(1.0), client.record_answers()):
-        with pytest.raises(ConfigurationError, match="this is no decorator"):
+        with pytest.raises(errors.ConfigurationError, match="this is no decorator"):
             block(ask)  # type: ignore[operator]  # a user without a type checker
 
 
 async def test_closing_in_another_loop_is_refused_and_harmless(connect: Connect) -> None:
     client, _ = await connect(FINE)
-    with pytest.raises(ConfigurationError, match="opened in another event loop; close it there"):
+    with pytest.raises(errors.ConfigurationError, match="opened in another event loop; close it there"):
         await asyncio.to_thread(asyncio.run, client.close())
     assert (await ask(client)).items == ()
