@@ -30,23 +30,20 @@ def main() -> None:
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     signals.install()
     try:
-        code = _run()
-    except KeyboardInterrupt:  # between imports, or while an error was reported
-        code = signals.INTERRUPTED
-    atexit.register(signals.ignore)
-    sys.exit(code)
-
-
-def _run() -> int:
-    try:
         import click  # noqa: F401  # only to find out whether it is there
         import rich  # noqa: F401  # likewise
-    except ModuleNotFoundError:
+
+        from seorep_async.cli.app import run
+
+        code = run(sys.argv[1:])
+        signals.finished(code)
+    except KeyboardInterrupt:  # between imports, or while an error was reported
+        code = signals.INTERRUPTED
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
         advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
         print(f"seorep needs more than the library: {advice}", file=sys.stderr)
-        return 2
-    from seorep_async.cli.app import run
-
-    code = run(sys.argv[1:])
-    signals.finished(code)
-    return code
+        code = 2
+    atexit.register(signals.ignore)
+    sys.exit(code)
