@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, DecodeError, SeoRepError
+from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport, column_values
 from seorep_async.resources.arguments import MAX_ID, Date, check_date, check_dates, check_feed, check_ids
@@ -26,9 +28,7 @@ if TYPE_CHECKING:
 
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
-_limits: dict[
-    tuple[str, Settings], list[Limits]
-] = {}  # that no call uses now: what one learnt of the service, the next knows
+_limits: dict[tuple[str, Settings], list[Limits]] = {}  # not in use now: what one learnt, the next call knows
 
 
 def pull_table(
@@ -62,7 +62,7 @@ def pull_table(
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
-        SeoRepError: a report failed; with "rows", only an AuthenticationError for a refused key.
+        SeoRepError: a report failed; with "rows", only where none succeeded, and the key is or may be refused.
         ImportError: the extra `arrow` is missing.
     """
     asked, campaigns = check_feed(feed), list(check_ids("campaign", ids))
@@ -113,6 +113,7 @@ async def _pull(
     pa, (night, start, end) = require("pyarrow"), days
     batches: dict[tuple[int, int | None], Any] = {}
     keywords: dict[int, list[int]] = {}
+    ends: set[type[SeoRepError] | None] = set()
 
     def add(report: RankingReport[Any], campaign_id: int) -> None:
         if report.feed is not asked:  # it was pulled for the ids of its keywords
@@ -139,6 +140,7 @@ async def _pull(
             async for one in outcomes:
                 if outcomes.key_refusal is not None:
                     raise outcomes.key_refusal.evolve(subject=None)
+                ends.add(type(one.error) if one.error else None)
                 for campaign_id in owners[one.id]:
                     if one.report is not None:
                         add(one.report, campaign_id)
@@ -155,16 +157,33 @@ async def _pull(
             else:
                 fail(DecodeError(f"the service listed the keyword {id_}, which is no valid id"), campaign_id, id_)
     await each(asked, owners)
+    if AuthenticationError in ends and None not in ends:
+        await client.campaigns.list(limit=1).page(1)  # the pull's own probe of the key may have failed
     order = [(campaign_id, id_) for campaign_id in ids for id_ in (None, *keywords.get(campaign_id, ()))]
     return pa.Table.from_batches([batches[key] for key in order if key in batches], schema).combine_chunks()
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Run a coroutine to its end, in another thread if this one has a running event loop."""
+    """Run a coroutine to its end; in another thread if this one has a running event loop, which Ctrl-C ends, too."""
     try:
-        asyncio.get_running_loop()
+        task = asyncio.current_task()
     except RuntimeError:
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:  # leaves the thread's own loop alone
             return runner.run(work())
+    began: Future[Callable[[], object]] = Future()
+
+    async def begin() -> Any:
+        inner = asyncio.ensure_future(work())
+        began.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, inner.cancel))
+        return await inner
+
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        return thread.submit(_run, work).result()
+        running = thread.submit(_run, begin)
+        try:
+            while not wait([running], 0.1).done and not (task and task.cancelling()):  # by `asyncio.run`
+                pass
+        finally:
+            with contextlib.suppress(RuntimeError):  # its loop is closed already
+                if not running.done():
+                    began.result()()
+        return running.result()
