@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import io
 import sys
 
@@ -36,8 +35,9 @@ def main() -> None:
         from seorep_async.cli.app import run
 
         code = run(sys.argv[1:])
-        signals.finished(code)
+        signals.ignore()
     except KeyboardInterrupt:  # between imports, or while an error was reported
+        signals.ignore()
         code = signals.INTERRUPTED
     except ModuleNotFoundError as error:
         if error.name not in ("click", "rich"):
@@ -45,5 +45,4 @@ def main() -> None:
         advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
         print(f"seorep needs more than the library: {advice}", file=sys.stderr)
         code = 2
-    atexit.register(signals.ignore)
     sys.exit(code)

@@ -29,6 +29,7 @@ from seorep_async.export.progress import OnProgress, PullSummary, Stage, Tracker
 from seorep_async.export.request import PullOptions, Request, of_feeds
 from seorep_async.export.staging import Staging, opened
 from seorep_async.settings import require_booleans
+from seorep_async.tables.optional import require
 
 T = TypeVar("T")
 _NO_FOLDER = (
@@ -162,7 +163,8 @@ def target_of(out: str | os.PathLike[str], request: Request, options: PullOption
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
         raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
-    found.require_extra()
+    for library in found.needs:
+        require(library)
     where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
     if not isinstance(found, Arrow) or isinstance(found, Parquet):
         return Files(**where, force=force)
