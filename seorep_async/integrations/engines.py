@@ -76,6 +76,7 @@ def pull_table(
         raise ConfigurationError(f"the environment variable {name} is not set on this machine", argument="api_key_env")
 
     async def pull() -> pa.Table:
+        ends: set[type[BaseException] | None] = set()
         free = _limits.setdefault((str(base_url or os.environ.get("SEOREP_BASE_URL")), settings), [])
         try:
             limits = free.pop()
@@ -83,8 +84,12 @@ def pull_table(
             limits = Limits(max_concurrency=settings.max_concurrency, requests_per_second=settings.requests_per_second)
         try:
             named: dict[str, Any] = {"settings": settings, "limits": limits, "account": account}
+            named["on_attempt"] = lambda attempt: ends.add(attempt.error)
             async with SeoRepClient(base_url, os.environ[api_key_env], **named) as client:
-                return await _pull(client, campaigns, asked, days, schema, options)
+                found = await _pull(client, campaigns, asked, days, schema, options)
+                if AuthenticationError in ends and None not in ends:  # its own question about the key failed
+                    await client.campaigns.list(limit=1).page(1)
+                return found
         finally:
             free.append(limits)
 
@@ -113,7 +118,6 @@ async def _pull(
     pa, (night, start, end) = require("pyarrow"), days
     batches: dict[tuple[int, int | None], Any] = {}
     keywords: dict[int, list[int]] = {}
-    ends: set[type[SeoRepError] | None] = set()
 
     def add(report: RankingReport[Any], campaign_id: int) -> None:
         if report.feed is not asked:  # it was pulled for the ids of its keywords
@@ -140,7 +144,6 @@ async def _pull(
             async for one in outcomes:
                 if outcomes.key_refusal is not None:
                     raise outcomes.key_refusal.evolve(subject=None)
-                ends.add(type(one.error) if one.error else None)
                 for campaign_id in owners[one.id]:
                     if one.report is not None:
                         add(one.report, campaign_id)
@@ -157,8 +160,6 @@ async def _pull(
             else:
                 fail(DecodeError(f"the service listed the keyword {id_}, which is no valid id"), campaign_id, id_)
     await each(asked, owners)
-    if AuthenticationError in ends and None not in ends:
-        await client.campaigns.list(limit=1).page(1)  # the pull's own probe of the key may have failed
     order = [(campaign_id, id_) for campaign_id in ids for id_ in (None, *keywords.get(campaign_id, ()))]
     return pa.Table.from_batches([batches[key] for key in order if key in batches], schema).combine_chunks()
 
