@@ -128,7 +128,7 @@ def test_key_is_refused_and_not_shown(said: str, key: object) -> None:
 
 @pytest.mark.parametrize("key", ["k", "a:b", "äöü", "x" * 300])
 def test_header_is_basic_with_an_empty_user(key: str) -> None:
-    scheme, _, credentials = Authentication(key).header().partition(" ")
+    scheme, _, credentials = Authentication(key).header.partition(" ")
     assert scheme == "Basic"
     assert base64.b64decode(credentials, validate=True) == b":" + key.encode()
 
