@@ -13,15 +13,7 @@ from typing import Any
 
 import attrs
 
-from tests.session.simulated_service import (
-    AtRandom,
-    Changing,
-    Figures,
-    Limited,
-    Limiter,
-    SimulatedService,
-    simulate,
-)
+from tests.session.simulated_service import AtRandom, Changing, Figures, Limited, Limiter, SimulatedService, simulate
 
 LATENCIES = (0.002, 0.02, 0.05, 0.2)
 

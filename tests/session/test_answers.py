@@ -263,7 +263,7 @@ MISSING: dict[tuple[str, str], list[bytes]] = {
     ("/v3/campaigns", NO_OBJECT): [b'{"status": "error", "code": 404}', b'{"metadata": {}, "data": null}'],
     ("/v3/campaigns/42", NO_SERVICE): [HTML, b"[" * 10_000, b'{"detail": "Not Found"}'],
     ("/v3/campaigns/42", NO_OBJECT): [
-        *(b"", b'{"error": "no such campaign"}', b'{"status": "error", "message": "gone"}'),
+        *(b"", b'{"error": "no such campaign"}', b'{"status": "error", "message": "gone"}')
     ],
 }
 

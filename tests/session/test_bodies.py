@@ -6,17 +6,7 @@ import zlib
 import pytest
 
 from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
-from tests.session.broken_answers import (
-    BROKEN,
-    CHUNKED,
-    CLOSE_DELIMITED,
-    DEFLATE,
-    GARBAGE,
-    GZIP,
-    GZIPPED,
-    PAGE,
-    chunk,
-)
+from tests.session.broken_answers import BROKEN, CHUNKED, CLOSE_DELIMITED, DEFLATE, GARBAGE, GZIP, GZIPPED, PAGE, chunk
 from tests.session.calls import Connect, ask, failure
 from tests.session.scripted_server import FINE, Step, answer, pour, then_close, then_hang
 

@@ -12,15 +12,7 @@ from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, Asked
 from tests.session.pace_table import Row, rows
-from tests.session.simulated_service import (
-    AtRandom,
-    Changing,
-    Limited,
-    SimulatedService,
-    pull,
-    session_above,
-    simulate,
-)
+from tests.session.simulated_service import AtRandom, Changing, Limited, SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here
 
 pytestmark = [pytest.mark.virtual, pytest.mark.heavy]

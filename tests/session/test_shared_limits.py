@@ -48,13 +48,7 @@ async def turn() -> None:
 @pytest.mark.parametrize("retry_after", [None, 1.0])
 @pytest.mark.parametrize(
     ("clients", "limiter"),
-    [
-        (10, "20/s"),
-        (10, "20/s,burst=20"),
-        (10, "20/s,fixed-window"),
-        (50, "200/s"),
-        (10, "at-once=8"),
-    ],
+    [(10, "20/s"), (10, "20/s,burst=20"), (10, "20/s,fixed-window"), (50, "200/s"), (10, "at-once=8")],
 )
 def test_clients_that_share_are_as_fast_as_one(clients: int, limiter: str, retry_after: float | None) -> None:
     def served(pages: int, **options: Any) -> Any:

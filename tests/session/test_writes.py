@@ -12,16 +12,7 @@ from seorep_async.session import Request
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import Connect, ConnectSession, open_session, write
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import (
-    FINE,
-    ScriptedServer,
-    Step,
-    answer,
-    drip,
-    hang,
-    reset,
-    then_close,
-)
+from tests.session.scripted_server import FINE, ScriptedServer, Step, answer, drip, hang, reset, then_close
 
 
 def delete(**options: Any) -> Request[bytes]:
