@@ -26,6 +26,7 @@ from tests.session.scripted_server import (
 )
 
 STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
+    (errors.StatusError, "permanent"): [300, 302, 306],  # without a Location, they are no redirects
     (errors.InvalidRequestError, "permanent"): [400, 402, 405, 409, 410, 422],
     (errors.AuthenticationError, "authentication"): [401, 403],
     (errors.NotFoundError, "permanent"): [404],

@@ -90,14 +90,6 @@ async def test_a_401_stops_everything_at_once() -> None:
     assert {type(end) for end in found} == {AuthenticationError}
 
 
-async def test_what_begins_after_a_refusal_is_sent() -> None:
-    refused = iter([401])
-    service = guarded(lambda path: next(refused, 200))
-    async with session_above(service) as session:
-        assert isinstance((await ends(session, ["/1"]))[0], AuthenticationError)
-        assert await ends(session, ["/2"]) == [0]
-
-
 async def test_a_late_401_of_before_does_not_stop_what_began_after() -> None:
     statuses = iter([401, 401])
     service = guarded(lambda path: 200 if path == "/new" else next(statuses))

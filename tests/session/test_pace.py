@@ -31,13 +31,6 @@ def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
     assert row.misses(range(7000, 7020)) == {}
 
 
-@pytest.mark.parametrize("retry_after", [1.0, 5.0])
-def test_nothing_starts_in_a_wait_that_was_asked_for(retry_after: float) -> None:
-    run = simulate(SimulatedService("20/s,burst=10", latency=0.05, retry_after=retry_after), 500)
-    assert (run.lost, run.started_in_a_wait) == (0, 0)
-    assert run.seconds <= 100
-
-
 @pytest.mark.parametrize("rest", [5, 3600])
 @pytest.mark.parametrize(("rate", "pages"), [(200, 1500), (20, 300)])
 async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, pages: int, rest: float) -> None:

@@ -311,6 +311,17 @@ async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> Non
     assert service.attempts <= 1.05 * 2000
 
 
+async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
+    async with session_above(SimulatedService(down=(0, NEVER), outage="hang"), attempt_timeout=1.0) as session:
+        await asyncio.gather(*(session.send(get(deadline=3.0)) for _ in range(16)), return_exceptions=True)
+        probe = session.spawn(session.send(get()))
+        await at_rest()
+        with pytest.raises(errors.DeadlineExceededError, match="other calls fail, too") as caught:
+            await session.send(get(deadline=here().now + 0.1))
+        probe.cancel()
+    assert (caught.value.attempts, type(caught.value.__cause__)) == (0, errors.AttemptTimeoutError)
+
+
 @pytest.mark.parametrize("waits_already", [True, False])
 async def test_a_stream_waits_for_an_outage_as_long_as_a_call(waits_already: bool) -> None:
     service = SimulatedService(down=(0, NEVER), outage="refused")

@@ -69,13 +69,6 @@ async def test_a_created_object_with_unreadable_answer_is_not_repeated(body: byt
     assert len(server.requests) == 1
 
 
-async def test_write_whose_time_is_over_may_have_happened(connect_session: ConnectSession) -> None:
-    session, server = await connect_session(hang, call_timeout=0.2)
-    with pytest.raises(errors.OutcomeUnknownError):
-        await session.send(write())
-    assert len(server.requests) == 1
-
-
 async def test_a_server_that_always_closes_executes_each_write_once(connect_session: ConnectSession) -> None:
     session, server = await connect_session(forever=then_close(FINE))
     for number in range(20):
