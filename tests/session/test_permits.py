@@ -63,14 +63,6 @@ async def test_a_pull_beside_steady_work_keeps_a_fifth_of_its_speed(workers: int
             worker.cancel()
 
 
-async def test_a_call_beside_a_pull_waits_for_a_turn_only() -> None:
-    async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
-        pulling = asyncio.create_task(pull(session, 100))
-        await asyncio.sleep(5)
-        assert await call(session) <= 4 * 1.2
-        pulling.cancel()
-
-
 async def test_of_one_taker_the_lowest_priority_is_first() -> None:
     served: list[int] = []
     async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
@@ -266,13 +258,6 @@ async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
         assert await call(hasty) <= 5
         for task in waiting:
             task.cancel()
-
-
-async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
-    service = SimulatedService(down=(2, 5))
-    async with session_above(service) as session:
-        await pull(session, 5000)
-    assert sum(3 < start < 5 for start in service.started) <= 8
 
 
 async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
