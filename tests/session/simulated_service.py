@@ -228,7 +228,7 @@ async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 
 
 @attrs.frozen
 class Figures:
-    """What pulls cost: requests that failed, attempts that the limiter refused for each request, the time, and fairness.
+    """What pulls cost: lost requests, attempts that the limiter refused for each request, the time, and fairness.
 
     `jain` is Jain's index of the clients' requests a second; 1 is fair. `started_in_a_wait` counts the attempts that
     started in a wait that was asked for. `accepted` is when attempts were let through.
