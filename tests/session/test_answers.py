@@ -137,6 +137,25 @@ async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
 
 
+LONG = "語" * 5000
+LONG_TEXTS: dict[str, Step] = {
+    "message": answer({"status": "error", "message": LONG, "code": 404}),
+    "body": answer(LONG.encode(), status=404),
+    "field": answer(b'{"data": [{"%s": NaN}]}' % LONG.encode()),
+    "address": answer(status=302, headers=[("Location", "/" + "ü" * 5000)]),
+    "status line": then_close(f"HTTP/1.1 {LONG}\r\n\r\n".encode()),
+}
+
+
+@pytest.mark.parametrize("step", LONG_TEXTS.values(), ids=LONG_TEXTS)
+@pytest.mark.parametrize("timeout", [None, 5.0])
+async def test_a_long_text_of_the_service_is_cut_by_bytes(step: Step, timeout: float | None, connect: Connect) -> None:
+    client, _ = await connect(forever=step, max_attempts=2, call_timeout=timeout, backoff_initial=10)
+    error = await failure(client, errors.SeoRepError)
+    texts = (vars(error).get(name) or "" for name in ("message", "body_excerpt", "field_path", "location"))
+    assert all(len(text.encode()) <= 1000 for text in texts)
+
+
 STATUS_LINES = [b"200 OK", b"204 No", b"304 No", b"100 Continue", b"101 Up", b"999 x", b"000 x", b"500", b"429 x"]
 HEADERS = [
     *(b"Content-Length: 2", b"Content-Length: 9", b"Transfer-Encoding: chunked", b"Content-Encoding: gzip"),
