@@ -12,7 +12,7 @@ import attrs
 from seorep_async.errors import ExportError
 from seorep_async.export.formats import Columns, Part, Source
 from seorep_async.export.pieces import Failure
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table, fits
@@ -95,7 +95,7 @@ class Contents:
 
 def failures_of(staging: Staging) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
     """Yield the reports that are missing: table, campaign, keyword, why; without keyword if none could be found."""
-    ids = (staging.plan or Plan()).ids
+    ids = staging.plan.ids
     for feed in staging.request.feeds:
         table = table_of(feed)
         failed = staging.failures(table)

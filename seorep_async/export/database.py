@@ -21,7 +21,7 @@ from seorep_async.export.files import Target, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.declared import table_of
@@ -182,7 +182,7 @@ class Database(Target):
         database.execute("BEGIN")
         try:
             make_tables(database)
-            _check_accounts(database, request, (staging.plan or Plan()).account_ids)
+            _check_accounts(database, request, staging.plan.account_ids)
             _show_outcomes(database, contents)
             for table in tables_of(request):
                 _replace(database, contents, self.format, table)
@@ -232,7 +232,7 @@ def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> N
     if contents.received:
         reports = [(feed.value, ids[-1]) for feed in feeds for ids, *_ in staging.records(table_of(feed))]
         keywords = list(staging.keywords())
-    campaigns = [(id_,) for id_ in (staging.plan or Plan()).ids if fits(id_)]
+    campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
     relations: dict[str, tuple[dict[str, str], Any]] = {
         "pulled_campaigns": ({"id": "int64"}, campaigns),

@@ -28,7 +28,7 @@ from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS
 from seorep_async.reports import PullOutcome
 from seorep_async.resources.arguments import MAX_ID
-from seorep_async.tables.declared import campaigns_table, table_of
+from seorep_async.tables.declared import campaigns_table
 
 GROUP_ROWS = 5_000
 """Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""
@@ -104,14 +104,13 @@ class Fetcher:
     async def fetch(self) -> None:
         """Fetch every missing report; raises PullPausedError if some were not tried."""
         staging, request = self.staging, self.staging.request
-        is_resumed, has_no_names = staging.plan is not None, bool(staging.failures(campaigns_table()))
-        if staging.plan is not None:
+        is_resumed = bool(staging.plan.ids)
+        if is_resumed:
             await self._check_staged(staging.plan)
-        if staging.plan is None or has_no_names:
+        if not is_resumed or staging.failures(campaigns_table()):
             await self._plan()
         if is_resumed:
-            self.tracker.spare()  # or a run with few requests would not get further
-        self.tracker.rows = sum(staging.rows[table_of(feed).name] for feed in request.feeds)
+            self.tracker.resume(staging)
         is_paused = False
         for again in (False, True):
             for feed in request.fetched_feeds:
@@ -139,7 +138,8 @@ class Fetcher:
             campaigns, error = await look_up(self.client, request.campaigns)
             plan = Plan.of(request.campaigns, campaigns)
         self._names_error = error
-        if not plan.account_ids and (staged := self.staging.plan) is not None:  # what is staged stays theirs
+        staged = self.staging.plan
+        if not plan.account_ids:  # what is staged stays theirs
             plan = msgspec.structs.replace(plan, account_ids=staged.account_ids, known=staged.known)
         await self.check_accounts(plan.account_ids)
         if not plan.ids:  # who minds can end it here, with nothing staged

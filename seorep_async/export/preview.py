@@ -14,7 +14,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, PaginationError, StatusError
 from seorep_async.export.fetch import listed
 from seorep_async.export.pull_to import at_target
-from seorep_async.export.request import PullOptions, Request
+from seorep_async.export.request import Plan, PullOptions, Request
 from seorep_async.export.staging import StagedPull
 from seorep_async.models import Feed, Page
 from seorep_async.resources.arguments import MAX_ID
@@ -61,14 +61,14 @@ async def preview(
     """
     request = Request.of(client, ids, (start_date, end_date), options)
     files: tuple[Path, ...] = ()
-    plan, staged = None, None
+    plan, staged = Plan(), None
     if out is not None:
         how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force, "only_look": True}
         async with at_target(out, request, options, **how) as (run, target, staging):
             request, plan, staged = staging.request, staging.plan, staging.found
             files = tuple(target.row_files(request))
             missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
-    if plan is not None:
+    if plan.ids:
         first: Sequence[int] = [
             id_ for feed, some in missing.items() if feed is not Feed.KEYWORD_BY_DATE for id_ in some
         ]
@@ -78,7 +78,7 @@ async def preview(
         first, campaigns, listing = await _find_campaigns(client, request)
         reports = {feed: campaigns for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
     estimate = await _estimate(client, request, reports, first, options.get("limit"))
-    return PullPreview(files, campaigns, listing + estimate[0], *estimate[1:], staged, plan is not None)
+    return PullPreview(files, campaigns, listing + estimate[0], *estimate[1:], staged, bool(plan.ids))
 
 
 async def staged_pull(

@@ -1,4 +1,4 @@
-"""Many campaigns to files or a database: staged while they are fetched, and written whole at the end; or to a pipe."""
+"""Many campaigns to files or a database: staged while they are fetched, and written whole at the end."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import asyncio
 import datetime as dt
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.contents import Contents
+from seorep_async.export.contents import Contents, failures_of
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import Files, refusal
-from seorep_async.export.formats import Arrow, Parquet, Text, format_of
+from seorep_async.export.formats import Arrow, Parquet, format_of
 from seorep_async.export.pieces import errors_of
-from seorep_async.export.pipe import Pipe
-from seorep_async.export.progress import OnProgress, PullSummary, Stage, Tracker, outcomes_of
+from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import PullOptions, Request, of_feeds
 from seorep_async.export.staging import Staging, opened
 from seorep_async.settings import require_booleans
+from seorep_async.tables.columns import FeedTable
+from seorep_async.tables.declared import table_of
 
 T = TypeVar("T")
 _NO_FOLDER = (
@@ -75,14 +76,13 @@ async def pull_to(
     how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force}
     async with at_target(out, request, options, **how) as (run, target, staging):
         if staging.request.campaigns == ():  # none has failed
-            return tracker.summary(request, ())
-        resumed = sum(map(staging.count, staging.request.feeds))
+            return tracker.summary(request)
         check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
         await Fetcher(client, of_feeds(options), staging, run, tracker, check_accounts).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         written: list[PullSummary] = []
         try:
-            await run(_write, target, staging, tracker, resumed, run.stop, written.append)
+            await run(_write, target, staging, tracker, run.stop, written.append)
         except asyncio.CancelledError:
             if not written:
                 raise
@@ -127,15 +127,21 @@ def _write(
     target: Files | Database,
     staging: Staging,
     tracker: Tracker,
-    resumed: int,
     stop: threading.Event,
     finish: Callable[[PullSummary], object],
 ) -> None:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
-    found = tracker.summary(staging.request, outcomes_of(staging), resumed=resumed)
-    contents = Contents(staging, _pull_row(staging.request, found), found.received, stop)
-    paths = target.write(contents, target.staging_folder(staging.request))
-    finish(tracker.summary(staging.request, found.outcomes, paths=tuple(paths), resumed=resumed))
+    request = staging.request
+    rows = ((feed, ids[0], one.rows) for feed in request.feeds for ids, _, one in staging.records(table_of(feed)))
+    failures = (
+        PullFailure(table.feed, campaign, keyword, *one.facts)
+        for table, campaign, keyword, one in failures_of(staging)
+        if isinstance(table, FeedTable) and campaign is not None
+    )
+    found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
+    contents = Contents(staging, _pull_row(request, found), found.received, stop)
+    paths = target.write(contents, target.staging_folder(request))
+    finish(tracker.summary(request, found.outcomes, paths))
     if found.ok:
         staging.discard()
     elif not staging.ended:
@@ -170,38 +176,6 @@ def target_of(out: str | os.PathLike[str], request: Request, options: PullOption
         problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"
         raise ConfigurationError(f"{problem}; leave it out, or write to a file of its own", argument="search")
     return Database(**where)
-
-
-async def stream(
-    client: SeoRepClient,
-    ids: Iterable[int] | None,
-    start_date: dt.date | str,
-    end_date: dt.date | str,
-    *,
-    write: Callable[[bytes], Awaitable[object]],
-    format: Literal["csv", "jsonl"] = "csv",
-    on_progress: OnProgress | None = None,
-    **options: Unpack[PullOptions],
-) -> PullSummary:
-    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
-
-    Totals and failures are not written; the summary has the failures. Nothing is staged, so it can't be resumed.
-
-    Args:
-        write: awaited with each part of the text; if it is slow, so is the pull.
-        format: `csv` or `jsonl`.
-        ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
-
-    Raises:
-        ConfigurationError: an argument is wrong.
-        SeoRepError: the key was refused, or the campaigns could not be listed.
-    """
-    request = Request.of(client, ids, (start_date, end_date), options)
-    found = format_of(f".{format}", excel=request.excel)
-    if len(request.feeds) != 1 or not isinstance(found, Text):
-        raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
-    tracker = Tracker(client, on_progress)
-    return tracker.summary(request, await Pipe(client, request, of_feeds(options), found, write, tracker).run())
 
 
 class Background:
