@@ -16,8 +16,7 @@ from seorep_async.cli.errors import code_of, explain, in_shell_words
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.output import as_json, counted, duration, size, write
 from seorep_async.errors import ExportError, one_line
-from seorep_async.export import PullFailure, PullSummary
-from seorep_async.export.preview import PullPreview
+from seorep_async.export import PullFailure, PullPreview, PullSummary
 
 _LISTED = 20
 _FAILS_AGAIN = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")

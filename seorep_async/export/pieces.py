@@ -124,12 +124,8 @@ class BlockFile:
         except OSError as error:  # ENOENT: the pull that had it removed it meanwhile
             if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT):
                 problem = _NO_LOCKS
-        self.close()
+        self._file.close()
         raise ExportError(problem.format(file.parent), file=file)
-
-    @property
-    def is_empty(self) -> bool:
-        return len(self._places) == 1
 
     def load(self) -> Iterator[Block]:
         """Yield all blocks, in order; DamagedError: one is not as it was written."""
@@ -200,13 +196,16 @@ class BlockFile:
         self._places = [_Place()]
         self.block = lru_cache(RECENT)(self._block)
 
-    def remove(self) -> None:
-        """Remove it while it is locked, so that what a pull that begins now makes here stays."""
-        if os.name != "nt":  # which can't remove open files
-            self._path.unlink(missing_ok=True)
-
     def close(self) -> None:
+        """Close it; if it is empty, remove it and its folder while it is locked: what a pull makes here next stays."""
+        is_empty = not os.fstat(self._file.fileno()).st_size
+        if is_empty and os.name != "nt":
+            self._path.unlink(missing_ok=True)
         self._file.close()
+        with contextlib.suppress(OSError):
+            if is_empty and os.name == "nt":  # which can't remove open files
+                self._path.unlink()
+            self._path.parent.rmdir()
 
 
 def opened_in(folder: Path) -> BlockFile:
@@ -242,14 +241,6 @@ def errors_of(folder: Path) -> Iterator[None]:
     except OSError as error:
         where = Path(error.filename) if isinstance(error.filename, str) else folder
         raise ExportError(f"can't write {where}: {error.strerror or error}", file=where) from error
-
-
-def remove_rest(folder: Path) -> None:
-    """Remove a folder once it is closed, if nothing is staged in it."""
-    with contextlib.suppress(OSError):
-        if os.name == "nt" and not (folder / PIECES).stat().st_size:
-            (folder / PIECES).unlink()
-        folder.rmdir()
 
 
 def made(folder: Path, name: str) -> Path:

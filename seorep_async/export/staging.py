@@ -20,7 +20,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.formats import Columns, Format, Part, in_groups, without_lead
-from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in, remove_rest
+from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
@@ -267,7 +267,4 @@ def opened(
                 file.clear()
         yield staging
     finally:
-        if file.is_empty:
-            file.remove()
         file.close()
-        remove_rest(folder)
