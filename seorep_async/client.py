@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 import aiohttp
+import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
@@ -25,7 +26,6 @@ from seorep_async.session import (
     base_url_problem,
     check_callback,
     key_problem,
-    settings_within,
 )
 from seorep_async.settings import Settings, require_positive
 
@@ -84,7 +84,7 @@ class SeoRepClient:
         if session is not None and not isinstance(session, aiohttp.ClientSession):
             problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
             raise ConfigurationError(problem, argument="session")
-        settings = settings_within(settings, limits)
+        settings = _within(settings, limits)
         check_callback("on_attempt", on_attempt, "an Attempt")
         account = None if account is None else check_account_name(account)
         if base_url is None:
@@ -209,3 +209,18 @@ class SeoRepClient:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be pickled: it holds a key and connections; create one where you need it")
+
+
+def _within(settings: Settings, limits: Limits | None) -> Settings:
+    """Return a client's settings with the numbers of the limits that it shares; others of its own are refused."""
+    if limits is None:
+        return settings
+    if not isinstance(limits, Limits):
+        raise ConfigurationError(f"limits must be a Limits, got {type(limits).__name__}", argument="limits")
+    shared = {name: getattr(limits, name) for name in ("max_concurrency", "requests_per_second")}
+    for name, value in shared.items():
+        if (own := getattr(settings, name)) not in (value, getattr(Settings(), name)):
+            problem = f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
+            problem += f"create them as Limits({name}={own}), or leave {name} out of the settings"
+            raise ConfigurationError(problem, argument="limits")
+    return attrs.evolve(settings, **shared)

@@ -12,8 +12,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.models import Feed, RankingTotals
-from seorep_async.models.extra import extra_field
-from seorep_async.models.views import plain_dict
+from seorep_async.models.model import Model, extra_field
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Columns, Table
 from seorep_async.tables.declared import TOTALS, table_of, totals_values
@@ -43,7 +42,7 @@ def _shown_rows(rows: Sequence[object]) -> str:
 
 
 @attrs.frozen(weakref_slot=False)
-class RankingReport(Tabular, Generic[R]):
+class RankingReport(Model, Tabular, Generic[R]):
     """Every row of one feed for one campaign or keyword, with the request that it is the response to.
 
     Attributes:
@@ -74,8 +73,6 @@ class RankingReport(Tabular, Generic[R]):
     account: str | None = attrs.field(default=None, eq=False)
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
     compared: bool = True
-
-    to_dict = plain_dict
 
     @property
     def campaign_id(self) -> int | None:

@@ -238,6 +238,7 @@ class AnyPull(RuleBasedStateMachine):
     def settle(self, iterations: int | None = None) -> None:
         """Let everything happen that can, or only some iterations of the loop, so that the next step comes between."""
         self.run(at_rest() if iterations is None else turns(iterations))
+        self.is_over |= self.raising and not self.pull._open  # also if the consumer was cancelled as it ended the pull
         if iterations is not None:
             return
         for consumer in [consumer for consumer in self.consumers if consumer.done()]:
@@ -298,7 +299,7 @@ class AnyPull(RuleBasedStateMachine):
             assert self.raising or self.is_over or is_key
             self.is_over = True
             if is_key:
-                assert self.desk.refusal == 403
+                assert self.desk.refusal
                 return
             if error.subject is not None or not isinstance(error, ConfigurationError):  # else another consumer has it
                 self.receive(int(str(error.subject).removeprefix("campaign ")), error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import io
 import sys
 
@@ -32,8 +31,8 @@ def main() -> None:
     try:
         code = _run()
     except KeyboardInterrupt:  # between imports, or while an error was reported
+        signals.ignore()
         code = signals.INTERRUPTED
-    atexit.register(signals.ignore)
     sys.exit(code)
 
 
@@ -48,5 +47,5 @@ def _run() -> int:
     from seorep_async.cli.app import run
 
     code = run(sys.argv[1:])
-    signals.finished(code)
+    signals.ignore()
     return code

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import click
 
-from seorep_async.cli.exit_codes import ExitCode, later, near
-from seorep_async.cli.parameters import command
+from seorep_async.cli.exit_codes import ExitCode, later
+from seorep_async.cli.parameters import Commands, command
 
 _COMMANDS = {
     "login": ("login", "Ask for address and key, try them, and store them as a profile."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
-    "columns": ("columns", "Explain the columns of the tables that a pull writes."),
+    "columns": ("guide", "Explain the columns of the tables that a pull writes."),
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two days."),
     "report": ("history", "Make a page to look at from the days of a database."),
     "doctor": ("doctor", "Check the settings, the connection and the service's responses."),
@@ -23,13 +23,11 @@ _COMMANDS = {
     "users": ("resources", "List, get, create, update and delete users; get one-time logins."),
     "keywords": ("resources", "List and get keywords."),
     "backlinks": ("resources", "List, get, create, update and delete backlinks."),
-    "api": ("api", "Send any request, authenticated and retried, and print the response as JSON."),
+    "api": ("calls", "Send any request, authenticated and retried, and print the response as JSON."),
     "mcp": ("serving", "Serve the history and the service to agents (MCP)."),
     "guide": ("guide", "Show a page of the guide."),
 }
-_EPILOGUE = "\n".join(
-    [
-        """\
+_EPILOGUE = """
 Environment:
   SEOREP_BASE_URL  address of the service, such as https://api.example.com
   SEOREP_API_KEY   key of the account
@@ -44,50 +42,37 @@ named default is used where the environment and the options name none.
   report_engines = "Google, Bing"     # the names in `seorep report`
   requests_per_second = 5             # and any other setting, as with -c
 
-Exit codes:""",
-        *(f"  {code:<3}  {code.meaning}" for code in ExitCode),
-        """
+Exit codes:
+{}
+
 Completion, for bash; or zsh_source, fish_source:
   eval "$(_SEOREP_COMPLETE=bash_source seorep)"
-""",
-    ]
-)
+""".format("\n".join(f"  {code:<3}  {code.meaning}" for code in ExitCode))
 
 
-class _Commands(click.Group):
-    """Loads a subcommand on use: the list of commands must not wait for aiohttp."""
+def _command(name: str) -> click.Command:
+    module, summary = _COMMANDS[name]
+    found = later(module, name)
+    made = found if isinstance(found, click.Command) else command(found)
+    made.help = made.help or summary
+    return made
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, short_help = _COMMANDS[cmd_name]
-        found = later(module, cmd_name)
-        made = found if isinstance(found, click.Command) else command(found)
-        made.help = made.help or short_help
-        return made
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"There is no command {args[0]!r}.{near(args[0], _COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, short_help) for name, (_, short_help) in _COMMANDS.items()])
-
+class _Seorep(Commands):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\n{_EPILOGUE}")
+        formatter.write(_EPILOGUE)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")
-def seorep() -> None:
-    """Pull the rankings of many campaigns at once, from the service or from an embedded sandbox."""
+_VERSION = click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")
+seorep = _VERSION(
+    _Seorep(
+        "seorep",
+        {name: summary for name, (_, summary) in _COMMANDS.items()},
+        _command,
+        help="Pull the rankings of many campaigns at once, from the service or from an embedded sandbox.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+)
 
 
 def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:

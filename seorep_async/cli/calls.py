@@ -1,57 +1,106 @@
-"""One call of a resource command: ask for what is missing, send it, and write the result."""
+"""One call of a resource, or any other: ask for what is missing, send it, and write the result."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any
 
 import click
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Format, Service
-from seorep_async.cli.output import cell, confirm, fields_of, formatted, formatted_one, messages, password, write
+from seorep_async.cli.output import (
+    as_json,
+    cell,
+    confirm,
+    fields_of,
+    formatted,
+    formatted_one,
+    messages,
+    password,
+    write,
+)
+from seorep_async.cli.parameters import Opt, name_and_value
 from seorep_async.cli.profiles import Connection, connect
-from seorep_async.cli.resources import COLUMNS
+from seorep_async.cli.resources import Call
 from seorep_async.cli.running import in_daemon_thread, wait_for
 
+COLUMNS = {
+    "campaigns": ["id", "company", "url", "group_title", "status"],
+    "users": ["id", "username", "first_name", "last_name", "role", "email"],
+    "keywords": ["id", "keyword_phrase", "primary_keyword", "campaign_id"],
+    "backlinks": ["id", "title", "status", "date_published", "url"],
+}
+"""The default columns of a table of many; by the second and third a person recognises one."""
 _PAGES_AHEAD = 4
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
-def call(
-    resource: str,
-    verb: str,
-    model: Any,
-    arguments: dict[str, Any],
-    kind: Format,
-    service: Service,
-    *,
-    limit: int | None,
-    asks: bool,
-    from_stdin: bool,
-    yes: bool,
-    columns: str | None,
-) -> int:
+def call(resource: str, verb: str, model: Any, how: Call, kind: Format, service: Service, given: dict[str, Any]) -> int:
     """Call a method of the client, and write what it returns."""
-    names = _chosen(columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else [])
+    names = _chosen(how.columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else [])
+    arguments = {name: value for name, value in given.items() if value not in (None, ())}
+    arguments |= {"limit": how.page_size} if how.page_size else {}
+    arguments |= {"extra_params": _repeated(how.param)} if how.param else {}
     connection = connect(service)
-    if from_stdin or asks or (resource, verb) == ("users", "create"):
-        arguments["password"] = password(from_stdin=from_stdin)
+    if how.ask_password or how.password_stdin or (resource, verb) == ("users", "create"):
+        arguments["password"] = password(from_stdin=how.password_stdin)
     if verb == "list":
-        return wait_for(_list(connection, resource, arguments, names, kind, limit))
-    one, send = resource.removesuffix("s"), partial(_send, connection, resource)
-    if verb == "delete" and not yes:
-        found = wait_for(send("get", arguments))
+        return wait_for(_list(connection, resource, arguments, names, kind, how.most))
+    one, done = resource.removesuffix("s"), _DONE.get(verb, "")
+    if verb == "delete" and not how.yes:
+        found = wait_for(_send(connection, f"{resource}.get", arguments))
         label = ", ".join(cell(getattr(found, name)) for name in COLUMNS[resource][1:3])
         confirm(f"Delete {one} {found.id} ({label})?")
-    found, done = wait_for(send(verb, arguments)), _DONE.get(verb)
-    if done is not None:
+    doubt = done and f"The {one} may have been {done}"
+    found = wait_for(_send(connection, f"{resource}.{verb}", arguments, doubt))
+    if done:
         messages().print(f"{done.capitalize()} {one} {arguments.get('id') or found.id}.")
     if found is not None:
         write(formatted_one(found, names, kind))
     return ExitCode.OK
+
+
+def api(
+    method: str,
+    path: str,
+    parameters: Annotated[list[str] | None, Opt(metavar="NAME=VALUE...", read=name_and_value)] = None,
+    /,
+    *,
+    yes: Annotated[bool, Opt("-y --yes")] = False,
+    service: Service = Service(),
+) -> int:
+    """Send any request, authenticated and retried, and print the response as JSON.
+
+    GET and DELETE send the parameters in the query, POST and PUT in the body. A name that is repeated is an array.
+
+    Args:
+        yes: Do not ask for confirmation of a DELETE.
+
+    Examples:
+      seorep api GET /v3/campaigns limit=2
+      seorep api PUT /v3/campaigns/7 group_title=Retail
+      seorep api DELETE /v3/backlinks/700001 --yes
+    """
+    connection, method = connect(service), method.upper()
+    if method == "DELETE" and not yes:
+        confirm(f"DELETE {path}?")
+    place, doubt = ("params" if method in ("GET", "DELETE") else "body"), f"The {method} may have had its effect"
+    arguments = {"method": method, "path": path, place: _repeated(parameters or ()) or None}
+    write(as_json(wait_for(_send(connection, "request", arguments, "" if method == "GET" else doubt))))
+    return ExitCode.OK
+
+
+def _repeated(pairs: Sequence[Any]) -> dict[str, Any]:
+    """Return parameters by their names; a name that is repeated has a list of values."""
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
@@ -62,14 +111,14 @@ def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
     return names
 
 
-async def _send(connection: Connection, resource: str, verb: str, arguments: dict[str, Any]) -> Any:
+async def _send(connection: Connection, method: str, arguments: dict[str, Any], doubt: str = "") -> Any:
+    """Call a method of the client; where the call is interrupted, say which `doubt` that leaves."""
     async with connection.opened() as client:
         try:
-            return await getattr(getattr(client, resource), verb)(**arguments)
+            return await attrgetter(method)(client)(**arguments)
         except asyncio.CancelledError:
-            if verb in _DONE:
-                one = resource.removesuffix("s")
-                messages().print(f"The {one} may have been {_DONE[verb]}: check before you repeat it.")
+            if doubt:
+                messages().print(f"{doubt}: check before you repeat it.")
             raise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import click
@@ -38,6 +38,21 @@ OPTIONS: dict[str, tuple[str, str]] = {
 """The metavar and the help of each option, by its name in `Sandbox`."""
 
 
+def _ids(value: str) -> Any:
+    pairs = [one.partition(":")[::2] for one in value.split(",")]
+    if any(status for _, status in pairs):
+        return {int(id_): int(status or 500) for id_, status in pairs}
+    return [int(id_) for id_, _ in pairs]
+
+
+_READ: dict[str, tuple[Callable[[str], Any], str]] = {
+    "N": (int, "an integer"),
+    "SECONDS": (float, "a number of seconds"),
+    "IDS": (_ids, "a list of ids such as 3,5"),
+}
+"""What reads a string, and what it expects, by the metavar of the option."""
+
+
 def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
     """Return the sandbox of some options, as strings; one out of its range is a UsageError that names the `option`."""
     values = {}
@@ -45,11 +60,11 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
         if name not in OPTIONS:
             advice = near(name, OPTIONS) or f" The options are {', '.join(OPTIONS)}."
             raise UsageError(f"the sandbox has no option {name!r}.{advice}")
+        read, expected = _READ.get(OPTIONS[name][0], (str, ""))
         try:
-            values[name] = _READ.get(OPTIONS[name][0], str)(value)
+            values[name] = read(value)
         except ValueError:
-            problem = f"{value!r} is not {_EXPECTED[OPTIONS[name][0]]}."
-            raise UsageError(f"{option.format(name)}: {problem}") from None
+            raise UsageError(f"{option.format(name)}: {value!r} is not {expected}.") from None
     try:
         return Sandbox(**values)
     except ValueError as error:
@@ -59,35 +74,22 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
 @asynccontextmanager
 async def started(sandbox: Sandbox) -> AsyncGenerator[None]:
     """Run a sandbox, on the same port each time if that is free: a pull resumes from the same address only."""
-    try:
-        sandbox.port = sandbox.port or _PORT
-        await sandbox.__aenter__()
-    except OSError:
-        sandbox.port = 0
-        await sandbox.__aenter__()
-    try:
+    async with AsyncExitStack() as ending:
+        try:
+            sandbox.port = sandbox.port or _PORT
+            await ending.enter_async_context(sandbox)
+        except OSError:
+            sandbox.port = 0
+            await ending.enter_async_context(sandbox)
         yield
-    finally:
-        await sandbox.__aexit__(None, None, None)
-
-
-def _ids(value: str) -> Any:
-    pairs = [one.partition(":")[::2] for one in value.split(",")]
-    if any(status for _, status in pairs):
-        return {int(id_): int(status or 500) for id_, status in pairs}
-    return [int(id_) for id_, _ in pairs]
-
-
-_READ: dict[str, Callable[[str], Any]] = {"N": int, "SECONDS": float, "IDS": _ids}
-_EXPECTED = {"N": "an integer", "SECONDS": "a number of seconds", "IDS": "a list of ids such as 3,5"}
 
 
 def options() -> list[click.Parameter]:
     """Return the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
-    default = Sandbox()
+    default = Sandbox(port=8765)
     made: list[click.Parameter] = []
     for name, (metavar, words) in OPTIONS.items():
-        value = 8765 if name == "port" else getattr(default, name)
+        value = getattr(default, name)
         shown = f"  [default: {value}]" if isinstance(value, int | str) and value not in (0, "") else ""
         made.append(click.Option([f"--{name.replace('_', '-')}"], metavar=metavar, help=words + shown))
     return made

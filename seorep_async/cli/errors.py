@@ -15,28 +15,19 @@ from seorep_async.errors import SeoRepError, one_line
 _OPTIONS = {
     "after": "--to",
     "api_key": "SEOREP_API_KEY",
-    "base_url": "the base URL",
     "before": "--from",
     "end_date": "--to",
     "extra_params": "--param",
     "groups": "--group",
     "id": "ID",
+    "ids": "--campaign",
     "limit": "--page-size",
+    "method": "METHOD",
+    "password": "the password",
     "path": "PATH",
     "start_date": "--from",
 }
 """The arguments of the library whose options have other names."""
-WORDS = {
-    "Settings(allow_insecure_http=True)": "-c allow_insecure_http=true",
-    **{f"{name}=True": f"--{name.replace('_', '-')}" for name in ("restart", "retry_failed", "force", "excel")},
-    **{
-        f"{name}=…": f"--{name.replace('_', '-')}"
-        for name in ("account", "campaign", "group", "max_requests", "search")
-    },
-    "api_key=…": "SEOREP_API_KEY",
-    "base_url=…": "the base URL",
-}
-"""What messages of the library mention, as the command has it."""
 _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts
     ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
     ((click.ClickException, ImportError), ExitCode.USAGE),
@@ -107,10 +98,11 @@ def option_of(argument: str) -> str:
 
 
 def in_shell_words(message: str) -> str:
-    """Return a message of the library that mentions options in place of arguments."""
-    for python, shell in WORDS.items():
-        message = message.replace(python, shell)
-    return message
+    """Return a message of the library that mentions options in place of settings and arguments."""
+    message = message.replace("pull the last 30 days each night", "run `seorep pull --last 30d` each night")
+    message = re.sub(r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message)
+    message = re.sub(r"Settings\((\w+)=(\w+|…)\)", lambda found: f"-c {found[1]}={found[2].lower()}", message)
+    return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda found: option_of(found[1]), message)
 
 
 def service_message(error: BaseException) -> str | None:

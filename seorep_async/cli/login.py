@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import sys
-from pathlib import Path
+from functools import partial
 from typing import Annotated
 
 import click
 
 from seorep_async.cli.exit_codes import ExitCode, UsageError
-from seorep_async.cli.keys import config_file, read_config, why
+from seorep_async.cli.keys import config_file, profiles
 from seorep_async.cli.output import can_ask, messages
 from seorep_async.cli.parameters import Opt
-from seorep_async.cli.profiles import DEFAULT, Connection, profiles
+from seorep_async.cli.profiles import DEFAULT, Connection
 from seorep_async.cli.running import wait_for
-from seorep_async.errors import one_line
 from seorep_async.resources.arguments import Secret
 from seorep_async.settings import Settings
 
@@ -28,22 +26,27 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
 
     Without a NAME it is the profile default, which is used where nothing else is named.
     """
-    name = name or DEFAULT
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
-        raise UsageError(f"NAME must be letters, digits, - and _, got {one_line(name)!r}.")
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name := name or DEFAULT):
+        raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
     file = config_file()
-    with contextlib.suppress(FileNotFoundError):
-        if name in profiles()[0]:
-            raise UsageError(f"there is a profile {name!r} in {file}; change it there, or choose another name.")
+    if name in profiles():
+        raise UsageError(f"there is a profile {name!r} in {file}; change it there, or choose another name.")
     if not can_ask():
         raise UsageError("there is no terminal to ask for address and key; set SEOREP_BASE_URL and SEOREP_API_KEY.")
     base_url = click.prompt("Address of the service (https://…)", err=True).strip()
     key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
     sources = {"base_url": "the address", "key": "the key"}
-    campaigns = wait_for(
-        _tried(Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources=sources))
-    )
-    _append(file, f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n")
+    given = Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources=sources)
+    campaigns = wait_for(_tried(given))
+    lines = f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n"
+    try:
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        with open(file, "a", encoding="utf-8", opener=partial(os.open, mode=0o600)) as opened:
+            if sys.platform != "win32":
+                os.fchmod(opened.fileno(), 0o600)
+            opened.write("\n\n" * (opened.tell() > 0) + lines)
+    except OSError as error:
+        raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
     option = "" if name == DEFAULT else f" --profile {name}"
     messages().print(f"The key is good for {campaigns} campaigns. Stored in {file}; try: seorep pull{option} --dry-run")
     return ExitCode.OK
@@ -53,19 +56,3 @@ async def _tried(connection: Connection) -> str:
     async with connection.opened() as client:
         page = await client.campaigns.list(limit=1).page(1)
     return "your" if page.total_records is None else f"{page.total_records:,}"
-
-
-def _append(file: Path, lines: str) -> None:
-    """Append lines to the file of the profiles, which only its owner can read."""
-    try:
-        file.parent.mkdir(0o700, parents=True, exist_ok=True)
-        old = read_config(file)[0] if file.exists() else ""
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            if sys.platform != "win32":
-                os.fchmod(descriptor, 0o600)
-            os.write(descriptor, (("\n" * (not old.endswith("\n")) + "\n") * bool(old) + lines).encode())
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"can't write {file}: {why(error)}.") from None

@@ -13,13 +13,6 @@ Format = Literal["table", "json", "jsonl", "csv"]
 _SERVICE = "Service"
 
 
-def _refuse_key(_: str) -> Any:
-    raise click.UsageError(
-        "--api-key: everyone who lists processes can see a key in a command, and it stays in the shell's history. Set "
-        "SEOREP_API_KEY, or use a profile; `seorep login` makes one."
-    )
-
-
 @dataclass(frozen=True)
 class Output:
     """The format of stdout.
@@ -52,7 +45,7 @@ class Service:
         base_url: Address of the service.  [env var: SEOREP_BASE_URL]
         config: A setting, such as requests_per_second=5; repeatable.
         sandbox: An embedded sandbox in place of the service; it needs no key.
-        sandbox_options: An option of `seorep sandbox`, such as faults=500s=3% or forbidden=3; implies --sandbox;
+        sandbox_option: An option of `seorep sandbox`, such as faults=500s=3% or forbidden=3; implies --sandbox;
             repeatable.
     """
 
@@ -60,10 +53,17 @@ class Service:
     base_url: Annotated[str | None, Opt(section=_SERVICE, metavar="URL")] = None
     config: Annotated[list[str] | None, Opt("-c --config", _SERVICE, "NAME=VALUE", name_and_value)] = None
     sandbox: Annotated[bool, Opt(section=_SERVICE)] = False
-    sandbox_options: Annotated[list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)] = (
+    sandbox_option: Annotated[list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)] = (
         None
     )
-    api_key: Annotated[str | None, Opt("--api-key --key", hidden=True, read=_refuse_key)] = None
+    api_key: Annotated[str | None, Opt("--api-key --key", hidden=True)] = None
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            raise click.UsageError(
+                "--api-key: everyone who lists processes can see a key in a command, and it stays in the shell's "
+                "history. Set SEOREP_API_KEY, or use a profile; `seorep login` makes one."
+            )
 
     @property
     def settings(self) -> dict[str, str]:
@@ -73,7 +73,7 @@ class Service:
     @property
     def embedded(self) -> dict[str, str] | None:
         """The options of the sandbox, or None if the service is not one."""
-        return _once("-s", self.sandbox_options) if self.sandbox or self.sandbox_options else None
+        return _once("-s", self.sandbox_option) if self.sandbox or self.sandbox_option else None
 
 
 def _once(option: str, pairs: Any) -> dict[str, str]:

@@ -8,7 +8,7 @@ import enum
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,24 +25,30 @@ from seorep_async.tables.text import printable_json
 
 EXTRA = "extra"
 _NO_WRAPPING = 1_000_000
-_MOST_PASSWORD_BYTES = 64 * 1024
 
 
 def messages(*, quiet: bool = False) -> Console:
     """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    plain: Any = {"highlight": False, "markup": False, "emoji": False}
-    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
+    width = None if terminal else _NO_WRAPPING
+    return Console(
+        stderr=True, force_terminal=terminal, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
+    )
+
+
+def on_terminal() -> bool:
+    """Return whether a person reads stdout."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def stdout_width() -> int:
     """Return the columns of the terminal; elsewhere nothing is wrapped."""
-    return Console().width if sys.stdout is not None and sys.stdout.isatty() else _NO_WRAPPING
+    return Console().width if on_terminal() else _NO_WRAPPING
 
 
 def write(text: str) -> None:
     """Write text to stdout at once, for a terminal without characters that it would obey."""
-    if stdout_width() < _NO_WRAPPING:
+    if on_terminal():
         text = "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
     write_bytes(text.encode("utf-8", "replace"))
 
@@ -83,26 +89,17 @@ def confirm(question: str) -> None:
 
 
 def password(*, from_stdin: bool) -> Secret:
-    """Ask for a password twice, without showing it, or read it: one line of stdin, without its end, never shown."""
+    """Ask for a password twice, without showing it, or read it: one line of stdin, never shown."""
     if not from_stdin:
         if not can_ask():
             raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
         return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
     if can_ask():
         raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")
-    read = b"" if sys.stdin is None else sys.stdin.buffer.read(_MOST_PASSWORD_BYTES + 1)
-    line = read.removesuffix(b"\n").removesuffix(b"\r")
-    problem = "the password is not valid UTF-8."
-    if not line:
-        problem = "there is no password on stdin."
-    elif len(read) > _MOST_PASSWORD_BYTES or b"\n" in line or b"\r" in line:
-        problem = "there is more than one line on stdin."
-    else:
-        try:
-            return Secret(line.decode())
-        except UnicodeDecodeError:
-            pass
-    raise click.UsageError(f"--password-stdin: {problem}")  # outside the handler: the caught error holds the password
+    lines = [] if sys.stdin is None else sys.stdin.buffer.read().splitlines()
+    if len(lines) != 1 or not lines[0]:
+        raise click.UsageError("--password-stdin: stdin must be one line, the password.")
+    return Secret(lines[0].decode(errors="surrogateescape"))  # the client refuses what is not valid Unicode
 
 
 def as_json(facts: object, indent: int | None = 2) -> str:
@@ -123,28 +120,18 @@ def fields_of(model: type[Any]) -> list[str]:
     return [field.name for field in attrs.fields(model) if field.name not in ("password", EXTRA)] + [EXTRA]
 
 
-def values_of(item: Any, columns: Iterable[str]) -> dict[str, Any]:
-    """Return some fields of a model; with `extra`, unknown fields stand beside them under the service's names."""
-    values = {name: getattr(item, name) for name in columns if name != EXTRA}
-    return (
-        {**values, **{name: value for name, value in item.extra.items() if name not in values}}
-        if EXTRA in columns
-        else values
-    )
-
-
 def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True) -> str:
     """Return objects in a format; a table of none is empty, and CSV has a `header` or continues."""
     if kind == "json":
-        return as_json([values_of(item, columns) for item in items])
+        return as_json([_values(item, columns) for item in items])
     if kind == "jsonl":
-        return "".join(as_json(values_of(item, columns), None) for item in items)
+        return "".join(as_json(_values(item, columns), None) for item in items)
     if kind == "csv":
         lines = io.StringIO(newline="")
         rows = [[_string(getattr(item, name)) for name in columns] for item in items]
-        csv.writer(lines, lineterminator="\r\n").writerows([columns, *rows] if header else rows)
+        csv.writer(lines).writerows([columns, *rows] if header else rows)
         return lines.getvalue()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = _table(True)
     for name in columns:
         numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
         table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
@@ -156,14 +143,29 @@ def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, hea
 def formatted_one(item: Any, columns: Sequence[str], kind: Format) -> str:
     """Return one object in a format: JSON is no array, a table has a line for each field with a value."""
     if kind == "json":
-        return as_json(values_of(item, columns))
+        return as_json(_values(item, columns))
     if kind != "table":
         return formatted([item], columns, kind)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for name, value in values_of(item, columns).items():
+    table = _table(False)
+    for name, value in _values(item, columns).items():
         if value is not None:
             table.add_row(Text(one_line(name), "dim"), Text(cell(value)))
     return _rendered(table)
+
+
+def cell(value: object) -> str:
+    """Return a value as one line of a table."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, tuple):
+        return ", ".join(map(cell, value))
+    return "-" if value is None else one_line(_string(value))
+
+
+def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Return some fields of an object; in place of `extra`, the unknown fields under the service's names."""
+    values = {name: getattr(item, name) for name in columns if name != EXTRA}
+    return values | {**item.extra, **values} if EXTRA in columns else values
 
 
 def _string(value: object) -> str:
@@ -172,11 +174,8 @@ def _string(value: object) -> str:
     return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
 
 
-def cell(value: object) -> str:
-    """Return a value as one line of a table."""
-    if value is None:
-        return "-"
-    return value.isoformat(" ") if isinstance(value, dt.datetime) else one_line(_string(value))
+def _table(header: bool) -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=header)
 
 
 def _rendered(table: Table) -> str:

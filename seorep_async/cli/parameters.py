@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import enum
 import inspect
 import re
 import typing
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import click
+
+from seorep_async.cli.exit_codes import near
 
 LARGEST = 2**31 - 1
 
@@ -56,107 +57,137 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-def command(function: Callable[..., Any], name: str = "", skip: Container[str] = ()) -> Command:
-    """Return the command of a function, without the options to skip.
+class Commands(click.Group):
+    """Makes a command on use, as the list of commands must not wait for aiohttp, and lists them in their order.
 
-    Positional-only parameters are arguments, the others options; one that is a dataclass stands for options of its
-    fields. In the docstring, a section `Examples:` comes last.
+    Args:
+        summaries: the line of each command in the list.
+        make: makes a command from its name.
     """
-    hints, known = typing.get_type_hints(function, include_extras=True), inspect.signature(function).parameters
-    flat = {one: hints[one] for one in known if dataclasses.is_dataclass(hints[one])}
-    positional = [one.name for one in known.values() if one.kind is one.POSITIONAL_ONLY]
-    options = options_of(function, {*flat})
-    for kind in flat.values():
-        options += options_of(kind)
-    options = [one for one in options if one.name not in skip]
+
+    def __init__(self, name: str, summaries: Mapping[str, str], make: Callable[[str], click.Command], **more: Any):
+        super().__init__(name, **more)
+        self._summaries, self._make = summaries, make
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._summaries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._summaries:
+            return self._make(cmd_name)
+        if not ctx.resilient_parsing and not cmd_name.startswith("-"):
+            ctx.fail(f"There is no command {cmd_name!r}.{near(cmd_name, self._summaries)}")
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*self._summaries.items()])
+
+
+def command(function: Callable[..., Any], of: Callable[..., Any] | None = None, **more: Any) -> Command:
+    """Return the command of a function; a parameter that is a dataclass stands for options of its fields.
+
+    Positional-only parameters are arguments, the others options. Those that a function `of` has besides come first, and
+    reach `**` of the function; `more` is for `options_of`. In the docstring, a section `Examples:` comes last.
+    """
+    hints = typing.get_type_hints(function, include_extras=True)
+    flat: dict[str, Any] = {one: hint for one, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    arguments = [one.name for one in inspect.signature(function).parameters.values() if one.kind is one.POSITIONAL_ONLY]
+    skip = {*more.pop("skip", ())}
+    params = [] if of is None else [*options_of(of, skip | {*hints}, **more)]
+    params += [option for each in (function, *flat.values()) for option in options_of(each, skip | {*flat})]
 
     def run(**given: Any) -> Any:
-        built = {
-            parameter: kind(**{one.name: given.pop(one.name, None) for one in dataclasses.fields(kind)})
-            for parameter, kind in flat.items()
-        }
-        arguments = [given.pop(one) for one in positional]
-        return function(*arguments, **given, **built)
+        for name, kind in flat.items():
+            given[name] = kind(**{one: given.pop(one, None) for one in inspect.signature(kind).parameters})
+        return function(*[given.pop(one) for one in arguments], **given)
 
     docstring = inspect.cleandoc(function.__doc__ or "")
     examples = docstring.partition("\nExamples:")[2]
     return Command(
-        name or function.__name__.replace("_", "-"),
-        params=options,
+        function.__name__.replace("_", "-"),
+        params=params,
         callback=run,
-        help=re.split(r"\n+(?=Args:|Raises:|Returns:|Examples:)", docstring)[0].replace("`", ""),
+        help=re.split(r"\n+(?=Args:|Examples:)", docstring)[0].replace("`", ""),
         epilog=f"\b\nExamples:{examples}" if examples else None,
     )
 
 
-def options_of(function: Callable[..., Any], skip: Container[str] = (), words: str = "") -> list[click.Parameter]:
-    """Return the options of a function, method or dataclass; its docstring explains them, before that in `words`."""
+def options_of(
+    function: Callable[..., Any], skip: Collection[str] = (), words: str = "", own: Mapping[str, Opt] | None = None
+) -> Iterator[click.Parameter]:
+    """Yield the options of a function or dataclass; its docstring explains them, or else `words`.
+
+    `own` stands for the Annotated that a function of the library has not.
+    """
     hints = typing.get_type_hints(function, include_extras=True)
     docstring = f"{words}\n{inspect.getdoc(function) or ''}"
     found = re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", docstring, re.MULTILINE)
     helps = {name: " ".join(help.split()).replace("`", "") for name, help in found}
-    return [
-        _option(one, hints[one.name], helps)
-        for one in inspect.signature(function).parameters.values()
-        if one.kind is not one.VAR_KEYWORD and one.name != "self" and one.name not in skip
-    ]
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is not one.VAR_KEYWORD and one.name not in ("self", *skip):
+            yield _option(one, [(own or {}).get(one.name), *_types_in(hints[one.name])], helps.get(one.name, ""))
 
 
-def _option(known: inspect.Parameter, hint: Any, words: Mapping[str, str]) -> click.Parameter:
+def _types_in(hint: Any) -> Iterator[Any]:
+    """Yield a type, then those in it; a Literal and what else stands in Annotated as they are."""
+    origin = typing.get_origin(hint)
+    yield hint if origin in (None, Literal) else origin
+    for one in () if origin is Literal else typing.get_args(hint):
+        yield from _types_in(one)
+
+
+def _option(known: inspect.Parameter, types: list[Any], help: str) -> click.Parameter:
     """Return a parameter as an option, or a positional one as an argument."""
-    own = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Opt)), Opt())
-    required = known.default is inspect.Parameter.empty
-    more = _type_of(hint, own)
-    if own.metavar:
-        more["metavar"] = own.metavar
-    if known.kind is known.POSITIONAL_ONLY or known.name == "id":
-        several = more.pop("multiple", False)
-        more["metavar"] = (own.metavar or known.name.upper()) if required else f"[{own.metavar or known.name.upper()}]"
-        return click.Argument([known.name], required=required and not several, nargs=-1 if several else 1, **more)
+    own = next((one for one in types if isinstance(one, Opt)), Opt())
+    required, name = known.default is inspect.Parameter.empty, known.name
+    several = list in types or Iterable in types
+    more = _reading(own, types)
+    more["metavar"] = own.metavar or more.get("metavar")
+    if known.kind is known.POSITIONAL_ONLY or name == "id":
+        shown = own.metavar or name.upper()
+        more["metavar"] = shown if required else f"[{shown}]"
+        return click.Argument([name], required=required and not several, nargs=-1 if several else 1, **more)
     names = own.names.split()
-    if not any(name.startswith("--") for name in names):
-        names.insert(0, f"--{known.name.replace('_', '-')}")
-    help = words.get(known.name, "")
-    option = click.Option(
-        [*names, known.name],
-        help=help[:1].upper() + help[1:],
-        required=required,
-        envvar=own.env,
-        hidden=own.hidden,
-        **more,
-    )
+    if not any(one.startswith("--") for one in names):
+        names.insert(0, f"--{name.replace('_', '-')}")
+    more |= {"multiple": several, "envvar": own.env, "hidden": own.hidden}
+    option = click.Option([*names, name], required=required, help=help[:1].upper() + help[1:], **more)
     option.section = own.section  # type: ignore[attr-defined]
     return option
 
 
-def _type_of(hint: Any, own: Opt) -> dict[str, Any]:
-    """Return the attributes of an option that follow from a type."""
-    if hasattr(hint, "__metadata__"):
-        hint = hint.__origin__
-    origin = typing.get_origin(hint)
-    kinds = [hint] if origin in (list, tuple, Literal) else [*(typing.get_args(hint) or (hint,))]
-    kinds = [one for one in kinds if one is not type(None)]
-    nested = next((one for one in kinds if typing.get_origin(one) not in (None, Literal)), None)
+def _reading(own: Opt, types: list[Any]) -> dict[str, Any]:
+    """Return how a value of some types is read and shown."""
     if own.read is not None:
-        return {"type": own.read, "multiple": nested is not None and typing.get_origin(nested) is list}
-    if kinds == [bool]:
+        return {"type": own.read}
+    if bool in types and str not in types:
         return {"is_flag": True}
-    if nested is not None and typing.get_origin(nested) is tuple:
+    if tuple in types:
         return {"type": day, "nargs": 2, "metavar": "FIRST LAST"}
-    if nested is not None:
-        return {**_type_of(typing.get_args(nested)[0], own), "multiple": True}
-    if int in kinds:
+    if int in types:
         return {"type": count, "metavar": "N"}
-    if dt.date in kinds:
+    if dt.date in types:
         return {"type": day, "metavar": "DATE"}
-    if isinstance(kinds[0], type) and issubclass(kinds[0], enum.Enum):
-        return {"type": click.Choice([one.value for one in kinds[0]])}
-    if typing.get_origin(kinds[0]) is Literal:
-        return {"type": click.Choice(typing.get_args(kinds[0]))}
-    return {"metavar": "TEXT"}
+    known = next((typing.get_args(one) for one in types if typing.get_origin(one) is Literal), None)
+    if known is None:
+        return {"metavar": "TEXT"}
+    begun_with: Any = lambda ctx, option, begun: [one for one in known if one.startswith(begun)]  # noqa: E731
+    return {"type": one_of(known), "metavar": f"[{'|'.join(known)}]", "shell_complete": begun_with}
 
 
 # functions, as click's parameter types are generic classes in some versions only
+
+
+def one_of(known: Collection[str]) -> Callable[[str], str]:
+    """Return a reader of one of some words."""
+
+    def read(value: str) -> str:
+        if value not in known:
+            raise click.BadParameter(f"{value!r} is not one of {', '.join(known)}.{near(value, known)}")
+        return value
+
+    return read
 
 
 def count(value: str) -> int:

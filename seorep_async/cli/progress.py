@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
@@ -21,7 +21,7 @@ from seorep_async.models import Feed
 
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
-_ENOUGH_SECONDS = 2.0
+_SPEED_SECONDS = 120.0
 _WAITING_FOR = {
     "pace": "at {} limit",
     "asked to wait": "the service asked for a pause",
@@ -32,10 +32,10 @@ _LIBRARY = logging.getLogger("seorep_async")
 
 
 class ProgressDisplay:
-    """Shows a pull's progress and its client's waits on stderr; the clock counts monotonic seconds."""
+    """Shows a pull's progress and its client's waits on stderr."""
 
-    def __init__(self, console: Console, client: SeoRepClient, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console, self._client, self._clock = console, client, clock
+    def __init__(self, console: Console, client: SeoRepClient) -> None:
+        self._console, self._client = console, client
         self.label = ""
         """What is pulled, in front of the stage."""
         self.state: PullProgress | None = None
@@ -49,47 +49,26 @@ class ProgressDisplay:
             console=console,
             transient=True,
             disable=console.quiet or not console.is_terminal or console.is_dumb_terminal,
+            speed_estimate_period=_SPEED_SECONDS,
         )
         self._task = self._bar.add_task("", total=None, words="")
-        self._began = self._line_at = clock()
-        self._done_before = 0
-        self._waited: Mapping[str, float] = {}
-        self._waiting = ""
+        self._before = client.stats
 
     @contextlib.asynccontextmanager
-    async def shown(self) -> AsyncGenerator[ProgressDisplay]:
+    async def shown(self) -> AsyncGenerator[None]:
         """Show it while the block runs."""
         ticking = asyncio.create_task(self._tick())
         with self._bar:
             try:
-                yield self
+                yield
             finally:
                 ticking.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await ticking
 
     def show(self, state: PullProgress) -> None:
         """Take a new state of the pull; it is shown soon."""
         if self.state is None or (state.stage, state.feed) != (self.state.stage, self.state.feed):
-            self._began, self._done_before = self._clock(), state.done
+            self._bar.reset(self._task, total=state.total, completed=state.done, words="")
         self.state = state
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            self.tick()
-
-    def tick(self) -> None:
-        """Read the clock and the client's waits, and show them."""
-        self._update_waiting()
-        doing, words = self.describe()
-        if self.state is not None:
-            self._bar.update(
-                self._task, description=doing, words=words, completed=self.state.done, total=self.state.total
-            )
-        if self._bar.disable and self._clock() - self._line_at >= _LINE_SECONDS:
-            self._line_at = self._clock()
-            self._console.print(f"{doing}: {words}")
 
     @property
     def place(self) -> str:
@@ -97,31 +76,41 @@ class ProgressDisplay:
         state = self.state
         return "" if state is None or state.total is None else f" at {state.done:,} of {state.total:,} reports"
 
-    def describe(self) -> tuple[str, str]:
+    async def _tick(self) -> None:
+        line_at = time.monotonic()
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            if self.state is not None:
+                self._bar.update(self._task, completed=self.state.done, total=self.state.total)
+            doing, words = self._described()
+            self._bar.update(self._task, description=doing, words=words)
+            if self._bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:
+                line_at = time.monotonic()
+                self._console.print(f"{doing}: {words}")
+
+    def _described(self) -> tuple[str, str]:
         """Return what is done, and the progress: counts, time left, waits, failures, rows."""
-        state = self.state
+        state, waiting = self.state, self._waiting()
         if state is None:
-            return f"{self.label}Connecting", self._waiting
+            return f"{self.label}Connecting", waiting
         doing = f"Pulling {state.feed.value}" if state.stage is Stage.ROWS else state.stage.value.capitalize()
         parts = []
         if state.total is not None:
             of_keywords = state.feed is Feed.KEYWORD_BY_DATE and state.stage is Stage.ROWS
             parts.append(f"{state.done:,}/{counted(state.total, 'keyword' if of_keywords else 'campaign')}")
-            seconds, done = self._clock() - self._began, state.done - self._done_before
-            if done and state.done < state.total and seconds >= _ENOUGH_SECONDS:
-                parts.append(f"{duration((state.total - state.done) * seconds / done)} left")
+            if seconds := self._bar.tasks[0].time_remaining:
+                parts.append(f"{duration(seconds)} left")
         failures = f"{state.failures:,} failed" if state.failures else ""
         rows = counted(state.rows, "row") if state.stage is Stage.ROWS else ""
-        return f"{self.label}{doing}", " · ".join(filter(None, [*parts, self._waiting, failures, rows]))
+        return f"{self.label}{doing}", " · ".join(filter(None, [*parts, waiting, failures, rows]))
 
-    def _update_waiting(self) -> None:
-        """Note what requests waited for longest since the last call."""
+    def _waiting(self) -> str:
+        """Return what requests waited for longest since the last call."""
         stats, own = self._client.stats, self._client.settings.requests_per_second
+        waited, self._before = stats.since(self._before).waited, stats
+        longest = max(_WAITING_FOR, key=lambda name: waited.get(name, 0.0))
         limit = "your own" if own is not None and (stats.pace is None or stats.pace >= own) else "the service's"
-        waited = dict(stats.waited)
-        grown = {name: waited.get(name, 0.0) - self._waited.get(name, 0.0) for name in _WAITING_FOR}
-        longest, self._waited = max(grown, key=lambda name: grown[name]), waited
-        self._waiting = _WAITING_FOR[longest].format(limit) if grown[longest] > 0 else ""
+        return _WAITING_FOR[longest].format(limit) if waited.get(longest) else ""
 
 
 class _Lines(logging.Handler):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import csv
 import datetime as dt
 import os
@@ -23,52 +22,52 @@ FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]
 _WHAT, _HOW, _SHOWN = "What to pull", "How", "What is shown"
 _MONTHS = 3
+_NO_FOLDER = (
+    "folders and object stores are no targets; name a file or a database, such as rankings.duckdb (`seorep guide "
+    "engines` shows how to write elsewhere)."
+)
+_NEEDS_DATABASE = "several months, or --skip-complete, need a database, such as rankings.duckdb."
+_NEEDS_SKIPPING = "with several months needs --skip-complete, or it would begin again each time."
 
 
 def _ids(value: str) -> tuple[int, ...]:
     """Read ids with commas between, or those in an @file."""
     if not value.startswith("@"):
-        return tuple(_id(one.strip()) for one in value.split(","))
+        return tuple(map(_id, value.split(",")))
     name = "stdin" if value == "@-" else value[1:]
     try:
-        text = sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")
+        found = tuple(_ids_in(sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")))
     except UnicodeDecodeError:
         raise click.BadParameter(f"can't read {name}: it is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
-    try:
-        found = [*_ids_in(text)]
     except click.BadParameter as error:
         hint = "Give one id a line, or a CSV with a column campaign_id."
         raise click.BadParameter(f"{name}, {error.message} {hint}") from None
     if not found:
         raise click.BadParameter(f"there are no ids in {name}.")
-    return tuple(found)
+    return found
 
 
 def _ids_in(text: str) -> Iterator[int]:
     """Yield the ids of a text: one a line, or the column campaign_id or id of a CSV; lines may be # comments."""
-    column = None
-    for number, line in enumerate(text.splitlines(), 1):
-        cells = [cell.strip() for cell in next(csv.reader([line.partition("#")[0]]), [])]
-        if not any(cells):
-            continue
-        if column is None:
-            column = next((cells.index(name) for name in ("campaign_id", "id") if name in cells), -1)
-            if column >= 0:
-                continue
-        try:
-            yield _id(",".join(cells) if column < 0 else "".join(cells[column : column + 1]))
-        except click.BadParameter as error:
-            raise click.BadParameter(f"line {number}: {error.message}") from None
+    rows = list(csv.reader(line.partition("#")[0].strip() for line in text.splitlines()))
+    names = next(filter(None, rows), [])
+    column = next((names.index(name) for name in ("campaign_id", "id") if name in names), None)
+    for number, cells in enumerate(rows, 1):
+        if any(cells) and (column is None or cells is not names):
+            try:
+                yield _id(",".join(cells) if column is None else "".join(cells[column : column + 1]))
+            except click.BadParameter as error:
+                raise click.BadParameter(f"line {number}: {error.message}") from None
 
 
 def _id(value: str) -> int:
     try:
-        return count(value)
+        return count(value.strip())
     except click.BadParameter:
-        problem = f"{value!r} is not a campaign id, an integer from 1 to {LARGEST}; `seorep campaigns list` shows them."
-    raise click.BadParameter(problem)
+        problem = f"{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}"
+        raise click.BadParameter(f"{problem}; `seorep campaigns list` shows them.") from None
 
 
 def _period(value: str) -> tuple[int, str]:
@@ -155,32 +154,22 @@ class Job:
 
     def check(self, windows: list[Days]) -> None:
         """Refuse options that contradict each other."""
-        both = [("restart", "retry_failed"), ("quiet", "verbose"), ("campaign", "group"), ("campaign", "filter")]
-        both += [("retry_failed", "skip_complete")]
-        for one, other in both:
-            if getattr(self, one) and getattr(self, other):
-                raise click.UsageError(f"{_flag(one)} and {_flag(other)} can't be combined; give one of them.")
-        if self.target.endswith("/") or "://" in self.target or os.path.isdir(self.target):
-            problem = "folders and object stores are no targets; name a file or a database, such as rankings.duckdb"
-            raise click.UsageError(f"-o: {problem} (`seorep guide engines` shows how to write elsewhere).")
-        if self.format and not self.to_stdout:
-            raise click.UsageError("--format: only with -o -; the ending of a file chooses its format.")
-        several = len(windows) > 1 or self.skip_complete
-        if several and not self.target.endswith(".duckdb"):
-            raise click.UsageError("-o: several months, or --skip-complete, need a database, such as rankings.duckdb.")
-        if self.max_requests and len(windows) > 1 and not self.skip_complete:
-            problem = "--max-requests with several months needs --skip-complete, or it would begin again each time"
-            raise click.UsageError(f"{problem}.")
-        if self.to_stdout:
-            for name in ("force", "restart", "retry_failed", "max_requests", "json"):
-                if getattr(self, name):
-                    raise click.UsageError(f"{_flag(name)}: not with -o -, as the rows go to stdout; name a file.")
-            if len(self.feeds) > 1:
-                raise click.UsageError("several feeds can't be written to stdout together; name a file.")
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        target, several = self.target.lower(), len(windows) > 1 or self.skip_complete
+        of_files = ("force", "restart", "retry_failed", "max_requests", "json")
+        of_file = next((f"--{name.replace('_', '-')}" for name in of_files if getattr(self, name)), None)
+        for is_wrong, problem in (
+            (self.quiet and self.verbose, "--quiet and --verbose can't be combined; give one of them."),
+            (self.retry_failed and self.skip_complete, "--retry-failed and --skip-complete can't be combined."),
+            (target.endswith("/") or "://" in target or os.path.isdir(self.target), f"-o: {_NO_FOLDER}"),
+            (target.endswith((".xls", ".xlsx")), "-o: for Excel, name a .csv, and add --excel."),
+            (self.format and not self.to_stdout, "--format: only with -o -; the ending of a file chooses its format."),
+            (several and not target.endswith(".duckdb"), f"-o: {_NEEDS_DATABASE}"),
+            (self.max_requests and len(windows) > 1 and not self.skip_complete, f"--max-requests {_NEEDS_SKIPPING}"),
+            (self.to_stdout and len(self.feeds) > 1, "several feeds can't be written to stdout; name a file."),
+            (self.to_stdout and of_file, f"{of_file}: not with -o -, as the rows go to stdout; name a file."),
+        ):
+            if is_wrong:
+                raise click.UsageError(problem)
 
 
 def pull(*, job: Job = Job(), service: Service = Service()) -> int:
@@ -223,8 +212,7 @@ def days_of(
         return _months(month, today)
     number, unit = last or (_MONTHS, "m")
     if unit != "m":
-        length = dt.timedelta(number * (7 if unit == "w" else 1))
-        return [(today - length, today - dt.timedelta(1))]
+        return [(today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))]
     last_day = end or today.replace(day=1) - dt.timedelta(1)
     year, first = divmod(last_day.year * 12 + last_day.month - number, 12)
     first_day = start or (dt.date(year, first + 1, 1) if year > 0 else dt.date.min)
@@ -236,23 +224,26 @@ def days_of(
 
 def _months(value: str, today: dt.date) -> list[Days]:
     first, dots, last = value.partition("..")
-    day, until = _month(first, today), _month(last if dots else first, today)
-    if until < day:
+    found, until = [_month(first, today)], _month(last if dots else first, today)
+    if until < found[0]:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
-    found = []
-    while day <= until:
-        end = day.replace(day=calendar.monthrange(day.year, day.month)[1])
-        is_this = (last if dots else first) == "this" and day == until
-        found.append((day, today if is_this else end))
-        day = end + dt.timedelta(1)
+    while found[-1] < until:
+        found.append(_whole_month(found[-1][1] + dt.timedelta(1)))
+    if (last or first) == "this":
+        found[-1] = until[0], today
     return found
 
 
-def _month(value: str, today: dt.date) -> dt.date:
+def _month(value: str, today: dt.date) -> Days:
     if value in ("this", "last"):
-        return (today if value == "this" else today.replace(day=1) - dt.timedelta(1)).replace(day=1)
+        return _whole_month(today if value == "this" else today.replace(day=1) - dt.timedelta(1))
     try:
-        return dt.datetime.strptime(value, "%Y-%m").date()
-    except ValueError:
+        return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
+    except (ValueError, OverflowError):
         problem = f"--month: {value!r} is not a month such as 2023-03, this or last, nor 2021-01..2022-12."
         raise click.UsageError(problem) from None
+
+
+def _whole_month(day: dt.date) -> Days:
+    first = day.replace(day=1)
+    return first, (first + dt.timedelta(31)).replace(day=1) - dt.timedelta(1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import os
+import time
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,6 @@ class _Pulling:
         skipped: how many months are complete.
         done: the summaries of the finished pulls.
         reported: whether stdout has its JSON.
-        requests: how many the run has sent, those of a pull that was stopped included.
     """
 
     job: Job
@@ -74,57 +73,60 @@ class _Pulling:
     done: list[PullSummary] = attrs.field(factory=list)
     account: str | None = None
     reported: bool = False
-    requests: int = 0
+    began: float = attrs.field(factory=time.monotonic)
 
     async def run(self, connection: Connection) -> ExitCode:
         job = self.job
         async with connection.opened() as client:
             self.account = job.account or client.account
             if self.several and not job.dry_run:
-                staged = await staged_pull(client, *self._window(self.windows[0]), out=job.target, **self._arguments())
+                staged = await staged_pull(client, *self._window(), out=job.target, **self._asked)
                 if staged is not None and not staged.ended:  # its reports are stored: it goes first
                     self.windows.sort(key=lambda one: one != (staged.start_date, staged.end_date))
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
                 complete = await asyncio.to_thread(self._complete, client)
                 self.skipped = len(complete)
                 self.windows = [one for one in self.windows if one not in complete]
-            if not self.windows:
-                self.notes.print("Nothing to pull: every month is complete.")
-                code = await self._report(ExitCode.OK, connection.label)
-            elif job.dry_run:
-                code = await self._preview(client, connection.label)
+            code = ExitCode.OK
+            if job.dry_run and self.windows:
+                await self._preview(client, connection.label)
             else:
-                code = await self._pull(client, connection.label)
-            signals.finished(code)
+                if not self.windows:
+                    self.notes.print("Nothing to pull: every month is complete.")
+                code = await self._report(await self._pull(client), client, connection.label)
+            signals.ignore()
             return code
 
-    def _window(self, window: Days) -> tuple[list[int] | None, dt.date, dt.date]:
-        """Return the campaigns and the days of one pull, as the library takes them first."""
-        return [one for several in self.job.campaign or () for one in several] or None, *window
+    def _window(self) -> tuple[list[int] | None, *Days]:
+        """Return the campaigns and the days of the next pull, as the library takes them first."""
+        return [one for several in self.job.campaign or () for one in several] or None, *self.windows[0]
 
-    def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the library that are the same for each pull."""
+    @property
+    def _asked(self) -> Any:
+        """The arguments of the library that say what is asked for, the same for each pull."""
         job = self.job
-        options = {"compare_previous_period": job.compare_previous_period or None, "limit": job.page_size}
         return {
             "exclude": [one for several in job.exclude or () for one in several],
             "groups": job.group or (),
-            "filter": job.filter,
             "feeds": job.feeds,
             "account": self.account,
-            "snapshot_date": job.snapshot_date,
-            "excel": job.excel,
-            **{name: value for name, value in options.items() if value is not None},
+            "limit": job.page_size,
+            "compare_previous_period": job.compare_previous_period or None,
+            **{name: getattr(job, name) for name in ("filter", "snapshot_date", "excel")},
         }
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        """The arguments that say where to, and how."""
+        names = ("restart", "retry_failed", "force")
+        return {"out": self.job.target, **{name: getattr(self.job, name) for name in names}, **self._asked}
 
     def _complete(self, client: SeoRepClient) -> list[Days]:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
-        job = self.job
-        chosen: Any = {name: self._arguments()[name] for name in ("feeds", "groups", "filter", "exclude", "account")}
-        ids, first, last = self._window(self.windows[0])
-        asked = Request.of(client, ids, (first, last), chosen)
-        how: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
-        found = complete_windows(job.target, account=asked.account, **how)
+        ids, first, last = self._window()
+        asked = Request.of(client, ids, (first, last), self._asked)
+        same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
+        found = complete_windows(self.job.target, **same)
         return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
 
     @property
@@ -136,53 +138,46 @@ class _Pulling:
         """Return what is known of a run that failed."""
         return self._labels | ({"pulls": [summary.summary_facts(one) for one in self.done]} if self.several else {})
 
-    async def _preview(self, client: SeoRepClient, source: str) -> ExitCode:
+    async def _preview(self, client: SeoRepClient, source: str) -> None:
         """Show an estimate of each pull; the first may have staged reports, the further months are like the second."""
-        job, found = self.job, dict[str, PullPreview]()
-        how: Any = {
-            "restart": job.restart,
-            "retry_failed": job.retry_failed,
-            "out": None if job.to_stdout else job.target,
-        }
-        how |= self._arguments()
-        for window in self.windows:
+        job, labels, found = self.job, self._labels, dict[str, PullPreview]()
+        how = self._how | ({"out": None} if job.to_stdout else {})
+        while self.windows:
             alike = len(found) > 1 and not job.retry_failed
-            known = [*found.values()][-1] if alike else await preview(client, *self._window(window), **how)
-            found[f"{window[0]:%Y-%m}"] = known
+            known = [*found.values()][-1] if alike else await preview(client, *self._window(), **how)
+            found[f"{self.windows.pop(0)[0]:%Y-%m}"] = known
             if not known.campaigns and not job.retry_failed:
                 raise NoCampaignsError
-        facts = summary.preview_facts(found, self._labels, self.skipped)
-        await self._write(as_json(facts) if job.json else summary.preview_in_words(found, facts, source))
-        return ExitCode.OK
+        facts = summary.preview_facts(found, labels, self.skipped)
+        await self._write(as_json(facts) if job.json else summary.preview_in_words(facts, source))
 
-    async def _pull(self, client: SeoRepClient, source: str) -> ExitCode:
-        display, several, code = ProgressDisplay(self.notes, client), self.several, None
+    async def _pull(self, client: SeoRepClient) -> ExitCode:
+        """Pull what is left, and return the exit code; what ends a single pull is raised."""
+        display, several = ProgressDisplay(self.notes, client), self.several
         try:
             async with display.shown():
                 while self.windows:
                     place = f"{len(self.done) + 1} of {len(self.done) + len(self.windows)}"
                     display.label = f"{self.windows[0][0]:%Y-%m}, {place}: " if several else ""
                     self.done.append(await self._pull_one(client, display))
-                    if self.job.to_stdout and not self.done[-1].campaigns:
-                        raise NoCampaignsError
                     del self.windows[0]
         except PullPausedError:
             if not several:
                 raise
-            code = ExitCode.UNAVAILABLE
-            self.notes.print(f"Paused at --max-requests; {self._left}. Repeat the command to go on.")
+            sent = counted(client.stats.attempts, "request")
+            self.notes.print(f"Paused at --max-requests, after {sent}; {self._left}. Repeat the command to go on.")
+            return ExitCode.UNAVAILABLE
         except asyncio.CancelledError:
             if self.job.to_stdout:
                 raise
-            code = ExitCode.INTERRUPTED
             at = f"; {self._left}" if several else display.place
             messages().print(f"Interrupted{at}.\nRepeat the command to resume, or add --restart to start over.")
+            return ExitCode.INTERRUPTED
         except SeoRepError:
             if several:
                 messages().print(f"Stopped; {self._left}.")
             raise
-        self.requests = client.stats.attempts
-        return await self._report(summary.code_of_pulls(self.done) if code is None else code, source)
+        return summary.code_of_pulls(self.done)
 
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
         job = self.job
@@ -192,41 +187,41 @@ class _Pulling:
                 raise NoCampaignsError
             display.show(state)
 
-        arguments: Any = {**self._arguments(), "on_progress": show}
         if job.to_stdout:
-            how: Any = {"write": _write_rows, "format": job.format or "csv", **arguments}
-            return await stream(client, *self._window(self.windows[0]), **how)
-        left = None if job.max_requests is None else job.max_requests - sum(one.requests for one in self.done)
+            how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._asked}
+            found = await stream(client, *self._window(), **how)
+            if not found.campaigns:
+                raise NoCampaignsError
+            return found
+        left = None if job.max_requests is None else job.max_requests - client.stats.attempts
         if left is not None and left <= 0:
             raise PullPausedError("stopped at --max-requests")
-        arguments |= {"restart": job.restart, "retry_failed": job.retry_failed, "force": job.force}
-        ids, first, last = self._window(self.windows[0])
-        return await pull_to(client, ids, first, last, out=job.target, max_requests=left, **arguments)
+        return await pull_to(client, *self._window(), max_requests=left, on_progress=show, **self._how)
 
     @property
     def _left(self) -> str:
         return f"{counted(len(self.windows), 'month is', 'months are')} left"
 
-    async def _report(self, code: ExitCode, source: str) -> ExitCode:
+    async def _report(self, code: ExitCode, client: SeoRepClient, source: str) -> ExitCode:
         """Report what was pulled; if stdout can't be written, the target is there all the same."""
-        job, problem = self.job, None
-        self.reported = True
+        job, problem, seconds = self.job, None, time.monotonic() - self.began
+        done = summary.Run(self.done, source, client.stats, seconds, self.skipped, job.to_stdout)
+        if self.done and not self.several:
+            facts = summary.summary_facts(self.done[0], self.warnings)
+        elif self.several or code is ExitCode.OK:
+            facts = summary.months_facts(done, [f"{days[0]:%Y-%m}" for days in self.windows], code, self.warnings)
+        else:
+            facts = summary.failure_facts(KeyboardInterrupt(), self._labels)
         try:
-            if job.json and self.several:
-                left = [f"{window[0]:%Y-%m}" for window in self.windows]
-                known: Any = {"skipped": self.skipped, "requests": self.requests, "warnings": self.warnings}
-                await self._write(as_json(summary.months_facts(self.done, left, code, **known)))
-            elif job.json and self.done:
-                await self._write(as_json(summary.summary_facts(self.done[0], self.warnings)))
-            elif job.json:
-                summary.print_failure(KeyboardInterrupt(), **self._labels)
+            if job.json:
+                await self._write(as_json(facts))
         except ExportError as error:
             problem = error
         except (asyncio.CancelledError, click.exceptions.Exit):  # a closed stdout is no error: the export succeeded
             pass
         summary.show_failures(messages(), self.done)
         if self.done:
-            summary.show_summary(self.notes, self.done, source, to_stdout=job.to_stdout, skipped=self.skipped)
+            summary.show_summary(self.notes, done)
         return (code or failed(problem)) if problem is not None else code
 
     async def _write(self, text: str) -> None:

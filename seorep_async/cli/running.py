@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, TypeVar
 
 from seorep_async.cli import signals
@@ -20,30 +19,19 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     Raises:
         KeyboardInterrupt: it was cancelled, and returned nothing of its own.
     """
-    minded = _cancelled_by_signals(work)
     try:
-        return asyncio.run(minded)
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            task = loop.create_task(work)
+            signals.handle(lambda *_: loop.call_soon_threadsafe(task.cancel))
+            try:
+                return loop.run_until_complete(task)
+            finally:
+                signals.handle(signals.interrupt)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    finally:  # matters only if a signal came before they began
-        minded.close()
-        work.close()
-
-
-async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    running = True
-
-    def cancel() -> None:
-        if running and task is not None:
-            task.cancel()
-
-    signals.cancel_with(partial(loop.call_soon_threadsafe, cancel))
-    try:
-        return await work
     finally:
-        running = False
-        signals.cancel_with(None)
+        work.close()  # matters only if a signal came before it began
 
 
 async def in_daemon_thread(step: Callable[[], T]) -> T:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import shlex
 import sys
 from collections.abc import AsyncIterator
-from functools import partial
 
 from seorep_async.cli import embedded
 from seorep_async.cli.exit_codes import ExitCode, UsageError
@@ -36,28 +36,24 @@ sandbox: Command = Command("sandbox", params=embedded.options(), callback=_serve
 
 async def _until_interrupted(served: Sandbox) -> None:
     try:
-        await served.__aenter__()
-    except OSError as error:
-        problem = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"can't use port {served.port} ({problem}); choose another with --port.") from None
-    try:
-        key, address = shlex.quote(served.api_key), served.base_url
-        write(f"""\
+        async with served:
+            write(f"""\
 Sandbox with {served.campaigns:,} campaigns of {served.keywords:,} keywords, until Ctrl-C
-  Address  {address}
+  Address  {served.base_url}
   API key  {served.api_key}
 
 Try it:
-curl --user {shlex.quote(f":{served.api_key}")} '{address}/v3/campaigns?limit=2'
+curl --user {shlex.quote(f":{served.api_key}")} '{served.base_url}/v3/campaigns?limit=2'
 
 Pull from it:
-export SEOREP_BASE_URL={address}
-export SEOREP_API_KEY={key}
+export SEOREP_BASE_URL={served.base_url}
+export SEOREP_API_KEY={shlex.quote(served.api_key)}
 seorep pull
 """)
-        await asyncio.Event().wait()
-    finally:
-        await served.__aexit__(None, None, None)
+            await asyncio.Event().wait()
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        raise UsageError(f"can't use port {served.port} ({problem}); choose another with --port.") from None
 
 
 def mcp(*, history: str, account: str | None = None, service: Service = Service()) -> int:
@@ -89,12 +85,7 @@ async def _serve_agents(connection: Connection, history: str, account: str | Non
 
 async def _lines() -> AsyncIterator[str]:
     """Yield the lines of stdin. The SDK's own reader would not let a signal end the process before the next line."""
-    if sys.stdin is None:
-        return
-    begun: list[bytes] = []  # of a line, which may be long
-    while data := await in_daemon_thread(partial(os.read, 0, 1 << 16)):
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            yield b"".join([*begun, end]).decode("utf-8", "replace")
-            begun.clear()
-        begun.append(rest)
+    if sys.stdin is not None:  # its lock, held by the thread of a read, would be fatal at exit
+        stdin = io.BufferedReader(io.FileIO(0, closefd=False))
+        while line := await in_daemon_thread(stdin.readline):
+            yield line.decode("utf-8", "replace")

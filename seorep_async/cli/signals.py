@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: they cancel the running work, or end a process that has nothing left to do.
+"""Ctrl-C, SIGTERM and SIGHUP: what they do now.
 
 It is imported before all else, so it imports little.
 """
@@ -7,60 +7,37 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
 INTERRUPTED = 130
-_SIGNALS = [signal.SIGINT, signal.SIGTERM]
-if sys.platform != "win32":
-    _SIGNALS.append(signal.SIGHUP)
-
-
-class _State:
-    """What a signal does now: `cancel` the running work; or end the process with a `code`, as all is reported."""
-
-    cancel: Callable[[], object] | None = None
-    code: int | None = None
+_HANDLED: list[signal.Signals] = []
 
 
 def install() -> None:
-    """Handle the signals, unless they are ignored: SIGHUP under nohup, SIGINT in a shell's background job."""
-    for number in _SIGNALS:
-        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
-            signal.signal(number, _received)
+    """Let signals interrupt the process, unless they are ignored: SIGHUP under nohup, SIGINT in a background job."""
+    known = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    _HANDLED.extend(one for one in known if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL))
+    handle(interrupt)
+
+
+def handle(action: Any) -> None:
+    """Let signals call an action, if they were installed."""
+    for one in _HANDLED:
+        signal.signal(one, action)
 
 
 def ignore() -> None:
-    """Ignore signals: none may change the exit code when the interpreter removes our handlers."""
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    """Ignore signals from now on: the exit code is known, and none may change it."""
+    handle(signal.SIG_IGN)
+    _HANDLED.clear()
 
 
-def cancel_with(cancel: Callable[[], object] | None) -> None:
-    """Let signals cancel work; None: they interrupt the process again."""
-    _State.cancel = cancel
-
-
-def finished(code: int) -> None:
-    """Let signals end the process at once, and with this code."""
-    _State.code = code
-
-
-def _received(number: int, frame: FrameType | None) -> None:
-    if _State.code is not None:
-        for stream in (sys.stdout, sys.stderr):
-            try:  # noqa: SIM105  # contextlib takes long to import
-                stream.flush()
-            except (AttributeError, OSError, RuntimeError, ValueError):  # closed, or in use
-                pass
-        os._exit(_State.code)
-    if _State.cancel is not None:
-        _State.cancel()
-        return
+def interrupt(_: int, frame: FrameType | None) -> None:
+    """Interrupt the process."""
     while frame is not None:  # an import may swallow or wrap the exception
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             os._exit(INTERRUPTED)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import click
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +18,7 @@ from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.output import as_json, counted, duration, size, write
 from seorep_async.errors import ExportError, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
+from seorep_async.session import Stats
 
 _LISTED = 20
 _FAILS_AGAIN = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
@@ -33,46 +35,46 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     return ExitCode.PARTIAL if any(one.rows or one.campaigns_complete for one in pulls) else ExitCode.UNAVAILABLE
 
 
-def month_of(one: Any) -> str:
-    """Return the month of a pull of several, or its first day if that is another."""
-    return f"{one.start_date:%Y-%m}" if one.start_date.day == 1 else one.start_date.isoformat()
-
-
 def show_failures(console: Console, pulls: Sequence[PullSummary]) -> None:
-    """Print a line for each reason."""
-    for one in pulls:
-        prefix = f"{month_of(one)}: " if len(pulls) > 1 else ""
-        for line in failures_in_words(one.failures, several=len(one.feeds) > 1):
-            console.print(Text.assemble(("Failed: ", "bold red"), f"{prefix}{line}"))
-
-
-def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
-    """Yield a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
-    groups: dict[tuple[str, int | None, str], list[int]] = defaultdict(list)
-    for one in failures:
-        status = f" (status {one.status})" if one.status is not None else ""
-        feed = f"{one.feed.value}: " if several and one.feed is not None else ""
-        keyword = one.keyword_id
-        campaign = None if keyword is None else one.campaign_id
-        why = one_line(f"{in_shell_words(one.message)}{status}")
-        groups[feed, campaign, why].append(one.campaign_id if keyword is None else keyword)
-    for (feed, campaign, why), ids in groups.items():
-        shown = ", ".join(map(str, sorted(ids)[:_LISTED]))
+    """Print a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
+    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for pull in pulls:
+        month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
+        for one in pull.failures:
+            feed = f"{one.feed.value}: " if len(pull.feeds) > 1 else ""
+            status = f" (status {one.status})" if one.status is not None else ""
+            why = one_line(f"{in_shell_words(one.message)}{status}")
+            kind = "campaign" if one.keyword_id is None else f"campaign {one.campaign_id}, keyword"
+            groups[f"{month}{feed}", kind, why].append(one.campaign_id if one.keyword_id is None else one.keyword_id)
+    for (place, kind, why), ids in groups.items():
         more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
-        kind = f"{'campaign' if campaign is None else f'campaign {campaign}, keyword'}{'s' if len(ids) > 1 else ''}"
-        yield f"{feed}{kind} {shown}{more}: {why}"
+        named = f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, sorted(ids)[:_LISTED]))}{more}"
+        console.print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
 
 
-def show_summary(console: Console, pulls: Sequence[PullSummary], source: str, *, to_stdout: bool, skipped: int) -> None:
+@attrs.frozen
+class Run:
+    """What a run has pulled, and what that cost, an unfinished pull included; `skipped` months were complete."""
+
+    pulls: Sequence[PullSummary]
+    source: str
+    stats: Stats
+    seconds: float
+    skipped: int
+    to_stdout: bool
+
+
+def show_summary(console: Console, run: Run) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
+    pulls = run.pulls
     if not any(one.requests or one.outcomes for one in pulls):
         console.print("Nothing to retry: no report failed last time. Omit --retry-failed to pull everything.")
         return
     first, last = pulls[0], pulls[-1]
-    days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}, from {one_line(source)}"
+    days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}"
     what = counted(len(pulls), "month") if len(pulls) > 1 else " and ".join(feed.value for feed in first.feeds)
-    console.print(Text.assemble((f"Pulled {what}", "bold"), f", {days}"))
-    for label, value in _facts(pulls, to_stdout=to_stdout, skipped=skipped):
+    console.print(Text.assemble((f"Pulled {what}", "bold"), f", {days}, from {one_line(run.source)}"))
+    for label, value in [*_counts(run), *_files(run)]:
         console.print(Text.assemble((f"  {label:<11}", "dim"), value))
     today = dt.datetime.now(dt.UTC).date()
     if last.resumed and last.snapshot_date < today:
@@ -81,37 +83,40 @@ def show_summary(console: Console, pulls: Sequence[PullSummary], source: str, *,
     if code is ExitCode.PARTIAL:
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
     elif code is ExitCode.REFUSED:
-        ids = sorted({one.campaign_id for pull in pulls for one in pull.failures if one.campaign_id is not None})
+        ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})
         few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
         console.print(f"What failed would fail again; --exclude {few} leaves it out.")
 
 
-def _facts(pulls: Sequence[PullSummary], *, to_stdout: bool, skipped: int) -> Iterator[tuple[str, str | Text]]:
-    first = pulls[0]
+def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
+    pulls, first = run.pulls, run.pulls[0]
     yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
-    if skipped:
-        yield "Skipped", f"{counted(skipped, 'month')}, complete already"
-    campaigns, complete = max(one.campaigns for one in pulls), min(one.campaigns_complete for one in pulls)
-    incomplete = (f"{campaigns - complete:,} with failures", "red")
-    yield "Campaigns", f"{campaigns:,}" if complete == campaigns else Text.assemble(f"{campaigns:,}, ", incomplete)
-    rows = {feed: sum(one.rows_of(feed) for one in pulls) for feed in first.feeds}
-    several = f" ({', '.join(f'{feed.value} {count:,}' for feed, count in rows.items())})" if len(rows) > 1 else ""
+    if run.skipped:
+        yield "Skipped", f"{counted(run.skipped, 'month')}, complete already"
+    campaigns = len({one.campaign_id for pull in pulls for one in pull.outcomes})
+    failed = len({one.campaign_id for pull in pulls for one in pull.failures})
+    yield "Campaigns", Text.assemble(f"{campaigns:,}", (f", {failed:,} with failures" if failed else "", "red"))
+    rows = {feed.value: sum(one.rows_of(feed) for one in pulls) for feed in first.feeds}
+    several = f" ({', '.join(f'{feed} {count:,}' for feed, count in rows.items())})" if len(rows) > 1 else ""
     yield "Rows", f"{sum(rows.values()):,}{several}"
     if resumed := sum(one.resumed for one in pulls):
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
-    retries = sum(sum(one.stats.retries.values()) for one in pulls)
+    retries = sum(run.stats.retries.values())
     again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
-    yield "Requests", f"{sum(one.requests for one in pulls):,}{again}"
-    if not any(one.compared for one in pulls) and not to_stdout:
+    yield "Requests", f"{run.stats.attempts:,}{again}"
+    if not any(one.compared for one in pulls) and not run.to_stdout:
         yield "Changes", "not requested; --compare-previous-period requests them"
-    yield "Time", duration(sum(one.seconds for one in pulls))
-    paths = [*dict.fromkeys(path for one in pulls for path in one.paths)]
-    if not paths and not to_stdout:
+    yield "Time", duration(run.seconds)
+
+
+def _files(run: Run) -> Iterator[tuple[str, str]]:
+    paths, feeds = [*dict.fromkeys(path for one in run.pulls for path in one.paths)], len(run.pulls[0].feeds)
+    if not paths and not run.to_stdout:
         yield "File", "none written, as every campaign failed"
-    for number, path in enumerate(paths[: len(first.feeds)]):
+    for number, path in enumerate(paths[:feeds]):
         held = f" ({size(path.stat().st_size)})" if path.is_file() else ""
         yield "" if number else "File", f"{one_line(str(path))}{held}"
-    if beside := paths[len(first.feeds) :]:
+    if beside := paths[feeds:]:
         yield "Beside it", one_line(", ".join(path.name for path in beside))
 
 
@@ -121,9 +126,8 @@ def _ended(code: ExitCode) -> dict[str, Any]:
 
 def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the facts of a pull, by their names in JSON."""
-    code, stats = code_of_pulls([summary]), summary.stats
     return {
-        **_ended(code),
+        **_ended(code_of_pulls([summary])),
         **{name: getattr(summary, name) for name in (*_LABELS, "compared")},
         "files": [*map(str, summary.paths)],
         "campaigns": summary.campaigns,
@@ -132,9 +136,9 @@ def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[st
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
         "started_at": summary.started_at,
-        "retries": dict(stats.retries),
-        "refusals": stats.throttled,
-        "waited": {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
+        "retries": summary.stats.retries,
+        "refusals": summary.stats.throttled,
+        "waited": {reason: round(seconds, 3) for reason, seconds in summary.stats.waited.items()},
         "seconds": round(summary.seconds, 3),
         "warnings": [*warnings],
         "failures": [_failure(one) for one in summary.failures],
@@ -142,36 +146,27 @@ def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[st
 
 
 def _failure(one: PullFailure) -> dict[str, Any]:
-    names = ("feed", "campaign_id", "keyword_id", "error", "status", "attempts")
-    facts = {name: getattr(one, name) for name in names}
-    return facts | {"message": one_line(in_shell_words(one.message)), "fails_again": one.error in _FAILS_AGAIN}
+    message = one_line(in_shell_words(one.message))
+    return attrs.asdict(one) | {"message": message, "fails_again": one.error in _FAILS_AGAIN}
 
 
-def months_facts(
-    pulls: Sequence[PullSummary],
-    left: Iterable[str],
-    code: ExitCode,
-    *,
-    skipped: int,
-    requests: int,
-    warnings: Sequence[str],
-) -> dict[str, Any]:
-    """Return the facts of several pulls, by their names in JSON; `left` are the months that are not pulled yet."""
+def months_facts(run: Run, left: Iterable[str], code: ExitCode, warnings: Sequence[str]) -> dict[str, Any]:
+    """Return the facts of a run of several pulls, by their names in JSON; `left` are the months still to pull."""
     return {
         **_ended(code),
         "months_left": [*left],
-        "months_skipped": skipped,
-        "requests": requests,
-        "rows": sum(one.rows for one in pulls),
-        "failures": sum(len(one.failures) for one in pulls),
+        "months_skipped": run.skipped,
+        "requests": run.stats.attempts,
+        "rows": sum(one.rows for one in run.pulls),
+        "failures": sum(len(one.failures) for one in run.pulls),
         "warnings": [*warnings],
-        "pulls": [summary_facts(one) for one in pulls],
+        "pulls": [summary_facts(one) for one in run.pulls],
     }
 
 
-def print_failure(error: BaseException, **known: Any) -> None:
-    """Print a pull that ended without a summary as one JSON object; unknown facts are null."""
-    facts = {
+def failure_facts(error: BaseException, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a pull that ended without a summary, by their names in JSON; unknown ones are null."""
+    return {
         **_ended(code_of(error)),
         "error": explain(error),
         "error_type": type(error).__name__,
@@ -182,30 +177,12 @@ def print_failure(error: BaseException, **known: Any) -> None:
         "failures": [],
         **known,
     }
+
+
+def print_failure(error: BaseException, **known: Any) -> None:
+    """Print the facts of a pull that ended without a summary as JSON."""
     with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-        write(as_json(facts))
-
-
-def preview_in_words(found: Mapping[str, PullPreview], facts: Mapping[str, Any], source: str) -> str:
-    """Return the previews of one pull, or of each month by its name, for a person to read."""
-    one = next(iter(found.values()))
-    lines = [("Account", one_line(facts["account"])), ("Campaigns", f"{one.campaigns:,}")]
-    if facts["months_skipped"]:
-        lines.append(("Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"))
-    if len(found) > 1:
-        lines += [(name, f"about {counted(each.requests, 'request')}") for name, each in found.items()]
-    skipped = f"; campaigns {', '.join(map(str, one.skipped))} did not answer" if one.skipped else ""
-    sample = "at one page per report" if one.sampled is None else f"estimated from campaign {one.sampled}"
-    lines.append(("Requests", f"about {facts['requests']:,}, {sample}{skipped}"))
-    lines += [("File", one_line(file)) for file in facts["files"]]
-    if (staged := one.staged) is not None:
-        state = "that ended with failures" if staged.ended else "that was interrupted"
-        then = "resumes it" if one.resumes else "starts over"
-        begun = f"{counted(staged.reports, 'report')} of a pull of {staged.started_at:%Y-%m-%d %H:%M}"
-        lines.append(("Stored", f"{begun} {state}; this {then}"))
-    days = f"{facts['start_date']} to {facts['end_date']}"
-    title = f"Would pull {', '.join(facts['feeds'])}, {days}, from {one_line(source)}"
-    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in lines), ""])
+        write(as_json(failure_facts(error, known)))
 
 
 def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], skipped: int) -> dict[str, Any]:
@@ -224,3 +201,21 @@ def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], s
         **({"months": {name: each.requests for name, each in found.items()}} if len(found) > 1 else {}),
         "months_skipped": skipped,
     }
+
+
+def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
+    """Return the facts of a preview for a person to read."""
+    lines = [("Account", one_line(facts["account"])), ("Campaigns", f"{facts['campaigns']:,}")]
+    if facts["months_skipped"]:
+        lines.append(("Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"))
+    lines += [(name, f"about {counted(requests, 'request')}") for name, requests in facts.get("months", {}).items()]
+    skipped = f"; campaigns {', '.join(map(str, facts['skipped']))} did not answer" if facts["skipped"] else ""
+    sample = "at one page per report" if facts["sampled"] is None else f"estimated from campaign {facts['sampled']}"
+    lines.append(("Requests", f"about {facts['requests']:,}, {sample}{skipped}"))
+    lines += [("File", one_line(file)) for file in facts["files"]]
+    if (staged := facts["staged"]) is not None:
+        state = "that ended with failures" if staged["ended"] else "that was interrupted"
+        begun = f"{counted(staged['reports'], 'report')} of a pull of {staged['started_at']:%Y-%m-%d %H:%M}"
+        lines.append(("Stored", f"{begun} {state}; this {'resumes it' if staged['resumes'] else 'starts over'}"))
+    title = f"Would pull {', '.join(facts['feeds'])}, {facts['start_date']} to {facts['end_date']}, from"
+    return "\n".join([f"{title} {one_line(source)}", *(f"  {label:<11}{value}" for label, value in lines), ""])

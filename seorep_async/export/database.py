@@ -9,7 +9,7 @@ import time
 import urllib.parse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 60.0
 """How long a database that is open in another program is waited for."""
 _RETRY_SECONDS = 0.1
-_OPEN_ELSEWHERE = "it is open in another program, or another pull writes it; close it there, and run this again"
-_OPEN_HERE = "this program has it open already, read-only or with settings; close that connection, and run this again"
-_NO_LOCKS = "its file system refuses the locks that DuckDB needs; write to a local disk, and move the file"
 _NEWER = "a newer DuckDB made it; install that version, or name another file"
-_STOPPED = "the pull was cancelled; run it again to write what is staged"
+_OF_OPENING = {
+    "onflicting lock": "it is open in another program, or another pull writes it; close it there, and run this again",
+    "Could not set lock": "its file system refuses DuckDB's locks; write to a local disk, and move the file",
+    "different configuration": "this program has it open, read-only or with settings; close that, and run this again",
+    "newer version of DuckDB": _NEWER,
+    "newer DuckDB version": _NEWER,
+}
+"""Words of DuckDB's, and what they mean."""
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 _log = logging.getLogger("seorep_async")
 _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -99,32 +103,25 @@ class Database(Target):
     @contextmanager
     def _connected(self, stop: threading.Event) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open it, once no other program and no other pull has it open."""
-        duckdb, until, is_told = require("duckdb"), time.monotonic() + WAIT_SECONDS, False
-        with _held(_writers[self.path], stop):
+        until, is_told = time.monotonic() + WAIT_SECONDS, False
+        with _writers[self.path]:
             while True:
                 try:
-                    database = duckdb.connect(str(self.path))
+                    database = _connect(self.path, is_new=self._is_new())
                     break
-                except duckdb.Error as error:
+                except require("duckdb").Error as error:
                     if "onflicting lock" not in str(error) or time.monotonic() >= until:
                         raise self._refusal(error) from error
                 if not is_told:
                     _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
                     is_told = True
                 if stop.wait(_RETRY_SECONDS):
-                    raise ExportError(_STOPPED)
+                    raise ExportError("the pull was cancelled; run it again to write what is staged")
             with database:
                 yield database
 
     def _refusal(self, error: Exception) -> Exception:
-        words = {
-            "onflicting lock": _OPEN_ELSEWHERE,
-            "Could not set lock": _NO_LOCKS,
-            "different configuration": _OPEN_HERE,
-            "newer version of DuckDB": _NEWER,
-            "newer DuckDB version": _NEWER,
-        }
-        problem = next((words[said] for said in words if said in str(error)), None)
+        problem = next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
         if problem is not None:
             return ExportError(f"can't write {self.named}: {problem}", file=self.path)
         return refusal(self.named, f"{_first_line(error).rstrip('!')}; name another file")
@@ -134,7 +131,7 @@ class Database(Target):
         try:
             if not self._is_new() or not self._make(contents, folder):
                 with self._connected(contents.stop) as database:
-                    self._fill(database, contents)
+                    _fill(database, contents, self.format)
         except require("duckdb").Error as error:
             for problem in self.format.problems:
                 raise problem from error
@@ -143,66 +140,41 @@ class Database(Target):
         return [self.named] if contents.received else []
 
     def _make(self, contents: Contents, folder: Path) -> bool:
-        """Make the database aside, and link it in place; False if another pull was faster."""
+        """Make the database aside, and link it in place; False if that can't be, as another pull was faster."""
         file = made(folder, "rows.duckdb")
-        self._fill_new(file, contents)
+        with _connect(file, is_new=True) as database:
+            _fill(database, contents, self.format)
+        with open(file, "rb+") as opened:
+            os.fsync(opened.fileno())
         try:
-            if self.path.exists() and not self.path.stat().st_size:
+            if self.path.exists() and self._is_new():
                 self.path.unlink()
             os.link(file, self.path)  # unlike a replacement, it spares one that another pull has made meanwhile
-        except FileExistsError:
+        except OSError:  # or there are no hard links here
             return False
-        except OSError:  # no hard links here
-            with _held(_writers[self.path], contents.stop):
-                if self.path.exists():
-                    return False
-                self._fill_new(self.path, contents)
         finally:
-            file.unlink(missing_ok=True)
+            file.unlink()
         sync_folder(self.path.parent)
         return True
 
-    def _fill_new(self, file: Path, contents: Contents) -> None:
-        try:
-            with require("duckdb").connect() as database:  # every DuckDB of the floor can open this version
-                database.execute(f"ATTACH {quoted(str(file))} AS made (STORAGE_VERSION 'v1.0.0')")
-                database.execute("USE made")
-                self._fill(database, contents)
-                database.execute("USE memory; DETACH made")
-            with open(file, "rb+") as opened:
-                os.fsync(opened.fileno())
-        except BaseException:
-            for leftover in (file, file.with_name(f"{file.name}.wal")):
-                with suppress(OSError):
-                    leftover.unlink(missing_ok=True)
-            raise
 
-    def _fill(self, database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
-        staging, request = contents.staging, contents.request
-        database.execute("BEGIN")
-        try:
-            make_tables(database)
-            _check_accounts(database, request, staging.plan.account_ids)
-            _show_outcomes(database, contents)
-            for table in tables_of(request):
-                _replace(database, contents, self.format, table)
-            database.execute("COMMIT")
-        except BaseException:
-            with suppress(require("duckdb").Error):  # a full disk has ended the transaction
-                database.execute("ROLLBACK")
-            raise
-        database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full
+def _connect(file: Path, *, is_new: bool) -> duckdb.DuckDBPyConnection:
+    """Open a file; every DuckDB of the floor can open a new one."""
+    config = {"storage_compatibility_version": "v1.0.0"} if is_new else {}
+    found: duckdb.DuckDBPyConnection = require("duckdb").connect(str(file), config=config)
+    return found
 
 
-@contextmanager
-def _held(lock: threading.Lock, stop: threading.Event) -> Iterator[None]:
-    while not lock.acquire(timeout=_RETRY_SECONDS):
-        if stop.is_set():
-            raise ExportError(_STOPPED)
-    try:
-        yield
-    finally:
-        lock.release()
+def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
+    """Write all tables in one transaction; an error leaves it open, and closing the database takes it back."""
+    database.execute("BEGIN")
+    make_tables(database)
+    _check_accounts(database, contents.request, contents.staging.plan.account_ids)
+    _show_outcomes(database, contents)
+    for table in tables_of(contents.request):
+        _replace(database, contents, format_, table)
+    database.execute("COMMIT")
+    database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full
 
 
 def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, account_ids: Sequence[int]) -> None:
@@ -232,21 +204,18 @@ def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> N
     if contents.received:
         reports = [(feed.value, ids[-1]) for feed in feeds for ids, *_ in staging.records(table_of(feed))]
         keywords = list(staging.keywords())
-    campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
+    campaigns = [id_ for id_ in staging.plan.ids if fits(id_)]
     failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
-    relations: dict[str, tuple[dict[str, str], Any]] = {
-        "pulled_campaigns": ({"id": "int64"}, campaigns),
-        "pulled_reports": ({"feed": "string", "id": "int64"}, reports),
-        "pulled_failures": ({"feed": "string", "id": "int64"}, failed),
-        "pulled_keywords": ({"campaign_id": "int64", "keyword_id": "int64"}, keywords),
+    relations: dict[str, Any] = {
+        "pulled_campaigns": {"id": campaigns},
+        "pulled_reports": {"feed": [feed for feed, _ in reports], "id": [id_ for _, id_ in reports]},
+        "pulled_failures": {"feed": [feed for feed, _ in failed], "id": [id_ for _, id_ in failed]},
+        "pulled_keywords": {"campaign_id": [one for one, _ in keywords], "keyword_id": [one for _, one in keywords]},
     }
     pa = require("pyarrow")
-    for name, (columns, rows) in relations.items():
-        values = zip(*rows, strict=True) if rows else [()] * len(columns)
-        arrays = [pa.array(one, kind) for one, kind in zip(values, columns.values(), strict=True)]
-        database.register("arriving", pa.table(arrays, names=list(columns)))
-        database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM arriving")
-        database.unregister("arriving")
+    for name, columns in relations.items():
+        typed = {column: pa.array(ids, "string" if column == "feed" else "int64") for column, ids in columns.items()}
+        database.register(name, pa.table(typed))
 
 
 def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow, table: Table) -> None:

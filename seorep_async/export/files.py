@@ -14,12 +14,11 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
-from seorep_async.export.formats import Format
+from seorep_async.export.formats import Format, Parquet, Text
 from seorep_async.export.pieces import made
 from seorep_async.export.request import Request
-from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of
+from seorep_async.tables.declared import all_tables, failures_table, pulls_table, table_of
 
 _LONGEST_NAME = 200
 _COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column
@@ -55,21 +54,20 @@ class Target:
         """Refuse what is no regular file that can be written."""
         if not os.path.isdir(file.parent):
             raise refusal(self.named, f"there is no folder {file.parent}; create it first")
+        place, problem = file, None
         try:
-            kind = file.stat().st_mode
+            if not stat.S_ISREG(file.stat().st_mode):
+                problem = f"{file.name} is no regular file; name another"
         except FileNotFoundError:
+            place = file.parent
             if file.is_symlink():
-                raise refusal(self.named, f"{file.name} is a link to nothing; remove it") from None
-            if not os.access(file.parent, os.W_OK):
-                raise refusal(self.named, f"the folder {file.parent} is read-only; name a file in another") from None
-            return
+                problem = f"{file.name} is a link to nothing; remove it"
         except OSError as error:
-            raise refusal(self.named, f"{error.strerror}; name another file") from error
-        if not stat.S_ISREG(kind):
-            problem = "is a folder; name a file in it" if stat.S_ISDIR(kind) else "is no regular file; name another"
-            raise refusal(self.named, f"{file.name} {problem}")
-        if not os.access(file, os.W_OK):
-            raise refusal(self.named, f"{file.name} is read-only; name another file")
+            problem = f"{error.strerror}; name another file"
+        if problem is None and not os.access(place, os.W_OK):
+            problem = f"{place} is read-only; name a file elsewhere"
+        if problem is not None:
+            raise refusal(self.named, problem)
 
 
 def shortened(name: str) -> str:
@@ -81,6 +79,7 @@ def shortened(name: str) -> str:
 class Files(Target):
     """Files beside each other: `path` for the rows of a single feed, or else `name.TABLE.ending`."""
 
+    format: Text | Parquet
     force: bool
 
     def file(self, table: Table, request: Request) -> Path:
@@ -96,16 +95,12 @@ class Files(Target):
         for table in tables_of(request):
             file = self.file(table, request)
             self.check_file(file)
-            if not self._may_replace(file, table):
+            if self.force or not file.exists() or not file.stat().st_size:
+                continue
+            found = [*next(iter(self.format.read(file)), {})][:_COMMON_COLUMNS]
+            if all(found != [column.name for column in one.columns[:_COMMON_COLUMNS]] for one in all_tables()):
                 problem = f"{file.name} exists, and no pull wrote it; name another file, or replace it with force=True"
                 raise refusal(self.named, problem)
-
-    def _may_replace(self, file: Path, table: Table) -> bool:
-        if self.force or not file.exists() or not file.stat().st_size:
-            return True
-        found = [*next(iter(self.format.read(file, 1)), {})][:_COMMON_COLUMNS]
-        similar = map(table_of, Feed) if isinstance(table, FeedTable) else (table,)
-        return any(found == [column.name for column in one.columns[:_COMMON_COLUMNS]] for one in similar)
 
     def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
@@ -117,7 +112,7 @@ class Files(Target):
         if not pulls.is_file() or not has_rows or self.file(failures_table(), request).exists():
             return None
         wanted = {name: str(one) for name, one in request.labels.items()}
-        found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls, 2)]
+        found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls)]
         return [] if found == [wanted] else None
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
@@ -130,13 +125,12 @@ class Files(Target):
         request = contents.request
         finished = [(table, self._write_table(contents, table, folder)) for table in tables_of(request)]
         feeds = len(request.feeds)
-        outdated = [] if keywords_table() in tables_of(request) else [(keywords_table(), None)]
-        for table, new in (*finished[feeds:], *finished[:feeds], *outdated):
+        for table, new in (*finished[feeds:], *finished[:feeds]):
             file = self.file(table, request)
-            if new is not None:
-                self._put(new, file)
-            elif self._may_replace(file, table):
+            if new is None:
                 file.unlink(missing_ok=True)
+            else:
+                _put(new, file)
         sync_folder(self.path.parent)
         return [self.as_named(self.file(table, request)) for table, new in finished if new]
 
@@ -150,15 +144,16 @@ class Files(Target):
             os.fsync(opened.fileno())
         return file
 
-    def _put(self, new: Path, file: Path) -> None:
-        """Replace a file in one step; it keeps its permissions."""
-        file = Path(os.path.realpath(file))
-        with suppress(OSError):  # there was none, or the file system has no permissions
-            shutil.copymode(file, new)
-        try:
-            os.replace(new, file)
-        except PermissionError as error:  # some systems report an open file like this
-            raise ExportError(f"can't write {file}: {error.strerror}; is it open in another program?") from error
+
+def _put(new: Path, file: Path) -> None:
+    """Replace a file in one step; it keeps its permissions."""
+    file = Path(os.path.realpath(file))
+    with suppress(OSError):  # there was none, or the file system has no permissions
+        shutil.copymode(file, new)
+    try:
+        os.replace(new, file)
+    except PermissionError as error:  # some systems report an open file like this
+        raise ExportError(f"can't write {file}: {error.strerror}; is it open in another program?") from error
 
 
 def sync_folder(folder: Path) -> None:

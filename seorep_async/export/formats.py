@@ -10,9 +10,9 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate, chain, pairwise, repeat
+from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 import msgspec
@@ -21,7 +21,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.pieces import RECENT
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.columns import Columns, FeedTable, Table
 from seorep_async.tables.declared import campaigns_table, keywords_table, table_of
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
@@ -36,7 +36,6 @@ _LINE = "\x1e"
 _ROWS = 1 << 14
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
-Columns = Sequence[Sequence[Any]]
 T = TypeVar("T")
 
 
@@ -52,13 +51,13 @@ class Part(NamedTuple):
 
 @attrs.frozen
 class Source:
-    """One table of a pull: its staged `parts`, or else the values of its `columns`; all rows have the `shared` ones."""
+    """One table of a pull: the values of its `columns`, or its staged `parts`, whose rows have the `shared` values."""
 
     table: Table
     shared: dict[str, Any]
-    read: Callable[[tuple[int, int]], bytes]
-    parts: Iterable[Part] | None
     columns: Iterable[Columns]
+    parts: Iterable[Part]
+    read: Callable[[tuple[int, int]], bytes]
 
 
 def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterator[list[T]]:
@@ -87,14 +86,13 @@ def without_lead(table: Table) -> Table:
     return Table(table.name, table.description, table.columns[lead_of(table) :], ())
 
 
-class Format:
-    """One format; `stages_keywords`: a table of keywords is staged, too, as it can't be read from rows of text."""
+class Text:
+    """Lines of text, each of a row; a table of keywords is staged, too, as it can't be read from them."""
 
     ending: str
+    needs: tuple[str, ...] = ()
+    """Libraries of extras."""
     stages_keywords: bool = True
-
-    def require_extra(self) -> None:
-        """Import its libraries; an ImportError says how to install a missing extra."""
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
         """Return columns of values, without the lead, as `encode` takes them; both raise the same errors."""
@@ -105,19 +103,10 @@ class Format:
 
         Values that the format can't hold raise an OverflowError, ValueError or RecursionError.
         """
-        raise NotImplementedError
-
-    def write(self, file: Path, source: Source) -> int:
-        """Write a whole table to a file, and return the number of its rows."""
-        raise NotImplementedError
-
-    def read(self, file: Path, limit: int) -> list[dict[str, Any]]:
-        """Return the first rows of a file, of a file without rows one without values; [] if it has another format."""
-        raise NotImplementedError
-
-
-class Text(Format):
-    """Lines of text, each of a row."""
+        data, starts = self.marked(without_lead(table), prepared) if any(sizes) else (b"", [])
+        starts.append(len(data))
+        places = pairwise(accumulate(sizes, initial=0))
+        return data, [(starts[first], starts[last] - starts[first]) for first, last in places]
 
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         """Return rows without lead as lines that begin with `MARK`, and where these are."""
@@ -127,38 +116,38 @@ class Text(Format):
         """Return the lead of a table's lines, with `%d` for each id."""
         raise NotImplementedError
 
-    def whole(self, table: Table, columns: Columns) -> bytes:
-        """Return rows with all their columns."""
-        raise NotImplementedError
-
     def header(self, table: Table) -> bytes:
         return b""
 
-    def encode(self, table: Table, prepared: Columns, sizes: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
-        data, starts = self.marked(without_lead(table), prepared) if any(sizes) else (b"", [])
-        starts.append(len(data))
-        places = pairwise(accumulate(sizes, initial=0))
-        return data, [(starts[first], starts[last] - starts[first]) for first, last in places]
-
-    def text(self, source: Source) -> Iterator[tuple[bytes, int]]:
-        """Yield the text of a table and its rows, piece by piece."""
-        if source.parts is None:
-            for columns in source.columns:
-                yield self.whole(source.table, columns), len(columns[0])
-            return
-        lead, held = self.lead(source.table, source.shared), lru_cache(RECENT)(source.read)
-        for part in source.parts:
-            text = held(part.piece)[part.first : part.first + part.size]
-            yield text.replace(MARK, lead % part.ids), part.rows
-
     def write(self, file: Path, source: Source) -> int:
-        count = 0
+        """Write a whole table to a file, and return the number of its rows."""
+        count, lead = 0, self.lead(source.table, source.shared)
         with open(file, "wb", 1 << 18) as opened:
             opened.write(self.header(source.table))
-            for text, rows in self.text(source):
-                opened.write(text)
+            for text, ids, rows in self._lines(source):
+                opened.write(text.replace(MARK, lead % ids))
                 count += rows
         return count
+
+    def _lines(self, source: Source) -> Iterator[tuple[bytes, tuple[int, ...], int]]:
+        """Yield lines that begin with `MARK`, the ids in their lead, and their number."""
+        for columns in source.columns:
+            rows = len(columns[0])
+            yield self.encode(source.table, self.prepare(source.table, columns), [rows])[0], (), rows
+        held = lru_cache(RECENT)(source.read)
+        for part in source.parts:
+            yield held(part.piece)[part.first : part.first + part.size], part.ids, part.rows
+
+    def read(self, file: Path) -> list[dict[str, Any]]:
+        """Return two rows of a file, or of a file without rows one without values; [] if it has another format."""
+        with open(file, "rb") as opened:
+            try:
+                return self.rows(opened.read(_LOOK_BYTES))
+            except (csv.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                return []
+
+    def rows(self, text: bytes) -> list[dict[str, Any]]:
+        raise NotImplementedError
 
 
 class Csv(Text):
@@ -175,10 +164,9 @@ class Csv(Text):
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         first, *others = prepared
         data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), MARK)
-        if len(starts := _places(data, MARK)) != len(first):  # a value has that character
+        if data.count(MARK) != len(first):  # a value has that character
             data = b"".join(MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
-            starts = _places(data, MARK)
-        return data, starts
+        return data, _places(data, MARK)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         columns = table.columns[: lead_of(table)]
@@ -188,20 +176,12 @@ class Csv(Text):
         said = [cell.replace("%", "%%") if one.name in shared else "%d" for one, (cell,) in named]
         return ",".join([*said, ""]).encode()
 
-    def whole(self, table: Table, columns: Columns) -> bytes:
-        return csv_lines(csv_cells(table, columns, excel=self._excel))
-
     def header(self, table: Table) -> bytes:
         return csv_header(table, excel=self._excel)
 
-    def read(self, file: Path, limit: int) -> list[dict[str, Any]]:
-        with open(file, encoding="utf-8-sig", errors="replace", newline="") as opened:
-            reader = csv.DictReader(io.StringIO(opened.read(_LOOK_BYTES), newline=""))
-            try:
-                rows = [row for _, row in zip(range(limit), reader, strict=False)]
-            except csv.Error:
-                return []
-            return rows or [dict.fromkeys(reader.fieldnames or ())]
+    def rows(self, text: bytes) -> list[dict[str, Any]]:
+        reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
+        return [*islice(reader, 2)] or [dict.fromkeys(reader.fieldnames or ())]
 
 
 class JsonLines(Text):
@@ -210,10 +190,11 @@ class JsonLines(Text):
     ending = ".jsonl"
 
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+        # in place of each line's brace, which is in the lead; a line break inside a string is escaped
         data = bytearray(columns_as_json_lines(table, prepared))
-        starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]  # a line break inside a string is escaped
+        starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]
         for start in starts:
-            data[start : start + 1] = MARK  # in place of a brace, which is in the lead
+            data[start : start + 1] = MARK
         return bytes(data), starts
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
@@ -223,35 +204,23 @@ class JsonLines(Text):
             said += b'"%b":%b,' % (name.encode(), value)
         return said
 
-    def whole(self, table: Table, columns: Columns) -> bytes:
-        return columns_as_json_lines(table, columns)
-
-    def read(self, file: Path, limit: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        with open(file, "rb") as opened:
-            for _ in range(limit):
-                if not (line := opened.readline(_LOOK_BYTES)):
-                    break
-                try:
-                    found.append(msgspec.json.decode(line, type=dict[str, Any]))
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    return []
-        return found
+    def rows(self, text: bytes) -> list[dict[str, Any]]:
+        return [msgspec.json.decode(line, type=dict[str, Any]) for line in text.split(b"\n", 2)[:2] if line]
 
 
-class Arrow(Format):
+class Arrow:
     """Record batches, for formats that keep types: the table of keywords is read from the campaign feed's rows."""
 
     ending = ".duckdb"
+    needs: tuple[str, ...] = ("duckdb", "pyarrow")
     stages_keywords = False
 
     def __init__(self) -> None:
         self.problems: list[BaseException] = []
         """What reading raised: DuckDB tells only the text of it."""
 
-    def require_extra(self) -> None:
-        require("duckdb", "pyarrow")
-        require("pyarrow")
+    def prepare(self, table: Table, columns: Columns) -> Columns:
+        return columns
 
     def encode(self, table: Table, prepared: Columns, sizes: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
         batch = record_batch(without_lead(table), prepared)
@@ -260,12 +229,9 @@ class Arrow(Format):
     def tables(self, source: Source) -> Iterator[pa.Table]:
         """Yield the rows of a table, whole reports of `_ROWS` rows or a few more at once."""
         pa, table = require("pyarrow"), source.table
-        if source.parts is None:
-            for columns in source.columns:
-                yield pa.Table.from_batches([record_batch(table, columns)])
-            return
-        staged = without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table)
-        schema = arrow_schema(staged)
+        for columns in source.columns:
+            yield pa.Table.from_batches([record_batch(table, columns)])
+        schema = arrow_schema(without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table))
         held = lru_cache(RECENT)(lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
         for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
             yield _joined(source, parts, held)
@@ -286,9 +252,7 @@ class Parquet(Arrow):
     """Parquet, with the columns' descriptions as metadata."""
 
     ending = ".parquet"
-
-    def require_extra(self) -> None:
-        require("pyarrow.parquet")
+    needs = ("pyarrow.parquet",)
 
     def write(self, file: Path, source: Source) -> int:
         count, schema = 0, arrow_schema(source.table)
@@ -299,23 +263,29 @@ class Parquet(Arrow):
                 count += table.num_rows
         return count
 
-    def read(self, file: Path, limit: int) -> list[dict[str, Any]]:
-        parquet = require("pyarrow.parquet")
+    def read(self, file: Path) -> list[dict[str, Any]]:
         try:
             with open(file, "rb") as opened:
-                found = parquet.ParquetFile(opened)
-                batch = next(found.iter_batches(limit), None)
+                found = require("pyarrow.parquet").ParquetFile(opened)
+                batch = next(found.iter_batches(2), None)
                 return (batch.to_pylist() if batch else []) or [dict.fromkeys(found.schema_arrow.names)]
         except (require("pyarrow").ArrowException, ValueError):
             return []
+
+
+Format: TypeAlias = Text | Arrow
 
 
 def _joined(source: Source, parts: Sequence[Part], held: Callable[[tuple[int, int]], Any]) -> pa.Table:
     """Return parts as one table, with its lead."""
     pa, schema, slices = require("pyarrow"), arrow_schema(source.table), []
     wanted = [one.name for one in without_lead(source.table).columns]
-    for piece, first, size in _runs(parts):
-        slices.append(held(piece).slice(first, size).select(wanted))
+    before = accumulate((part.size for part in parts), initial=0)
+    # slices that touch are joined: small ones cost as much as large ones
+    touching = groupby(zip(parts, before, strict=False), lambda one: (one[0].piece, one[0].first - one[1]))
+    for (piece, _), run in touching:
+        (first, _), *others = run
+        slices.append(held(piece).slice(first.first, sum((part.size for part, _ in others), first.size)).select(wanted))
     rows, number, columns = sum(part.rows for part in parts), 0, []
     for field in list(schema)[: lead_of(source.table)]:
         if field.name in source.shared:
@@ -337,20 +307,6 @@ def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
     return found
 
 
-def _runs(parts: Iterable[Part]) -> Iterator[tuple[tuple[int, int], int, int]]:
-    """Yield slices of pieces, those that touch as one: small ones cost as much as large ones."""
-    piece, first, size = (-1, -1), 0, 0
-    for part in parts:
-        if part.piece == piece and part.first == first + size:
-            size += part.size
-            continue
-        if size:
-            yield piece, first, size
-        piece, first, size = part.piece, part.first, part.size
-    if size:
-        yield piece, first, size
-
-
 def _first_of_each(keywords: pa.Table) -> pa.Table:
     """Return each keyword of a campaign once."""
     keys = list(zip(*(keywords[name].to_pylist() for name in ("campaign_id", "keyword_id")), strict=True))
@@ -362,6 +318,6 @@ def format_of(ending: str, *, excel: bool) -> Format | None:
     """Return the format of a file's ending, or None; ConfigurationError: `excel` is for CSV only."""
     known: list[Format] = [Csv(excel=excel), JsonLines(), Parquet(), Arrow()]
     found = next((one for one in known if one.ending == ending), None)
-    if excel and found is not None and not isinstance(found, Csv):
+    if excel and found and not isinstance(found, Csv):
         raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
     return found

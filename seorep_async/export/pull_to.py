@@ -41,6 +41,7 @@ from seorep_async.resources.arguments import MAX_ID
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.optional import require
 
 T = TypeVar("T")
 _TRIED = 3
@@ -278,7 +279,8 @@ def target_of(out: str | os.PathLike[str], request: Request, options: PullOption
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
         raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
-    found.require_extra()
+    for library in found.needs:
+        require(library)
     where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
     if not isinstance(found, Arrow) or isinstance(found, Parquet):
         return Files(**where, force=force)

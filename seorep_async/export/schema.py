@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from seorep_async.export.replacement import quoted
 from seorep_async.tables.columns import Column, ColumnType, Table
@@ -43,6 +43,16 @@ COMMENTS = {
     "keywords, stays with its last rows: pulls and campaigns show which existed when.",
 }
 _IN_MAIN = "schema_name = 'main' AND database_name = current_database()"
+_RELATIONS = f"""SELECT lower(table_name), 'table', comment FROM duckdb_tables() WHERE {_IN_MAIN}
+    UNION ALL SELECT lower(view_name), 'view', comment FROM duckdb_views() WHERE {_IN_MAIN}"""
+_COLUMNS = f"""SELECT lower(table_name), lower(column_name), comment, column_default IS NOT NULL,
+        replace(data_type, '"', '') || CASE WHEN is_nullable THEN '' ELSE ' NOT NULL' END
+    FROM duckdb_columns() WHERE {_IN_MAIN}"""
+# even a unique index on a key: some versions of DuckDB refuse to replace a row in one transaction
+_RESTRICTIONS = f"""SELECT lower(table_name), 'unique index ' || index_name, lower(coalesce(expressions, sql))
+        FROM duckdb_indexes() WHERE is_unique AND sql IS NOT NULL AND {_IN_MAIN}
+    UNION ALL SELECT lower(table_name), constraint_text, lower(array_to_string(constraint_column_names, ' '))
+        FROM duckdb_constraints() WHERE constraint_type <> 'NOT NULL' AND {_IN_MAIN}"""
 _OLDER = (
     "an earlier version made it; run ALTER TABLE pulls DROP COLUMN key_digest in it, which makes it one of this "
     "version, or move it away and pull its dates again"
@@ -50,23 +60,17 @@ _OLDER = (
 
 
 class FoundColumn(NamedTuple):
-    """A column as the database has it."""
+    """A column as the database has it; `kind` is its type, and NOT NULL if it is so."""
 
-    type: str
     comment: str | None
-    is_nullable: bool
     has_default: bool
+    kind: str
 
 
-Columns: TypeAlias = dict[str, FoundColumn]
-
-
-def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
+def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, FoundColumn]]:
     """Return each column, by table or view and by name."""
-    query = f"""SELECT lower(table_name), lower(column_name), replace(data_type, '"', ''), comment, is_nullable,
-        column_default IS NOT NULL FROM duckdb_columns() WHERE {_IN_MAIN}"""
-    found: dict[str, Columns] = {}
-    for table, name, *facts in database.execute(query).fetchall():
+    found: dict[str, dict[str, FoundColumn]] = {}
+    for table, name, *facts in database.execute(_COLUMNS).fetchall():
         found.setdefault(table, {})[name] = FoundColumn(*facts)
     return found
 
@@ -77,7 +81,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     for table in all_tables():
         found = existing.get(table.name, {})
         if not found:
-            columns = (f"{_declared(one)}{'' if one.nullable else ' NOT NULL'}" for one in table.columns)
+            columns = (f'"{one.name}" {_type(one)}{"" if one.nullable else " NOT NULL"}' for one in table.columns)
             database.execute(f"CREATE TABLE {table.name} ({', '.join(columns)})")
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for one in table.columns:
@@ -88,89 +92,38 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
         database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
 
 
-def _declared(column: Column) -> str:
-    return f'"{column.name}" {_TYPES.get(column.type, "VARCHAR")}'
+def _type(column: Column) -> str:
+    return _TYPES.get(column.type, "VARCHAR")
 
 
 def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield why the tables of a database can't take a pull, and what to do."""
-    existing = found_columns(database)
-    views = _comments_of(database, "view")
+    existing, ours = found_columns(database), {table.name: table for table in all_tables()}
     if "key_digest" in existing.get("pulls", {}):
         yield _OLDER
-    for table in all_tables():
-        if table.name in views:
-            yield f"{table.name} is a view in it, where a table is needed; rename the view"
-        yield from _changes(table, existing.get(table.name, {}))
-    if "pulls" not in existing and existing.keys() & {table.name for table in all_tables()}:
+    if "pulls" not in existing and existing.keys() & ours.keys():
         yield "its table pulls, which says whose rows it holds, is missing; put it back"
-    yield from _constraints(database)
-    tables = _comments_of(database, "table")
-    for name in VIEWS:
-        if name in tables:
-            yield f"{name} is a table in it, where a view is needed; rename the table"
-        # each version's comment begins like this
-        if name in views and not (views[name] or "").startswith("The rows of "):
-            yield f"its view {name} was not made by a pull; rename the view"
+    for name, kind, comment in database.execute(_RELATIONS).fetchall():
+        # each version's comment on a view begins like this
+        is_ours = kind == "table" if name in ours else (comment or "").startswith("The rows of ")
+        if name in ours.keys() | VIEWS.keys() and not is_ours:
+            yield f"its {kind} {name} was not made by a pull; rename the {kind}"
+    for name, table in ours.items():
+        yield from _changes(table, existing.get(name, {}))
+    for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
+        if name in ours and {one.name for one in ours[name].columns}.intersection(re.findall(r"\w+", columns)):
+            problem = f"the {restriction} of its table {name} may refuse rows of a pull"
+            yield f"{problem}; drop it (DROP INDEX), or make the table again without it (CREATE TABLE … AS FROM {name})"
 
 
-def _comments_of(database: duckdb.DuckDBPyConnection, kind: str) -> dict[str, str | None]:
-    """Return the tables or the views, with their comments."""
-    query = f"SELECT lower({kind}_name), comment FROM duckdb_{kind}s() WHERE {_IN_MAIN}"
-    return dict(database.execute(query).fetchall())
-
-
-def _changes(table: Table, existing: Columns) -> Iterator[str]:
-    """Yield what was changed in a table."""
-    ours = {column.name for column in table.columns}
+def _changes(table: Table, existing: dict[str, FoundColumn]) -> Iterator[str]:
+    """Yield what was changed in the columns of a table."""
+    changed, others = f"its table {table.name} was changed, or is another program's: its column", {**existing}
     for column in table.columns if existing else ():
-        found, needed = existing.get(column.name), _TYPES.get(column.type, "VARCHAR")
-        if found is None:
-            yield _missing(table, column, needed, {name: existing[name] for name in existing.keys() - ours})
-        elif found.type != needed:
-            problem = f"column {column.name} is {found.type}, not {needed}"
-            yield _changed(table, problem, f"ALTER {column.name} TYPE {needed}")
-        elif column.nullable and not found.is_nullable:
-            yield _changed(table, f"column {column.name} is NOT NULL", f"ALTER {column.name} DROP NOT NULL")
-    for name, found in existing.items():
-        if name not in ours and not found.is_nullable and not found.has_default:
-            problem = f"column {name}, which pulls don't fill, is NOT NULL and has no default"
-            yield _changed(table, problem, f"ALTER {_as_name(name)} DROP NOT NULL")
-
-
-def _missing(table: Table, column: Column, needed: str, others: Columns) -> str:
-    renamed = [name for name, found in others.items() if found.comment == column.description]
-    problem = f"column {column.name} is missing"
-    if len(renamed) == 1:
-        statement = f"RENAME {_as_name(renamed[0])} TO {column.name}"
-        return _changed(table, f"{problem}, and {renamed[0]} has its comment", statement)
-    return _changed(table, problem, f"ADD COLUMN {column.name} {needed}" if column.nullable else "")
-
-
-def _changed(table: Table, problem: str, statement: str) -> str:
-    mend = f". Run ALTER TABLE {table.name} {statement} there" if statement else "; put it back"
-    return f"its table {table.name} was changed, or is another program's: its {problem}{mend}"
-
-
-def _constraints(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield unique indexes and constraints on columns of ours, even on a key.
-
-    Some versions of DuckDB refuse to replace a row in one transaction.
-    """
-    ours = {table.name: {column.name for column in table.columns} for table in all_tables()}
-    indexes = f"""SELECT lower(table_name), index_name, coalesce(expressions, sql) FROM duckdb_indexes()
-        WHERE is_unique AND sql IS NOT NULL AND {_IN_MAIN}"""
-    for table, index, columns in database.execute(indexes).fetchall():
-        if ours.get(table, set()) & set(re.findall(r"\w+", columns.lower())):
-            yield f"its unique index {index} on {table} may refuse rows of a pull; run DROP INDEX {_as_name(index)}"
-    constraints = f"""SELECT lower(table_name), constraint_text, constraint_column_names
-        FROM duckdb_constraints() WHERE constraint_type != 'NOT NULL' AND {_IN_MAIN}"""
-    for table, text, columns in database.execute(constraints).fetchall():
-        if ours.get(table, set()) & {*map(str.lower, columns)}:
-            remade = f"CREATE TABLE remade AS FROM {table}; DROP TABLE {table}; ALTER TABLE remade RENAME TO {table}"
-            problem = f"the constraint {text} of its table {table} may refuse rows of a pull"
-            yield f"{problem}; make the table again without it ({remade})"
-
-
-def _as_name(name: str) -> str:
-    return '"{}"'.format(name.replace('"', '""'))
+        found, needed = others.pop(column.name, None), _type(column)
+        kind = found.kind if found else "missing"
+        if kind != needed and (column.nullable or kind != f"{needed} NOT NULL"):
+            yield f"{changed} {column.name} is {kind}, not {needed}; change it back (ALTER TABLE {table.name} …)"
+    for name, found in others.items():
+        if found.kind.endswith(" NOT NULL") and not found.has_default:
+            yield f"{changed} {name}, which pulls don't fill, is NOT NULL; allow null, or give it a default"

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Columns, Format, Part, in_groups, without_lead
+from seorep_async.export.formats import Format, Part, in_groups, without_lead
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
-from seorep_async.tables.columns import Table, fits, model_columns
+from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.declared import campaigns_table, keywords_table, table_of, totals_values
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)

@@ -5,27 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping
-from typing import Any, final
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS
-from seorep_async.history.source import History, asked, listed
+from seorep_async.history.source import MORE_DAYS, History, asked, listed
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.tabular import ModelList
 
+Days: TypeAlias = tuple[dt.date, dt.date]
 _log = logging.getLogger("seorep_async")
 _BATCH = 10_000
-_URLS = {
-    "engine_a": "engine_a_ranking_url",
-    "engine_a_mobile": "engine_a_mobile_ranking_url",
-    "engine_a_places": "NULL",
-    "engine_b": "engine_b_ranking_url",
-}
-"""The engines, and the column of the address that is ranked; places have none."""
+ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 _TOPS = (3, 10, 20)
 _KINDS_OF_BOTH = {
     "found": "before IS NULL",
@@ -37,7 +32,7 @@ _KINDS_OF_BOTH = {
 }
 """The kinds of change of a keyword that both reports have, in their order, and the condition for different ranks."""
 KINDS = ("new", "removed", *_KINDS_OF_BOTH)
-ORDER = "abs(coalesce(before, 101) - coalesce(after, 101)) DESC, campaign_id, keyword_id, engine NULLS FIRST"
+_ORDER = "abs(coalesce(before, 101) - coalesce(after, 101)) DESC, campaign_id, keyword_id, engine NULLS FIRST"
 """The largest changes first; no rank counts as 101."""
 
 
@@ -123,13 +118,14 @@ def changes(
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
-        account: the name of the account; None if there is one only.
-        before: the earlier day, one of `History.days`; None is the last one before `after`.
-        after: the later day; None is the last one.
-        campaign: the id of the only campaign to compare; None is every campaign.
-        kind: the only kind of change to return, one of `Change.kinds`; None is every kind.
-        limit: the most changes to return; None is all.
-        moved: the least number of places by which a keyword rose or fell.
+        account: the name of the account, where there are several.
+        before: the earlier day, one that ranks speak of; by default the last one before the later.
+        after: the later day; by default the last.
+        campaign: the id of the only campaign to compare; by default every campaign.
+        kind: only changes of this kind: rose, fell; entered_top_3, left_top_3, likewise 10 and 20; found, lost (its
+            rank); new, removed (the keyword).
+        limit: only so many of the largest; by default all.
+        moved: the least number of places by which a keyword rose or fell; by default 3.
 
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or campaign, or one day only.
@@ -146,29 +142,26 @@ def changes(
     with asked(database) as history:
         account = history.account(account)
         warnings = [history.repeated_nights(account)] if last is None else []
-        days = first, last = _days(history, account, first, last)
-        compared, left_out = compared_campaigns(history, account, days, chosen)
-        values = {"account": account, "before": first, "after": last, "campaigns": compared, "moved": moved}
-        found = Changes((), Change)
-        found.account, found.before, found.after, found.left_out, found.total = account, first, last, left_out, 0
-        _fill(found, history.connection.execute(ranked(kind, most), values))
-        warnings.append(history.differing_windows(account, first, last))
-    for reason in dict.fromkeys(left_out.values()):
-        ids = [id_ for id_, other in left_out.items() if other == reason]
+        days = _days(history, account, first, last)
+        reasons = unlike_reports(history, account, days)
+        if chosen is not None and chosen not in reasons:
+            problem = f"{history.label} has no rankings of campaign {chosen} of {days[0]} or {days[1]}"
+            raise ConfigurationError(f"{problem}; it has campaigns {listed(reasons)}", argument="campaign")
+        reasons = {id_: reason for id_, reason in reasons.items() if chosen in (None, id_)}
+        compared = [id_ for id_, reason in reasons.items() if not reason]
+        where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
+        found = changes_between(history, account, days, compared, where, limit=most, moved=moved)
+        found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
+        warnings.append(history.differing_windows(account, *days))
+    for reason in dict.fromkeys(found.left_out.values()):
+        ids = [id_ for id_, other in found.left_out.items() if other == reason]
         warnings.append(f"not compared, as {reason}: campaigns {listed(ids)}")
     for warning in filter(None, warnings):
         _log.warning("%s", warning)
     return found
 
 
-def ranked(kind: str | None, limit: int | None) -> str:
-    """Return the query for changes of a kind, the largest first, at most `limit`, each with the number of all."""
-    of_kind = "" if kind is None else f"WHERE list_contains(string_split(kinds, ','), '{kind}')"
-    most = "" if limit is None else f"LIMIT {limit}"
-    return f"SELECT count(*) OVER () AS total, * FROM ({CHANGES}) {of_kind} ORDER BY {ORDER} {most}"
-
-
-def _days(history: History, account: str, before: dt.date | None, after: dt.date | None) -> tuple[dt.date, dt.date]:
+def _days(history: History, account: str, before: dt.date | None, after: dt.date | None) -> Days:
     """Return the days to compare, or refuse those that are not there."""
     days = history.known_days(account)
     known = f"{history.label} has rankings of {account} of {listed(days)}"
@@ -178,90 +171,78 @@ def _days(history: History, account: str, before: dt.date | None, after: dt.date
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
-        if len(days) > 1:
-            raise ConfigurationError(f"there is no day before {after} to compare: {known}")
-        repeated = history.repeated_nights(account) or "`seorep pull --last 30d`, each night, adds a day."
-        raise ConfigurationError(f"there is one day only, {after}, and nothing to compare it with. {repeated}")
+        more = "" if len(days) > 1 else f". {history.repeated_nights(account) or f'To have more, {MORE_DAYS}.'}"
+        raise ConfigurationError(f"there is no day before {after} to compare it with: {known}{more}")
     if before >= after:
         raise ConfigurationError(f"before must be a day before {after}, got {before}", argument="before")
     return before, after
 
 
-def compared_campaigns(
-    history: History, account: str, days: tuple[dt.date, dt.date], chosen: int | None = None
-) -> tuple[list[int], dict[int, str]]:
-    """Return the campaigns that both days have, and the others, with the reason."""
-    query = f"""SELECT campaign_id, as_of, NULL AS error FROM ({COUNTED_REPORTS})
-        WHERE account = $account AND as_of IN ($before, $after)
-        UNION ALL SELECT campaign_id, {AS_OF}, arg_max(error, snapshot_date) FROM failures
-        WHERE account = $account AND table_name = 'keyword_rankings' AND campaign_id IS NOT NULL
-            AND {AS_OF} IN ($before, $after) GROUP BY ALL ORDER BY ALL"""
+def unlike_reports(history: History, account: str, days: Days) -> dict[int, str]:
+    """Return the campaigns of two days, and why each can't be compared; "" if both days have its report."""
+    reasons = [
+        f"""CASE WHEN count(*) FILTER (as_of = ${day} AND error IS NULL) = 0 THEN coalesce(
+            'the report of ' || ${day} || ' failed (' || arg_max(error, snapshot_date) FILTER (as_of = ${day}) || ')',
+            'there are no rows of ' || ${day}) END"""
+        for day in ("before", "after")
+    ]
+    query = f"""SELECT campaign_id, concat_ws(' and ', {", ".join(reasons)}) FROM (
+            SELECT campaign_id, as_of, snapshot_date, NULL AS error FROM ({COUNTED_REPORTS}) WHERE account = $account
+            UNION ALL SELECT campaign_id, {AS_OF}, snapshot_date, error FROM failures WHERE account = $account
+                AND table_name = 'keyword_rankings' AND campaign_id IS NOT NULL)
+        WHERE as_of IN ($before, $after) GROUP BY campaign_id ORDER BY campaign_id"""
     values = {"account": account, "before": days[0], "after": days[1]}
-    found: dict[int, dict[dt.date, str | None]] = {}
-    for id_, day, error in history.connection.execute(query, values).fetchall():
-        if found.setdefault(id_, {}).get(day, "") is not None:  # a failure counts only where there are no rows
-            found[id_][day] = error
-    if chosen is not None and chosen not in found:
-        problem = f"{history.label} has no rankings of campaign {chosen} of {days[0]} or {days[1]}"
-        raise ConfigurationError(f"{problem}; it has campaigns {listed(found)}", argument="campaign")
-    left_out = {}
-    for id_, held in found.items() if chosen is None else [(chosen, found[chosen])]:
-        failed = [f"the report of {day} failed ({held[day]})" for day in days if held.get(day) is not None]
-        reasons = [*failed, *(f"there are no rows of {day}" for day in days if day not in held)]
-        left_out[id_] = " and ".join(reasons)
-    return [id_ for id_, one in left_out.items() if not one], {id_: one for id_, one in left_out.items() if one}
+    return dict(history.connection.execute(query, values).fetchall())
 
 
-def _fill(found: Changes, rows: Any) -> None:
-    """Add rows of `ranked` to the changes; values that recur are stored once."""
-    stored: dict[Any, Any] = {}
+def changes_between(
+    history: History, account: str, days: Days, campaigns: Sequence[int], where: str, *, limit: int | None, moved: int
+) -> Changes:
+    """Return the largest changes between two days that meet a condition, of campaigns that have both reports."""
+    found = Changes((), Change)
+    found.account, (found.before, found.after), found.total, found.left_out = account, days, 0, {}
+    query = f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
+    values = {"account": account, "before": days[0], "after": days[1], "campaigns": campaigns, "moved": moved}
+    rows = history.connection.execute(query, values | {"limit": limit})
+    stored: dict[Any, Any] = {}  # values that recur are stored once
     while some := rows.fetchmany(_BATCH):
-        for total, campaign, company, keyword, phrase, location, engine, kinds, before, after, url in some:
-            found.total = total
-            company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
+        for total, *row, kinds in some:
+            *labels, old, new, url = (stored.setdefault(one, one) for one in row)
             names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-            labels = found.account, campaign, company, keyword, phrase, location, engine, names[0], names
-            found.append(Change(*labels, before, after, url, found.before, found.after))
+            cells: list[Any] = [account, *labels, names[0], names, old, new, url, *days]
+            found.append(Change(*cells))
+            found.total = total
+    return found
 
 
 def _rows(day: str) -> str:
-    """Return a query for the rows of a day, of the campaigns that are compared."""
-    ranks = ", ".join(f"CASE WHEN {one}_ranking > 0 THEN {one}_ranking END AS {one}" for one in _URLS)
-    urls = ", ".join(f"{url} AS {engine}_url" for engine, url in _URLS.items())
-    texts = "keyword_phrase, search_location_canonical_name AS location"
-    return f"""SELECT campaign_id, keyword_id, {texts}, {ranks}, {urls} FROM keyword_rankings_by_day
+    """Return a query for the rows of a day, of the campaigns that are compared; "not ranked" is null."""
+    ranks = ", ".join(f"nullif(greatest({one}_ranking, 0), 0) AS {one}_ranking" for one in ENGINES)
+    return f"""SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day
         WHERE account = $account AND as_of = {day} AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"""
 
 
-def _moves() -> str:
-    """Return a query for ranks that differ, a row for each engine, and one for keywords that come or go unranked."""
-    head = "SELECT campaign_id, keyword_id, phrase, location, is_new, is_removed"
-    moves = [
-        f"""{head}, '{one}' AS engine, e.{one} AS before, l.{one} AS after,
-            CASE WHEN l.{one} IS NULL THEN e.{one}_url ELSE l.{one}_url END AS url
-            FROM pairs WHERE e.{one} IS DISTINCT FROM l.{one}"""
-        for one in _URLS
-    ]
-    no_rank = " AND ".join(f"e.{one} IS NULL AND l.{one} IS NULL" for one in _URLS)
-    return " UNION ALL ".join(
-        [*moves, f"{head}, NULL, NULL, NULL, NULL FROM pairs WHERE (is_new OR is_removed) AND {no_rank}"]
-    )
+def _move(engine: str) -> str:
+    """Return the struct of an engine's ranks on both days; places have no address."""
+    old, new = f"e.{engine}_ranking", f"l.{engine}_ranking"
+    url = "NULL" if engine == "engine_a_places" else f"CASE WHEN {new} IS NULL THEN {old}_url ELSE {new}_url END"
+    return f"{{'engine': '{engine}', 'before': {old}, 'after': {new}, 'url': {url}}}"
 
 
 _KINDS = ", ".join(f"CASE WHEN {condition} THEN '{kind}' END" for kind, condition in _KINDS_OF_BOTH.items())
-_DIFFERENT = " OR ".join(f"e.{one} IS DISTINCT FROM l.{one}" for one in (*_URLS, "keyword_id"))
-CHANGES = f"""WITH pairs AS MATERIALIZED (
+_CHANGES = f"""WITH moves AS (
         SELECT campaign_id, keyword_id, e.keyword_id IS NULL AS is_new, l.keyword_id IS NULL AS is_removed,
-            CASE WHEN is_removed THEN e.keyword_phrase ELSE l.keyword_phrase END AS phrase,
-            CASE WHEN is_removed THEN e.location ELSE l.location END AS location, e, l
-        FROM ({_rows("$before")}) AS e FULL JOIN ({_rows("$after")}) AS l USING (campaign_id, keyword_id)
-        WHERE {_DIFFERENT}),
-    moves AS ({_moves()}),
+            coalesce(l.keyword_phrase, e.keyword_phrase) AS phrase,
+            coalesce(l.search_location_canonical_name, e.search_location_canonical_name) AS location,
+            coalesce({", ".join(f"{day}.{one}_ranking" for one in ENGINES for day in "el")}) AS any_rank,
+            unnest([{", ".join(map(_move, ENGINES))}, {{'engine': NULL, 'before': NULL, 'after': NULL, 'url': NULL}}],
+                recursive := true)
+        FROM ({_rows("$before")}) AS e FULL JOIN ({_rows("$after")}) AS l USING (campaign_id, keyword_id)),
     kinds AS (SELECT *,
             CASE WHEN is_new THEN 'new' WHEN is_removed THEN 'removed' ELSE concat_ws(',', {_KINDS}) END AS kinds
-        FROM moves)
-    SELECT campaign_id, company, keyword_id, phrase, location, engine, kinds, before, after, url FROM kinds
-    LEFT JOIN (SELECT campaign_id, max(company) AS company FROM campaigns WHERE account = $account GROUP BY 1)
-        USING (campaign_id)
-    WHERE kinds != ''"""
+        FROM moves
+        WHERE before IS DISTINCT FROM after OR (engine IS NULL AND any_rank IS NULL AND (is_new OR is_removed)))
+    SELECT campaign_id, (SELECT max(company) FROM campaigns AS named
+            WHERE named.account = $account AND named.campaign_id = kinds.campaign_id) AS company,
+        keyword_id, phrase, location, engine, before, after, url, kinds FROM kinds WHERE kinds != ''"""
 """The changes of the campaigns that are compared, in no order; the kinds of each are separated by commas."""

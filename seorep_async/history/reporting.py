@@ -1,34 +1,51 @@
-"""A report to look at: one page of HTML about the days of a database."""
+"""A report to look at: one page of HTML about the days of a database, with figures summed by DuckDB."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import datetime as dt
 import hashlib
+import logging
 import math
 import os
 import re
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import refusal
-from seorep_async.history.charts import bars, line, marks
-from seorep_async.history.figures import BANDS, ENGINES, Chosen, Standing
+from seorep_async.export.schema import COUNTED_REPORTS
+from seorep_async.history.comparing import ENGINES, Changes, changes_between, unlike_reports
 from seorep_async.history.source import History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
 
+_log = logging.getLogger("seorep_async")
 _MADE_BY = '<meta name="generator" content="seorep report">'
 """Recognises a report, near its beginning."""
-_HEAD = 1024
-_MOST_DAYS = 90
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BEYOND = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_BEYOND}]")
+_MOST_DAYS = 90
+BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
+"""Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
+_GROUPED_BY = {
+    "campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
+        WHERE named.account = $account AND named.campaign_id = ranked.campaign_id)""",
+    "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
+    "location": "search_location_canonical_name",
+}
+_MOVES = {
+    "Risen": "kinds LIKE '%rose%'",
+    "Fallen": "kinds LIKE '%fell%'",
+    "Lost": "engine IS NOT NULL AND kinds SIMILAR TO 'removed|lost.*'",
+}
+"""The lists of changed keywords, and the kinds of change in each."""
+_MOST_LISTED = 10
+_CHOSEN = "account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"
 
 
 def report(
@@ -53,7 +70,8 @@ def report(
         account: whose rankings; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        start_date: the first of the days to draw, up to the day `end_date`; by default all days.
+        start_date: the first day to draw; by default the first in the database.
+        end_date: the last day to draw; by default the last.
         title: the page's title; by default it names the campaign, the group or the account.
         engine_names: the names of engine A (also mobile and places) and of engine B.
 
@@ -82,7 +100,7 @@ def report(
             problem = f"no rankings speak of a day{within}: {history.label} has rankings of {whose} of {listed(known)}"
             raise ConfigurationError(problem)
         values = _values(rows, by_day)
-    _write(target, _page(values | {"title": title or f"Search rankings: {name}", "names": names}))
+    _write(target, _page(**values, title=title or f"Search rankings: {name}", names=names))
     return target
 
 
@@ -109,60 +127,129 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
     dates, history = list(by_day), rows.history
     drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
     days = rows.days(sorted({*drawn, *dates[-2:]}))
-    first, last, shown = days[0], days[-1], [day for day in days if day["date"] in drawn]
-    engine = next((one for one in ENGINES if last[one]["ranked"]), "engine_a")
-    ranked = [one for one in ENGINES if any(day[one]["ranked"] for day in shown)]
-    incomplete = sum(count < max(by_day.values()) for count in by_day.values())
-    differing = history.differing_windows(rows.account, dates[0], dates[-1])
-    notes = [
-        "" if len(dates) > 1 else "This is the first day; changes appear with the second.",
-        history.repeated_nights(rows.account) or "",
-        differing or "",
-        f"{incomplete:,} of {len(dates):,} days lack a campaign that others have." if incomplete else "",
-        f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances." if len(drawn) < len(dates) else "",
-    ]
+    first, last, shown = days[0], days[-1], [day for day in days if day["as_of"] in drawn]
+    engine = next((one for one in ENGINES if last[one]["average"]), "engine_a")
+    notes = [history.repeated_nights(rows.account), history.differing_windows(rows.account, dates[0], dates[-1])]
+    for warning in filter(None, notes):
+        _log.warning("%s", warning)
+    if len(dates) == 1:
+        notes.append("This is the first day; changes appear with the second.")
+    if incomplete := sum(count < max(by_day.values()) for count in by_day.values()):
+        notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that others have.")
+    if len(drawn) < len(dates):
+        notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances.")
     return {
         "subject": rows.account,
         "days": shown,
         "first": first,
         "last": last,
-        "earlier": list({day["date"]: day for day in (days[-2], first)}.values()) if len(dates) > 1 else [],
+        "earlier": list({day["as_of"]: day for day in (days[-2], first)}.values()) if len(dates) > 1 else [],
         "total": len(dates),
         "engine": engine,
-        "charts": {one: _chart([day[one] for day in shown]) for one in ranked},
+        "ranked": [one for one in ENGINES if any(day[one]["average"] for day in shown)],
         "bands": [*BANDS, "not ranked"],
-        "moves": rows.moves(first["date"], last["date"]) if len(dates) > 1 else {},
-        "groups": rows.groups(engine, first["date"], last["date"]),
+        "moves": rows.moves(dates[0], dates[-1]) if len(dates) > 1 else {},
+        "groups": rows.groups(engine, dates[0], dates[-1]),
         "notes": " ".join(filter(None, notes)),
     }
 
 
-def _chart(standings: Sequence[Standing]) -> dict[str, Any]:
-    """Return the paths and the marks of an engine's charts, the upper mark first."""
-    counts = marks(0, max(one["keywords"] for one in standings))
-    averages = [one["average"] for one in standings]
-    known = [one for one in averages if one is not None]
-    ranks = [mark + 1 for mark in marks(min(known) - 1, max(known) - 1, steps=3)]
-    return {
-        "counts": counts[::-1],
-        "bars": [
-            (f"b{number}", path) for number, path in enumerate(bars([one["bands"] for one in standings], counts[-1]))
-        ],
-        "ranks": ranks,
-        "lines": list(zip(("line", "dot"), line(averages, ranks[0], ranks[-1]), strict=True)),
-        "ends": (_number(known[0]), _number(known[-1])),
-    }
+@attrs.frozen
+class Chosen:
+    """The rows that a report is about: an account's campaigns."""
+
+    history: History
+    account: str
+    campaigns: Sequence[int]
+
+    def campaigns_by_day(self, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
+        """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
+        query = f"""SELECT as_of, count(*) AS campaigns FROM ({COUNTED_REPORTS}) WHERE {_CHOSEN}
+            AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
+        return {row["as_of"]: row["campaigns"] for row in self._rows(query, first=first, last=last)}
+
+    def days(self, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
+        """Return each of these days: `as_of`, its `date` in words, and the standing of keywords in each engine."""
+        standings = ", ".join(f"{_standing(engine)} AS {engine}" for engine in ENGINES)
+        query = f"""SELECT as_of, strftime(as_of, '%-d %b %Y') AS date, {standings} FROM keyword_rankings_by_day
+            WHERE {_CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY as_of ORDER BY as_of"""
+        return self._rows(query, dates=dates)
+
+    def groups(self, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
+        """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
+        now, before = (_standing(engine, f"as_of = ${day}") for day in ("last", "first"))
+        # as two queries, each of which DuckDB answers from the rows of its day alone
+        days = ("$first", "$last") if first != last else ("$last",)
+        found, size = {}, "count(*) FILTER (as_of = $last)"
+        for kind, label in _GROUPED_BY.items():
+            rows_of = f"SELECT *, {label} AS label FROM keyword_rankings_by_day AS ranked WHERE {_CHOSEN} AND as_of = "
+            query = f"""SELECT label, {now} AS now, {before} AS before, count(*) OVER () AS total
+                FROM ({" UNION ALL ".join(rows_of + day for day in days)})
+                GROUP BY label HAVING {size} > 0 ORDER BY {size} DESC, label LIMIT {_MOST_LISTED}"""
+            if kind != "campaign" or len(self.campaigns) > 1:
+                found[kind] = self._rows(query, first=first, last=last)
+        return found
+
+    def moves(self, first: dt.date, last: dt.date) -> dict[str, Changes]:
+        """Return the largest moves of each kind, of lost keywords those whose rank was best."""
+        days, asked = (first, last), {"limit": _MOST_LISTED, "moved": 1}
+        unlike = unlike_reports(self.history, self.account, days)
+        both = [one for one in self.campaigns if unlike.get(one) == ""]
+        lists = _MOVES.items()
+        return {name: changes_between(self.history, self.account, days, both, where, **asked) for name, where in lists}
+
+    def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
+        values |= {"account": self.account, "campaigns": self.campaigns}
+        found = self.history.connection.execute(query, values)
+        names = [name for name, *_ in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def _page(values: dict[str, Any]) -> str:
+def _standing(engine: str, where: str = "true") -> str:
+    """Return the expression of how many keywords are in each of `bands`, then not ranked, and their `average` rank."""
+    rank = f"{engine}_ranking"
+    bands = [f"{rank} BETWEEN {first} AND {last}" for first, last in BANDS.values()]
+    counts = ", ".join(f"count(*) FILTER ({where} AND {band})" for band in (*bands, f"coalesce({rank} <= 0, true)"))
+    return f"{{'bands': [{counts}], 'average': avg({rank}) FILTER ({where} AND {rank} > 0)}}"
+
+
+def _page(**values: Any) -> str:
+    """Return the page for the values of its template."""
     jinja, here = require("jinja2"), Path(__file__)
     style, template = (here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html"))
     options = {"trim_blocks": True, "lstrip_blocks": True}
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, **options)
-    environment.filters |= {"words": _words, "date": _date, "number": _number}
+    environment.filters |= {"words": _words, "number": _number, "figure": _figure}
+    environment.globals["marks"] = marks
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
-    return page
+    html: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
+    return html
+
+
+def _words(text: str, most: int = 80) -> str:
+    """Return a text of the service's or the customer's, shortened, without the characters that HTML can't hold."""
+    short = text if len(text) <= most else f"{text[: most - 1]}…"
+    return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", short)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "\N{EN DASH}"
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _figure(standing: Mapping[str, Any], bands: int | None) -> Any:
+    """Return the keywords in the first bands, or else the average rank."""
+    return standing["average"] if bands is None else sum(standing["bands"][:bands])
+
+
+def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> list[int]:
+    """Return up to `steps` + 1 even marks that enclose the values, the lowest first: `first` and round numbers more."""
+    step = max(1, math.ceil((highest - lowest) / steps))
+    magnitude = 10 ** (len(str(step)) - 1)
+    step = next(size * magnitude for size in (1, 2, 5, 10) if size * magnitude >= step)
+    bottom = math.floor((lowest - first) / step) * step + first
+    return list(range(bottom, max(math.ceil((highest - first) / step) * step + first, bottom + step) + 1, step))
 
 
 def _engine_names(names: object) -> dict[str, str]:
@@ -172,23 +259,6 @@ def _engine_names(names: object) -> dict[str, str]:
         raise ConfigurationError(problem, argument="engine_names")
     first, second = given
     return dict(zip(ENGINES, (first, f"{first}, mobile", f"{first}, places", second), strict=True))
-
-
-def _words(text: str, most: int = 80) -> str:
-    """Return a text of the service's or the customer's, shortened, without the characters that HTML can't hold."""
-    short = text if len(text) <= most else f"{text[: most - 1]}…"
-    return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", short)
-
-
-def _date(day: dt.date) -> str:
-    """Return a date in English, whatever the locale."""
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "\N{EN DASH}"
-    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _checked_target(out: str | os.PathLike[str]) -> Path:
@@ -202,26 +272,20 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
         raise refusal(target, f"there is no folder {target.resolve().parent}; create it first")
     if os.path.lexists(target) and not target.is_file():
         raise refusal(target, "it is not a regular file; name another")
-    with _errors_of(target):
-        if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:_HEAD]:
-            raise refusal(target, "no report wrote it; name another file, or delete this one first")
+    if target.exists() and not os.access(target, os.R_OK | os.W_OK):
+        raise refusal(target, "it is read-only; name another file")
+    if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:1024]:
+        raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 
 
 def _write(target: Path, page: str) -> None:
     path = target.resolve()
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
-    with _errors_of(target):
-        try:
-            near.write_text(page, encoding="utf-8", newline="\n")
-            os.replace(near, path)
-        finally:
-            near.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _errors_of(target: Path) -> Generator[None, None, None]:
     try:
-        yield
+        near.write_text(page, encoding="utf-8", newline="\n")
+        os.replace(near, path)
     except OSError as error:
         raise ExportError(f"can't write {target}: {error.strerror}", file=target) from error
+    finally:
+        near.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,8 @@ _OPEN = {
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
 _MOST_NAMED = 10
+MORE_DAYS = "pull the last 30 days each night"
+"""How each night has a day of its own; the command names its option in place of these words."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
 
@@ -88,8 +90,7 @@ class History:
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
-        nights = f"The last {same:,} nights speak of one day, {days[0]}"
-        return f"{nights}; `seorep pull --last 30d` gives each night a day of its own."
+        return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {MORE_DAYS}."
 
     def differing_windows(self, account: str, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""
@@ -121,23 +122,21 @@ def open_history(
         ImportError: the extra `duckdb` is missing.
     """
     duckdb, path = require("duckdb"), _path_of(database)
-    try:
-        connection = duckdb.connect(str(path), read_only=True, config=_SETTINGS)
-    except duckdb.Error as error:
-        problem = next((ours for words, ours in _OPEN.items() if words in str(error)), None)
-        if problem is None:
-            raise _refusal(database, _first_line(error)) from error
-        raise ExportError(f"can't read {path}: {problem}", file=path) from error
-    with connection:
+    with ExitStack() as stack:
         try:
-            _check_tables(connection, database)
-            _add_views(connection)
+            connection = stack.enter_context(duckdb.connect(str(path), read_only=True, config=_SETTINGS))
+            _check_tables(connection, path)
+            for name, view in VIEWS.items():  # for this connection, if no pull of this version has added them
+                connection.execute(f"CREATE TEMP VIEW {name} AS {view}")
             for name, value in {**(limits or {}), "lock_configuration": "true"}.items():
                 connection.execute(f"SET {name} = '{value}'")
         except duckdb.Error as error:
-            raise _refusal(database, _first_line(error)) from error
+            problem = next((ours for words, ours in _OPEN.items() if words in str(error)), None)
+            if problem is None:
+                raise _refusal(path, _first_line(error)) from error
+            raise ExportError(f"can't read {path}: {problem}", file=path) from error
         try:
-            yield History(os.fspath(database), connection)
+            yield History(str(path), connection)
         except RuntimeError as error:
             if "interrupted" in str(error):  # DuckDB's word for a signal
                 raise KeyboardInterrupt from error
@@ -152,7 +151,7 @@ def asked(database: str | os.PathLike[str]) -> Generator[History, None, None]:
         with open_history(database) as history:
             yield history
     except duckdb.Error as error:
-        raise ExportError(f"can't read {os.fspath(database)}: {_first_line(error)}") from error
+        raise ExportError(f"can't read {database}: {_first_line(error)}") from error
 
 
 def complete_windows(
@@ -196,35 +195,28 @@ def listed(names: Iterable[object]) -> str:
 
 
 def _path_of(database: object) -> Path:
-    if not isinstance(database, str | os.PathLike) or not isinstance(place := os.fspath(database), str):
+    if not isinstance(database, str | os.PathLike):
         raise ConfigurationError(f"database must be the path of a file, got {shown(database)}", argument="database")
-    if "\0" in place or not Path(place).is_file():
-        raise _refusal(place, "there is no such file")
-    return Path(place)
+    path = Path(database)
+    if not path.is_file():
+        raise _refusal(path, "there is no such file")
+    return path
 
 
-def _check_tables(connection: duckdb.DuckDBPyConnection, database: str | os.PathLike[str]) -> None:
+def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Refuse a database that is not a pull's, or that was changed so that no pull takes it either."""
     found = found_columns(connection)
     lacking = [f"it has no table {table.name}" for table in all_tables() if table.name not in found]
     for problem in (*lacking, *problems(connection)):
-        raise _refusal(database, problem)
+        raise _refusal(path, problem)
     if not connection.execute("SELECT EXISTS (FROM pulls)").fetchall()[0][0]:
-        raise _refusal(database, "no pull wrote it")
-
-
-def _add_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Add the views for this connection, if no pull of this version has yet."""
-    held = connection.execute("SELECT view_name FROM duckdb_views() WHERE schema_name = 'main'").fetchall()
-    if ("keyword_rankings_by_day",) not in held:
-        for name, query in VIEWS.items():
-            connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+        raise _refusal(path, "no pull wrote it")
 
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _refusal(database: str | os.PathLike[str], problem: str) -> ConfigurationError:
-    named = f"can't read {os.fspath(database)}: {problem}"
-    return ConfigurationError(f"{named}; name a database that pulls wrote (.duckdb)", argument="database")
+def _refusal(path: Path, problem: str) -> ConfigurationError:
+    named = f"can't read {path}: {problem}; name a database that pulls wrote (.duckdb)"
+    return ConfigurationError(named, argument="database")

@@ -8,13 +8,11 @@ from typing import Any
 
 import attrs
 
-from seorep_async.models.extra import extra_field
-from seorep_async.models.views import one_line_repr, plain_dict
+from seorep_async.models.model import Model, extra_field
 
 
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class Backlink:
+@attrs.frozen(repr=False, weakref_slot=False)
+class Backlink(Model):
     """A link to a campaign's address (the service's reference, section 2.5).
 
     A field that the response leaves out is None: `campaign_id` in all but the response to `create`, `target_anchor` and
@@ -35,5 +33,3 @@ class Backlink:
     domain_authority: int | None = None
     page_authority: int | None = None
     extra: Mapping[str, Any] = extra_field()
-
-    to_dict = plain_dict

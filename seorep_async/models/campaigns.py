@@ -9,14 +9,12 @@ from typing import Any
 import attrs
 
 from seorep_async.models.descriptions import with_meanings
-from seorep_async.models.extra import extra_field
-from seorep_async.models.views import one_line_repr, plain_dict
+from seorep_async.models.model import Model, extra_field
 
 
 @with_meanings
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class Campaign:
+@attrs.frozen(repr=False, weakref_slot=False)
+class Campaign(Model):
     """A website address plus a company name (the service's reference, section 2.1).
 
     A field that the response leaves out is None. The types of `timezone`, `date_deleted` and `engine_a_*` (except
@@ -40,5 +38,3 @@ class Campaign:
     timezone: Any = attrs.field(default=None, hash=False)
     account_id: int | None = None
     extra: Mapping[str, Any] = extra_field()
-
-    to_dict = plain_dict

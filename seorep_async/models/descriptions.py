@@ -6,14 +6,14 @@ described in `tables.declared`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import TypeVar
 
 import attrs
 
 M = TypeVar("M", bound=attrs.AttrsInstance)
 
-_WIDTH = 116
+_LINE = re.compile(r"\S.{0,103}(?= |$)")  # `textwrap` takes 6 ms of the import
 
 _ENGINES = {
     "engine_a": "the first search engine",
@@ -21,6 +21,7 @@ _ENGINES = {
     "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
+_WITH_ADDRESS = ("engine_a", "engine_a_mobile", "engine_b")
 _ZERO = "What null means, against 0, is not documented."
 _RANK = "Judging by its name, position of the keyword in {}. {} Whether null or 0 means not ranked is not documented."
 _CHANGE = (
@@ -32,33 +33,23 @@ _MEAN_RANK = (
     "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and what null and 0 "
     "mean, is not documented."
 )
-_URL = (
-    "Judging by its name, an address that belongs to {}_ranking; the reference gives no more. "
-    "Null if the service sent none."
-)
-_SERP = (
-    "Judging by its name, the address of a results page of {}; the reference gives no more. "
-    "Null if the service sent none."
-)
-_NEWEST = "Judging by its name, the day of the newest value of {}; the reference gives no more."
+_MORE = "the reference gives no more."
+_ADDRESS = f"Judging by its name, {{}}; {_MORE} Null if the service sent none."
+_URL = _ADDRESS.format("an address that belongs to {}_ranking")
+_SERP = _ADDRESS.format("the address of a results page of {}")
+_NEWEST = f"Judging by its name, the day of the newest value of {{}}; {_MORE}"
+_INTERNAL = "Not documented; judging by its name, the day of an internal step of the service."
 _OLDER = "Only in the older variant of the feed, else null."
 _BANDS = {
-    "1_3": "Number of keywords in positions 1 to 3 of {}.",
-    "4_10": "Number of keywords in positions 4 to 10 of {}.",
-    "11_20": "Number of keywords in positions 11 to 20 of {}.",
-    "21_50": "Number of keywords in positions 21 to 50 of {}.",
+    band: f"Number of keywords in positions {band.replace('_', ' to ')} of {{}}."
+    for band in ("1_3", "4_10", "11_20", "21_50")
+} | {
     "51": "Number of keywords in the position band 51 of {}, judging by its name from 51 on; whether it counts "
     "keywords without a position is not documented.",
 }
-
-
-def _of_engines(words: str, suffix: str, engines: tuple[str, ...] = tuple(_ENGINES)) -> dict[str, str]:
-    return {f"{engine}_{suffix}": words.format(_ENGINES[engine]) for engine in engines}
-
-
 _CHANGES = {f"{engine}_ranking_change": _CHANGE.format(f"{engine}_ranking") for engine in _ENGINES}
 _METRICS = {
-    **{f"{engine}_ranking_url": _URL.format(engine) for engine in ("engine_a", "engine_a_mobile", "engine_b")},
+    **{f"{engine}_ranking_url": _URL.format(engine) for engine in _WITH_ADDRESS},
     "local_monthly_searches": f"Judging by its name, local searches for the phrase in a month; place, month and source "
     f"are not documented. {_ZERO}",
     "competitors": f"Judging by its name, a number of competitors; what is counted is not documented. {_ZERO}",
@@ -87,7 +78,6 @@ _PERIOD = {
     "date_precision": "`day` or `month`: what the service sent.",
     "extra": _EXTRA,
 }
-_MORE = "the reference gives no more."
 _IN_LISTS = "Null outside lists."
 _UNSHOWN = f"The type of its values is not documented: JSON text in CSV, Parquet, Arrow and databases. {_IN_LISTS}"
 
@@ -114,19 +104,18 @@ _MEANINGS: dict[str, dict[str, str]] = {
         "search_language": f"The keyword's search language; {_MORE}",
         "primary_keyword": "Whether it is a primary keyword, which the reference does not explain; null if the service "
         "sent neither true nor false, and then the original is in extra.",
-        **_of_engines(_SERP, "serp_url", ("engine_a", "engine_a_mobile", "engine_b")),
+        **{f"{engine}_serp_url": _SERP.format(_ENGINES[engine]) for engine in _WITH_ADDRESS},
         "engine_a_maps_serp_url": _SERP.format("the first search engine's maps"),
         **{f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking") for engine in _ENGINES},
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
-        "last_stat_padder_date": "Not documented; judging by its name, the day of an internal step of the service.",
-        "last_metric_rollup_date": "Not documented; judging by its name, the day of an internal step of the service.",
-        "last_results_date": "Judging by its name, the day of the newest results; the reference gives no more.",
+        **dict.fromkeys(("last_stat_padder_date", "last_metric_rollup_date"), _INTERNAL),
+        "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
         "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
     },
     "CampaignPeriod": {
         **_PERIOD,
-        **_of_engines(_MEAN_RANK, "ranking"),
+        **{f"{engine}_ranking": _MEAN_RANK.format(name) for engine, name in _ENGINES.items()},
         **_CHANGES,
         **{
             f"{engine}_rankings_{band}": f"{words.format(name)} {_ZERO}"
@@ -177,18 +166,7 @@ def description_of(model: type, attribute: str) -> str:
 
 def with_meanings(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()` and pdoc."""
-    lines = [
-        line
-        for field in attrs.fields(model)
-        for line in _wrapped(f"        {field.name}: {description_of(model, field.name)}")
-    ]
-    model.__doc__ = f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:\n" + "\n".join(lines) + "\n    "
+    texts = [f"{field.name}: {description_of(model, field.name)}" for field in attrs.fields(model)]
+    lines = ["\n            ".join(_LINE.findall(text)) for text in texts]
+    model.__doc__ = "\n        ".join([f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:", *lines]) + "\n    "
     return model
-
-
-def _wrapped(line: str) -> Iterator[str]:
-    while len(line) > _WIDTH:  # `textwrap` takes 6 ms of the import
-        end = line.rindex(" ", 0, _WIDTH + 1)
-        yield line[:end]
-        line = f"            {line[end + 1 :]}"
-    yield line

@@ -8,12 +8,14 @@ class with all fields (0.16 if not, as Python compares all names), building the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NoReturn, TypeVar, cast
 
 import attrs
 import msgspec
 from msgspec.structs import astuple
+
+from seorep_async.models.model import Model
 
 M = TypeVar("M", bound=attrs.AttrsInstance)
 
@@ -23,24 +25,18 @@ _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__an
 def gc_untracked_struct(model: type[M]) -> type[M]:
     """Make a frozen attrs model a msgspec struct, which the garbage collector does not trace.
 
-    It keeps everything from attrs, but can't be subclassed, and an instance in its own `extra` is never freed. A model
-    with a feature that structs lack, such as converters, is a TypeError.
+    It keeps everything from attrs but converters, validators and factories, can't be subclassed, and an instance in its
+    own `extra` is never freed.
     """
     fields = attrs.fields(model)
-    if hasattr(model, "__attrs_post_init__") or not all(map(_is_plain, fields)):
-        raise TypeError(f"{model.__name__} does more than hold values, which a gc-untracked struct can't")
     names = {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in _ABOUT_STORAGE | names}
     namespace["__reduce__"] = _reduced
     namespace["__init_subclass__"] = classmethod(_refuse_subclass)
-    declared: list[tuple[str, Any] | tuple[str, Any, Any]] = [
-        (field.name, field.type) if field.default is attrs.NOTHING else (field.name, field.type, field.default)
-        for field in fields
-    ]
-    module = model.__module__
-    layout = msgspec.defstruct("Layout", [(field.name, field.type) for field in fields], module=module, gc=False)
-    struct = msgspec.defstruct(model.__name__, declared, bases=(layout,), namespace=namespace, module=module, gc=False)
-    return cast("type[M]", struct)
+    make = partial(msgspec.defstruct, module=model.__module__, gc=False)
+    layout = make("Layout", [(field.name, field.type) for field in fields], bases=(Model, msgspec.Struct))
+    declared = [(field.name, field.type, _default(field, field.default)) for field in fields]
+    return cast("type[M]", make(model.__name__, declared, bases=(layout,), namespace=namespace))
 
 
 def raw_row_struct(
@@ -51,27 +47,20 @@ def raw_row_struct(
     Once each field holds a value that the model allows, `raw_row.__class__ = model` turns the raw row into the model.
     Unknown fields are refused if it is `strict`, else ignored.
     """
-    declared: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    declared = []
     rename = {}
     for field in attrs.fields(model):
-        if field.name not in wire_types:
-            declared.append((field.name, msgspec.UnsetType, field.default))
-            rename[field.name] = f" {field.name}"  # no wire name begins with a space
-            continue
-        kind = wire_types[field.name]
-        absent = msgspec.Raw(b"null") if kind is msgspec.Raw else None
-        declared.append((field.name, kind) if field.default is attrs.NOTHING else (field.name, kind, absent))
-        rename[field.name] = wire_names[field.name]
+        kind = wire_types.get(field.name, msgspec.UnsetType)
+        absent = {msgspec.UnsetType: field.default, msgspec.Raw: msgspec.Raw(b"null")}.get(kind)
+        declared.append((field.name, kind, _default(field, absent)))
+        rename[field.name] = wire_names.get(field.name, f" {field.name}")  # no wire name begins with a space
     return msgspec.defstruct(
         "RawRow", declared, bases=model.__bases__, rename=rename, forbid_unknown_fields=strict, gc=False
     )
 
 
-def _is_plain(field: attrs.Attribute[Any]) -> bool:
-    made = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class that its stubs call a function
-    return (
-        not (made or field.converter or field.validator or field.kw_only) and field.init and field.alias == field.name
-    )
+def _default(field: attrs.Attribute[Any], default: object) -> object:
+    return msgspec.NODEFAULT if field.default is attrs.NOTHING else default
 
 
 @cache

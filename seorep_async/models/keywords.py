@@ -8,13 +8,11 @@ from typing import Any
 
 import attrs
 
-from seorep_async.models.extra import extra_field
-from seorep_async.models.views import one_line_repr, plain_dict
+from seorep_async.models.model import Model, extra_field
 
 
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class Keyword:
+@attrs.frozen(repr=False, weakref_slot=False)
+class Keyword(Model):
     """A phrase that a campaign tracks (the service's reference, section 2.4)."""
 
     id: int
@@ -24,5 +22,3 @@ class Keyword:
     primary_keyword: bool | None = None
     campaign_id: int | None = None
     extra: Mapping[str, Any] = extra_field()
-
-    to_dict = plain_dict

@@ -7,15 +7,14 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from seorep_async.models.extra import extra_field
+from seorep_async.models.model import Model, extra_field
 from seorep_async.models.rankings import RankingTotals
-from seorep_async.models.views import plain_dict
 
 T = TypeVar("T")
 
 
 @attrs.frozen(weakref_slot=False)
-class Page(Generic[T]):
+class Page(Model, Generic[T]):
     """One page of a listing or a feed, as the service sent it (the service's reference, sections 1 and 4.4).
 
     Attributes:
@@ -35,5 +34,3 @@ class Page(Generic[T]):
     totals: RankingTotals | None = None
     version: bool | None = None
     extra: Mapping[str, Any] = extra_field()
-
-    to_dict = plain_dict

@@ -10,9 +10,8 @@ from typing import Any, Literal, final
 import attrs
 
 from seorep_async.models.descriptions import with_meanings
-from seorep_async.models.extra import extra_field
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from seorep_async.models.views import one_line_repr, plain_dict
+from seorep_async.models.model import Model, extra_field
 
 
 class Feed(enum.Enum):
@@ -28,22 +27,20 @@ class Feed(enum.Enum):
 
 @final
 @gc_untracked_struct
-@attrs.frozen(weakref_slot=False)
-class Tag:
+@attrs.frozen(repr=False, weakref_slot=False)
+class Tag(Model):
     """A label of a keyword (the service's reference, section 2.6)."""
 
     id: int
     label: str
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
 
 @final
 @gc_untracked_struct
 @with_meanings
-@attrs.frozen(weakref_slot=False)
-class SearchLocation:
+@attrs.frozen(repr=False, weakref_slot=False)
+class SearchLocation(Model):
     """A keyword's search location (the service's reference, section 2.7)."""
 
     id: int
@@ -52,29 +49,24 @@ class SearchLocation:
     target_type: str | None = None
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
 
 @final
 @gc_untracked_struct
 @with_meanings
-@attrs.frozen(weakref_slot=False)
-class SearchLanguage:
+@attrs.frozen(repr=False, weakref_slot=False)
+class SearchLanguage(Model):
     """A keyword's search language (the service's reference, section 2.7)."""
 
     id: int
     name: str | None = None
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
 
 @final
 @gc_untracked_struct
 @with_meanings
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class KeywordRanking:
+@attrs.frozen(repr=False, weakref_slot=False)
+class KeywordRanking(Model):
     """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
 
     A rank of None means that the service sent null, which is not the same as 0. A `..._change` is the change from the
@@ -122,15 +114,12 @@ class KeywordRanking:
     backlinks: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
 
 @final
 @gc_untracked_struct
 @with_meanings
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class CampaignPeriod:
+@attrs.frozen(repr=False, weakref_slot=False)
+class CampaignPeriod(Model):
     """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
 
     `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month. A
@@ -171,15 +160,12 @@ class CampaignPeriod:
     local_monthly_searches: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
 
 @final
 @gc_untracked_struct
 @with_meanings
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class KeywordPeriod:
+@attrs.frozen(repr=False, weakref_slot=False)
+class KeywordPeriod(Model):
     """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).
 
     `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month.
@@ -205,13 +191,10 @@ class KeywordPeriod:
     backlinks: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
 
 @with_meanings
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class RankingTotals:
+@attrs.frozen(repr=False, weakref_slot=False)
+class RankingTotals(Model):
     """The totals of a feed: a number for each metric (the service's reference, section 2.7).
 
     A metric that the service did not send, or sent as null, is None; a metric that has no field here is in `extra`.
@@ -235,5 +218,3 @@ class RankingTotals:
     wmt_ctr: float | None = None
     backlinks: float | None = None
     extra: Mapping[str, Any] = extra_field()
-
-    to_dict = plain_dict

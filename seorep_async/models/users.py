@@ -8,13 +8,11 @@ from typing import Any, NoReturn
 
 import attrs
 
-from seorep_async.models.extra import extra_field
-from seorep_async.models.views import one_line_repr, plain_dict
+from seorep_async.models.model import Model, extra_field
 
 
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class User:
+@attrs.frozen(repr=False, weakref_slot=False)
+class User(Model):
     """A user of the account (the service's reference, section 2.2).
 
     A field that the response leaves out is None. Allowed values of `role` and `campaign_access` are not documented;
@@ -34,14 +32,12 @@ class User:
     account_id: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
-    to_dict = plain_dict
-
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
 
 
-@attrs.frozen(weakref_slot=False)
-class LoginGrant:
+@attrs.frozen(repr=False, weakref_slot=False)
+class LoginGrant(Model):
     """A one-time sign-in for a user (the service's reference, section 2.3).
 
     `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant cannot be pickled.
@@ -54,8 +50,6 @@ class LoginGrant:
     time: datetime | None = None
     origin_user_id: int | None = None
     extra: Mapping[str, Any] = extra_field(repr=False)
-
-    to_dict = plain_dict
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")

@@ -37,14 +37,14 @@ _BEGINNING = 16 * 1024  # bytes of a page in which to look for its shape
 _REFUSED_FIELD = re.compile(r"\]\.(\w+)`$")  # in msgspec's `… - at `$.data.rows[3].lastResultsDate``
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
-Count = Annotated[int, msgspec.Meta(ge=0)] | None
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
 
 
 class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """An envelope's `metadata` as documented (the service's reference, section 1)."""
 
-    total_pages: Count = None
-    total_records: Count = None
+    total_pages: _Count = None
+    total_records: _Count = None
     version: bool | None = None
 
 
@@ -75,53 +75,44 @@ class CompiledRows(Generic[M]):
         self._model = model
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
-        self._totals_names = wire_names(RankingTotals, engine_names)
+        self._engine_names = engine_names
         self._layouts: dict[tuple[_Hints, bool], _Layout] = {}
         self._current = self._layout(_CURRENT)
 
-    def read_current(self, body: bytes, number: int) -> Page[M]:
-        """Read a page of current rows, or raise one of `REFUSALS`."""
-        return self._read_page(body, number, self._current)
-
-    def read_after(self, refusal: Exception, body: bytes, number: int) -> Page[M]:
-        """Read a page whose rows are not all current, by the values that the refusal asks for, or raise again."""
-        found = _REFUSED_FIELD.search(str(refusal))
-        older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
-        return self._read_page(body, number, self._layout(_OLDER if older else _ACCEPTED))
-
-    def read_objects(self, body: bytes, objects: list[Any]) -> tuple[list[M], set[str]]:
-        """Read the rows of a page with fields that the reference does not name, and return these names, too.
-
-        The `objects` are its parsed rows.
-        """
-        return self._with_unknown(lambda layout: _read(body, layout)[1].rows, objects)
-
-    def read(self, array: bytes) -> list[M]:
-        """Read the text of an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
-        try:
-            rows = self._current.array(array)
-            self._current.convert(rows)
-        except REFUSALS:
-            return self._with_unknown(lambda layout: layout.array(array), _objects(array))[0]
-        return rows
-
-    def _read_page(self, body: bytes, number: int, layout: _Layout) -> Page[M]:
+    def read_page(self, body: bytes, number: int, refusal: Exception | None = None) -> Page[M]:
+        """Read a page of current rows, or of what their refusal asks for, or raise one of `REFUSALS`."""
+        layout = self._layout(self._taken_after(refusal)) if refusal else self._current
         page, feed = _read(body, layout)
         layout.convert(feed.rows)
         metadata, totals = page.metadata or _NO_METADATA, _totals(feed.totals) if feed.totals else None
         counts = metadata.total_pages, metadata.total_records
         return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
-    def _with_unknown(
-        self, decode: Callable[[_Layout], list[Any]], objects: list[dict[str, Any]]
+    def read_array(self, array: bytes) -> list[M]:
+        """Read an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
+        try:
+            rows = self._current.array(array)
+            self._current.convert(rows)
+        except REFUSALS:
+            return self.read_objects(array, _objects(array), lambda array, layout: layout.array(array))[0]
+        return rows
+
+    def read_objects(
+        self,
+        body: bytes,
+        objects: list[Any],
+        read: Callable[[bytes, _Layout], list[Any]] = lambda *of: _read(*of)[1].rows,
     ) -> tuple[list[M], set[str]]:
-        """Read rows, and store the fields of their parsed `objects` that the reference does not name."""
+        """Read rows with fields that the reference does not name, and return these names, too.
+
+        The `objects` are the parsed rows of the page, or of what else `read` takes them from.
+        """
         layout = self._layout(_CURRENT, strict=False)
         try:
-            rows = decode(layout)
+            rows = read(body, layout)
         except REFUSALS:
             layout = self._layout(_ACCEPTED, strict=False)
-            rows = decode(layout)
+            rows = read(body, layout)
         last: list[str] = []
         unknown: list[str] = []
         every: set[str] = set()
@@ -136,6 +127,11 @@ class CompiledRows(Generic[M]):
         layout.convert(rows)
         return rows, every
 
+    def _taken_after(self, refusal: Exception) -> _Hints:
+        found = _REFUSED_FIELD.search(str(refusal))
+        older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
+        return _OLDER if older else _ACCEPTED
+
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
@@ -144,8 +140,9 @@ class CompiledRows(Generic[M]):
 
     @cached_property
     def _totals_type(self) -> Any:
-        fields = [(name, _Metric | None, None) for name in self._totals_names]
-        struct = msgspec.defstruct("Totals", fields, rename=self._totals_names, forbid_unknown_fields=True, gc=False)
+        names = wire_names(RankingTotals, self._engine_names)
+        fields = [(name, _Metric | None, None) for name in names]
+        struct = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True, gc=False)
         return struct | bool | None
 
     def _layout(self, taken: _Hints, *, strict: bool = True) -> _Layout:
@@ -197,8 +194,7 @@ class CompiledRows(Generic[M]):
 def _read(body: bytes, layout: _Layout) -> tuple[Any, Any]:
     """Read a page of either shape; return what holds the metadata, and what holds rows and totals."""
     if _NESTED.search(body, 0, _BEGINNING):
-        page = layout.nested(body)
-        return page, page.data
+        return (page := layout.nested(body)), page.data
     return (page := layout.flat(body)), page
 
 
@@ -211,17 +207,17 @@ def _totals(found: Any) -> RankingTotals:
 
 
 def _field_of_objects(hint: Any) -> RowField:
-    if hint == tuple[Tag, ...]:
-        tags = CompiledRows(Tag, EngineNames())
-        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))
-    (model,) = (model for model in (SearchLocation, SearchLanguage) if hint == model | None)
-    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())))
+    model = next(one for one in typing.get_args(hint) if one in (Tag, SearchLocation, SearchLanguage))
+    rows = CompiledRows[Any](model, EngineNames())
 
+    def convert(wire: bytes) -> Any:
+        if model is Tag:
+            return () if wire == b"null" else tuple(rows.read_array(wire))
+        try:
+            return rows.read_array(b"[%b]" % wire)[0]
+        except REFUSALS:
+            if values.is_no_object(msgspec.json.decode(wire)):
+                return None
+            raise
 
-def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:
-    try:
-        return rows.read(b"[%b]" % wire)[0]
-    except REFUSALS:
-        if values.is_no_object(msgspec.json.decode(wire)):
-            return None
-        raise
+    return object_field(convert)

@@ -15,7 +15,7 @@ from cattrs.errors import AttributeValidationNote, ClassValidationError, Iterabl
 from cattrs.gen import make_dict_structure_fn, override
 
 from seorep_async.errors import DecodeError
-from seorep_async.models import KeywordRanking, RankingTotals, SearchLanguage, SearchLocation, Tag
+from seorep_async.models import KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.normalisation import values
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
@@ -24,6 +24,8 @@ M = TypeVar("M")
 _Take = Callable[[Any], Any]
 
 _REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
+_HALVES: dict[Any, _Take] = {float | None: values.total, dt.date | None: values.day, dt.date: values.period}
+"""What takes a value of a type in two: what the model holds, and a rest for another attribute."""
 _STEP = 20  # models to make before others on the loop get their turn
 
 
@@ -61,7 +63,9 @@ class ModelConverter:
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
         names, hints = wire_names(model, self._engine_names), typing.get_type_hints(model)
-        halves = {name: half for name in names if (half := _in_halves(model, hints[name]))}
+        halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
+        if model is KeywordRanking:
+            halves["primary_keyword"] = values.flag
         overrides = {
             field.name: override(
                 rename=names.get(field.name), omit=field.name not in names, struct_hook=_first(halves.get(field.name))
@@ -116,15 +120,6 @@ class ModelConverter:
             if isinstance(note, IterableValidationNote):
                 return first, f"[{note.index}]"
         return first, ""
-
-
-def _in_halves(model: type, hint: Any) -> _Take | None:
-    """Return what takes a value of an attribute in two: what the model holds, and a rest for another attribute."""
-    if model is RankingTotals:
-        return values.total
-    if hint == bool | None:
-        return values.flag if model is KeywordRanking else None
-    return {dt.date | None: values.day, dt.date: values.period}.get(hint)
 
 
 def _first(half: _Take | None) -> Callable[[Any, Any], Any] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import attrs
 import msgspec
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
@@ -40,7 +42,7 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
-        self._compiled = {row: CompiledRows[Any](row, engine_names) for row in _ROWS}
+        self._compiled: dict[type, CompiledRows[Any]] = {row: CompiledRows(row, engine_names) for row in _ROWS}
 
     @cached_property
     def _converter(self) -> ModelConverter:
@@ -57,53 +59,40 @@ class Decoder:
         them in a thread: there, C code would hold others up for as long as it reads a huge page.
         """
         try:
-            return self._compiled[row].read_current(body, number)
+            return self._compiled[row].read_page(body, number)
         except REFUSALS as error:
             return self._odd_page(body, row, number, asked, error)
 
     def _odd_page(
         self, body: bytes, row: type[M], number: int, asked: Asked, refusal: Exception
     ) -> Generator[bool, None, Page[M]]:
-        compiled, is_huge = self._compiled[row], len(body) > _HUGE
-        yield is_huge
-        body = envelopes.without_mark(body)
-        is_of_values = type(refusal) is not msgspec.DecodeError and "unknown field" not in str(refusal)
-        if is_of_values:
-            try:
-                return compiled.read_after(refusal, body, number)
-            except REFUSALS:
-                yield is_huge
-        envelope = envelopes.parse(body, slowly=is_huge)
-        feed = envelopes.payload(envelope, is_feed=True)
-        yield is_huge
-        rows: Sequence[M] | None = None
-        unknown: set[str] | None = None
-        if not is_huge:
+        yield len(body) > _HUGE
+        if type(refusal) is not msgspec.DecodeError and "unknown field" not in str(refusal):
             with suppress(*REFUSALS):
-                rows, unknown = compiled.read_objects(body, feed.rows)
-        if asked:
-            envelopes.refuse_another(envelope, unknown, *asked)
-        if rows is None:
-            rows = yield from self._converter.structure_all(feed.rows, row, feed.rows_path)
-        return self._built(feed, rows, number)
+                return self._compiled[row].read_page(body, number, refusal)
+        return (yield from self.model_page(body, row, number, asked))
 
     def model_page(
         self, body: bytes, model: type[M], number: int, asked: Asked = None
     ) -> Generator[bool, None, Page[M]]:
-        """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
-        yield len(body) > _HUGE
-        envelope = envelopes.parse(body, slowly=len(body) > _HUGE)
-        listed = envelopes.payload(envelope, is_feed=False)
+        """Decode a page of a list response, whose `data` is an array (section 1), or an odd page of a feed."""
+        body, compiled, is_huge = body.removeprefix(BOM_UTF8), self._compiled.get(model), len(body) > _HUGE
+        yield is_huge
+        envelope = envelopes.parse(body, slowly=is_huge)
+        found = envelopes.payload(envelope, number, is_feed=compiled is not None)
+        items: Sequence[M] | None = None
+        unknown = None
+        if compiled and not is_huge:
+            yield False
+            with suppress(*REFUSALS):
+                items, unknown = compiled.read_objects(body, found.rows)
         if asked:
-            envelopes.refuse_another(envelope, None, *asked)
-        items = yield from self._converter.structure_all(listed.rows, model, listed.rows_path)
-        return self._built(listed, items, number)
-
-    def _built(self, found: envelopes.Payload, items: Sequence[M], number: int) -> Page[M]:
+            envelopes.refuse_another(envelope, unknown, *asked)
+        if items is None:
+            items = yield from self._converter.structure_all(found.rows, model, found.rows_path)
         totals, none = found.totals, found.totals is False or values.is_no_object(found.totals)
         totals = None if none else self._converter.structure(totals, RankingTotals, found.totals_path)
-        counts = found.total_pages, found.total_records
-        return Page(tuple(items), number, *counts, totals, found.version, found.extra)
+        return attrs.evolve(found.page, items=tuple(items), totals=totals)
 
     def single(self, body: bytes, model: type[M]) -> M:
         """Decode a single-object response: `data` is an object (the service's reference, section 1)."""

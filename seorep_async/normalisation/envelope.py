@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
 
-from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_error_type
+from seorep_async.errors import DecodeError, ProtocolError, StatusError, one_line, status_error_type
+from seorep_async.models import Page
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
@@ -20,21 +22,13 @@ _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """The rows of a page, and what stands around them: counts that make sense, totals, unknown fields."""
+    """The raw rows and totals of a page, and the page without them: counts that make sense, unknown fields."""
 
     rows: list[Any]
     rows_path: str
     totals: Any
     totals_path: str
-    total_pages: int | None
-    total_records: int | None
-    version: bool | None
-    extra: dict[str, Any]
-
-
-def without_mark(body: bytes) -> bytes:
-    """Return a body without the byte order mark that some services begin with."""
-    return body.removeprefix(b"\xef\xbb\xbf")
+    page: Page[Any]
 
 
 def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict[str, Any]:
@@ -47,7 +41,7 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
         StatusError: the body is an error under a success status.
         DecodeError: the body is JSON, but no envelope.
     """
-    body = without_mark(body)
+    body = body.removeprefix(BOM_UTF8)
     if not body:
         raise ProtocolError("the response is empty, but JSON was expected")
     try:
@@ -86,37 +80,36 @@ def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
     return ProtocolError(f"the response is not complete JSON: {error}")
 
 
-def payload(envelope: dict[str, Any], *, is_feed: bool) -> Payload:
+def payload(envelope: dict[str, Any], number: int, *, is_feed: bool) -> Payload:
     """Take a page apart: a list (reference, section 1), or either shape of a feed (section 4.4), told by its `data`.
 
     An absent or empty `metadata` holds nothing; any other shape is a DecodeError.
     """
-    extra, data = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}, envelope["data"]
-    path, totals_path, totals = "data", "totals", None
+    extra, path, totals_path, totals = dict(envelope), "data", "totals", None
+    data, found = extra.pop("data"), extra.pop("metadata", None)
     if isinstance(data, dict) and is_feed:
         if "rows" not in data:
             raise refused("data.rows", "is missing")
-        path, totals_path, totals = "data.rows", "data.totals", data.get("totals")
-        if unknown := {name: data[name] for name in data.keys() - {"rows", "totals"}}:
-            extra["data"] = unknown
-        data = data["rows"]
+        path, totals_path, beside = "data.rows", "data.totals", dict(data)
+        data, totals = beside.pop("rows"), beside.pop("totals", None)
+        if beside:
+            extra["data"] = beside
     elif is_feed and isinstance(data, list):
         totals = extra.pop("totals", None)
     if not isinstance(data, list):
         expected = "an array of rows, or an object with rows" if is_feed and path == "data" else "an array"
         raise refused(path, str(values.refusal(expected, data)))
-    found = envelope.get("metadata")
-    metadata = {} if values.is_no_object(found) else found
-    if not isinstance(metadata, dict):
-        raise refused("metadata", str(values.refusal("an object", metadata)))
-    pages, records = (_count(metadata.get(name)) for name in ("total_pages", "total_records"))
-    version = metadata.get("version")
-    has_version = values.is_boolean(version)
-    known = {"total_pages", "total_records"} | ({"version"} if has_version or version is None else set())
-    if unknown := {name: metadata[name] for name in metadata if name not in known}:
-        extra["metadata"] = unknown
-    version = values.boolean(version) if has_version else None
-    return Payload(data, path, totals, totals_path, pages, records, version, extra)
+    if not isinstance(found, dict) and not values.is_no_object(found):
+        raise refused("metadata", str(values.refusal("an object", found)))
+    metadata = dict(found or {})
+    pages, records = (_count(metadata.pop(name, None)) for name in ("total_pages", "total_records"))
+    version = metadata.pop("version", None)
+    if version is not None and not values.is_boolean(version):
+        metadata["version"], version = version, None
+    if metadata:
+        extra["metadata"] = metadata
+    version = None if version is None else values.boolean(version)
+    return Payload(data, path, totals, totals_path, Page((), number, pages, records, None, version, extra))
 
 
 def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int) -> None:
@@ -172,11 +165,11 @@ def _is_false(value: object) -> bool:
 
 def _error_code(envelope: dict[str, Any], name: str) -> int | None:
     code = _count(envelope.get(name))
-    return code if code is not None and 400 <= code <= 599 else None
+    return code if code in range(400, 600) else None
 
 
 def _service_error(envelope: dict[str, Any]) -> StatusError:
-    said = values.escape_controls("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
+    said = one_line("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
     reason = said or "it gave no reason"
@@ -203,10 +196,10 @@ def _number(digits: str) -> _Found | None:
 
 
 class _Found(msgspec.Struct):
-    """A problem, and the way to it from where the search stands, backwards."""
+    """A problem, and the path to it from where the search stands; of a long one only the end."""
 
     problem: str
-    way: list[str | int] = []
+    path: str = ""
 
 
 def _find_problem(body: bytes) -> tuple[str, str] | None:
@@ -231,7 +224,7 @@ def _find_problem(body: bytes) -> tuple[str, str] | None:
         return None
     if found is None:
         return "", "holds a character that JSON does not allow"
-    return _path(found.way), found.problem
+    return found.path.removeprefix("."), found.problem
 
 
 def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
@@ -239,7 +232,7 @@ def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
         if isinstance(step, str) and _SURROGATE.search(step):
             return _Found("has a field whose name is not valid Unicode")
         if (found := _within(value)) is not None:
-            found.way.append(step)
+            found.path = f"{f'[{step}]' if isinstance(step, int) else f'.{step}'}{found.path}"[-_PATH_LENGTH:]
             return found
     return None
 
@@ -250,9 +243,3 @@ def _within(value: Any) -> _Found | None:
     if isinstance(value, list):
         return _first(enumerate(value))
     return value if isinstance(value, _Found) else None
-
-
-def _path(way: list[str | int]) -> str:
-    """Write out a way, such as `data.rows[3].date`; of a long one only the end."""
-    written = [f"[{step}]" if isinstance(step, int) else f".{step[:_PATH_LENGTH]}" for step in way[:_PATH_LENGTH]]
-    return "".join(reversed(written))[-_PATH_LENGTH:].removeprefix(".")

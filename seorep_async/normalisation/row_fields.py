@@ -10,29 +10,26 @@ import msgspec
 
 from seorep_async.normalisation import values
 
+_LONGEST_KEY = 1024
+"""Characters of a key to store; long ones rarely recur, and thousands of them fill the memory."""
 
-class Memo:
+
+class Memo(msgspec.Struct):
     """Up to `limit` converted values: the same few dates, places and tags recur row after row, page after page.
 
     Values that are not `lasting`, as their user can change them, are not stored.
     """
 
-    LARGEST = 1024
-    """Characters of a key to store; long ones rarely recur, and thousands of them fill the memory."""
-
-    def __init__(
-        self, convert: Callable[[Any], Any], limit: int = 4096, lasting: Callable[[Any], bool] = lambda _: True
-    ) -> None:
-        self._convert = convert
-        self._limit = limit
-        self._lasting = lasting
-        self.seen: dict[Any, Any] = {}
+    convert: Callable[[Any], Any]
+    limit: int = 4096
+    lasting: Callable[[Any], bool] = lambda _: True
+    seen: dict[Any, Any] = {}
 
     def learn(self, key: Any) -> Any:
         """Convert a new value."""
-        value = self._convert(key)
-        if (not isinstance(key, bytes | str) or len(key) <= self.LARGEST) and self._lasting(value):
-            if len(self.seen) >= self._limit:
+        value = self.convert(key)
+        if (not isinstance(key, bytes | str) or len(key) <= _LONGEST_KEY) and self.lasting(value):
+            if len(self.seen) >= self.limit:
                 self.seen.clear()
             self.seen[key] = value
         return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 from collections.abc import Callable
@@ -23,21 +24,14 @@ _ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
 
 def describe(value: object) -> str:
     """Return a short form of a wire value for an error message."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
-        shown = escape_controls(value[:_SHOWN])
+        shown = value[:_SHOWN] if value[:_SHOWN].isprintable() else ascii(value[:_SHOWN])[1:-1]
         return f'"{shown}"' if len(value) <= _SHOWN else f'"{shown}…"'
+    if isinstance(value, list | dict):
+        return "an array" if isinstance(value, list) else "an object"
     if isinstance(value, int) and abs(value) >= 10**_SHOWN:  # Python refuses to write out thousands of digits
         return f"an integer of more than {_SHOWN} digits"
-    if isinstance(value, int | float):
-        return repr(value)
-    return "an array" if isinstance(value, list) else "an object"
-
-
-def escape_controls(value: str) -> str:
-    """Escape line breaks and terminal controls of a string, for an error message."""
-    return value if value.isprintable() else ascii(value)[1:-1]
+    return json.dumps(value)
 
 
 def refusal(expected: str, value: object) -> ValueError:

@@ -17,8 +17,11 @@ from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
+_NO = ("0", "false", "no", "off")
+_PLACES = {"page": ".page(…)"}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
+_SECRET_NAME = re.compile("(?i)password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])")
 
 Date: TypeAlias = dt.date | str
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
@@ -37,14 +40,6 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "***"
-
-
-_NO = ("0", "false", "no", "off")
-_PLACES = {"page": ".page(…)"}
-
-_SECRET_NAME = re.compile(
-    "password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])", re.IGNORECASE
-)
 
 
 def mask_secrets(values: ExtraParams | None, *, argument: str = "extra_params") -> ExtraParams | None:

@@ -103,7 +103,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
         values: Params = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
-            **optional_strings(url=url, link_type=link_type, notes=notes, title=title),
+            **optional_strings(url=url, title=title, notes=notes, link_type=link_type),
             **optional_strings(target_anchor=target_anchor, target_url=target_url),
         }
         return await self._update(id, values, extra_params)
@@ -142,8 +142,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),
             "date_string": _date_string(date_string),
-            **optional_strings(search=search, link_type=link_type),
             "limit": check_limit(limit),
+            **optional_strings(search=search, link_type=link_type),
             **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
         return self._list(

@@ -39,13 +39,12 @@ from seorep_async.settings import FeedSearchParam
 _log = logging.getLogger("seorep_async")
 
 R = TypeVar("R")
+Ids: TypeAlias = Iterable[int]
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
-QueryParams: TypeAlias = dict[str, ParamValue]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 _Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
 _CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
 _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
-Ids: TypeAlias = Iterable[int]
 
 
 class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
@@ -56,7 +55,6 @@ class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
 
 
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
-_TOTALS = attrgetter("totals")
 _KEYWORD = attrgetter("keyword_id")
 _PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
 
@@ -72,7 +70,6 @@ class _Asked:
     """A feed with its options, for any id; `query` lacks id and page."""
 
     feed: Feed
-    endpoint: _FeedEndpoint
     start: dt.date
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
@@ -201,7 +198,7 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        _mask(options)
+        options["extra_params"] = mask_secrets(options.get("extra_params"))  # in all frames that hold it
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
@@ -219,12 +216,12 @@ class Rankings:
         )
 
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
-        _mask(options)
+        options["extra_params"] = mask_secrets(options.get("extra_params"))  # in all frames that hold it
         one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
         return self._listing(self._asked(feed, *check_dates(start_date, end_date), options), one)
 
     def _listing(self, asked: _Asked, one: int) -> ReportListing[Any]:
-        endpoint = asked.endpoint
+        endpoint = _ENDPOINTS[asked.feed]
 
         def report(pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
@@ -238,7 +235,7 @@ class Rankings:
                 start_date=asked.start,
                 end_date=asked.end,
                 rows=first.items if len(pages) == 1 else tuple(chain.from_iterable(page.items for page in pages)),
-                totals=next(filter(None, map(_TOTALS, pages)), None),
+                totals=next((page.totals for page in pages if page.totals), None),
                 total_records=first.total_records,
                 version=first.version,
                 extra=first.extra,
@@ -263,16 +260,12 @@ class Rankings:
         sent = feed_params(feed, options, settings.feed_search_param)
         chosen = encode_query(sent, settings.array_encoding)
         query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
-        return _Asked(feed, _ENDPOINTS[feed], start, end, query, secrets_in(sent), compared)
+        return _Asked(feed, start, end, query, secrets_in(sent), compared)
 
 
-def _mask(options: FeedOptions) -> None:
-    """Mask secrets among further parameters, for all frames that hold these options."""
-    if "extra_params" in options:
-        options["extra_params"] = mask_secrets(options["extra_params"])
-
-
-def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH) -> QueryParams:
+def feed_params(
+    feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
+) -> dict[str, ParamValue]:
     """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
     if unknown := options.keys() - FeedOptions.__annotations__.keys():
         problem = f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(FeedOptions.__annotations__)}"

@@ -11,7 +11,6 @@ from seorep_async.normalisation import Decoder
 from seorep_async.normalisation.envelope import parse
 from seorep_async.resources.arguments import ExtraParams, build_params, secrets_in
 from seorep_async.session import Request, Session, encode_query, encode_write
-from seorep_async.settings import RequestEncoding
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
@@ -41,11 +40,11 @@ class RawRequests:
         asked = build_params({}, params, argument="params")
         query = encode_query(asked, settings.array_encoding)
         values = build_params({}, body, argument="body")
-        written, content, content_type = "", None, None
+        content, content_type = None, None
         if body is not None:
             written, content, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
-            if settings.request_encoding is RequestEncoding.QUERY:
-                query = "&".join(filter(None, (query, written)))
+            query = "&".join(filter(None, (query, written)))
+            del written
         request = Request(
             method=method,
             path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
@@ -58,5 +57,5 @@ class RawRequests:
             private=is_grant,
             secrets=secrets_in(asked | values),
         )
-        del query, content, written  # they may hold secrets, and tracebacks may show locals
+        del query, content  # they may hold secrets, and tracebacks may show locals
         return await self._session.send(request)

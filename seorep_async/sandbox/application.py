@@ -8,6 +8,7 @@ import asyncio
 import base64
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -22,7 +23,6 @@ from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import ApiRequest, Body, Refusal
 from seorep_async.sandbox.service import Operation, Service
-from seorep_async.sandbox.traffic import Stats
 
 OPERATIONS: tuple[Operation, ...] = (
     *(operation for model in MODELS for operation in model.operations()),
@@ -30,6 +30,28 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 _LARGEST_BODY = 256 * 1024
 _FAULT = web.RequestKey("fault", str)
+
+
+@define(kw_only=True)
+class Stats:
+    """The traffic since the sandbox started.
+
+    Attributes:
+        requests: requests that arrived, refused ones too.
+        in_flight: requests being answered now.
+        most_in_flight: the most that were ever being answered at once.
+        per_operation: requests by method and path as the reference writes it (`GET /v3/campaigns/:id`); all others are
+            "unknown".
+        per_status: finished requests by status; those of which the caller saw no status are left out.
+        faults: finished requests that met a fault, by its kind.
+    """
+
+    requests: int = 0
+    in_flight: int = 0
+    most_in_flight: int = 0
+    per_operation: Counter[str] = field(factory=Counter)
+    per_status: Counter[int] = field(factory=Counter)
+    faults: Counter[str] = field(factory=Counter)
 
 
 @define(eq=False)

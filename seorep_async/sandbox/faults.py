@@ -46,8 +46,8 @@ class Faults:
                 raise ValueError(f"faults: there is no kind {kind!r}: use {', '.join(KINDS)}, or 400s to 599s")
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
                 raise ValueError(f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}")
-        if sum(self.shares.values()) > 1 + 1e-9:
-            raise ValueError(f"faults: the shares must not add up to more than 100%: {self}")
+        if (total := sum(self.shares.values())) > 1 + 1e-9:
+            raise ValueError(f"faults: the shares must not add up to more than 100%: they are {total * 100:g}%")
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -67,10 +67,6 @@ class Faults:
         seed = values.pop("seed", None)
         return cls(values, None if seed is None else int(seed))
 
-    def __str__(self) -> str:
-        parts = [f"{kind}={share:.10g}" for kind, share in self.shares.items()]
-        return ",".join(parts if self.seed is None else [*parts, f"seed={self.seed}"])
-
     def draw(self, seed: int, number: int) -> str | None:
         """Return the kind of fault that meets a request, or None; `seed` is the sandbox's."""
         chance = mix(mix((seed if self.seed is None else self.seed) ^ _SALT) ^ number) / 2**64
@@ -86,8 +82,7 @@ def _parse_value(name: str, value: str) -> float:
         if not re.fullmatch("-?[0-9]{1,19}", value):
             raise ValueError(f"faults: the seed must be an integer, not {value!r}")
         return int(value)
-    parts = _SHARE.fullmatch(value)
-    if not parts:
+    if not (parts := _SHARE.fullmatch(value)):
         raise ValueError(f"faults: the share of {name} must be written like 5% or 0.05, not {value!r}")
     return float(parts[1]) / (100 if parts[2] else 1)
 

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import Account
 from seorep_async.sandbox.request import ApiRequest, Fields, Refusal, choice
-from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment, text_boolean
+from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
 from seorep_async.sandbox.service import PAGE, Operation, Service, found, in_order, matches
 
 _OWNER_ID = 1  # the user of the key's login grants
@@ -84,7 +84,7 @@ class Model:
         return request.given(self.written)
 
     def get(self, service: Service, request: ApiRequest) -> Record:
-        return self._single("get", self.find(service, request.id))
+        return _single(self._shown("get", self.find(service, request.id)))
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
         """Return one page of the records that are asked for."""
@@ -105,14 +105,14 @@ class Model:
 
     def create(self, service: Service, request: ApiRequest) -> Record:
         new = self.new(service, request) | self.values(service, request, None)
-        return self._single("create", service.account.records[self.name].add(new))
+        return _single(self._shown("create", service.account.records[self.name].add(new)))
 
     def update(self, service: Service, request: ApiRequest) -> Record:
         """Change a record; fields that are not given stay."""
         record = self.find(service, request.id)
         if values := self.values(service, request, record):
             record = service.account.records[self.name].put(record | values)
-        return self._single("update", record)
+        return _single(self._shown("update", record))
 
     def delete(self, service: Service, request: ApiRequest) -> None:
         service.account.records[self.name].remove(self.find(service, request.id)["id"])
@@ -120,9 +120,6 @@ class Model:
     def _shown(self, operation: str, record: Record) -> Record:
         hidden = self.hidden.get(operation, ())
         return {name: record.get(name) for name in self.shown if name not in hidden}
-
-    def _single(self, operation: str, record: Record) -> Record:
-        return _single(self._shown(operation, record))
 
 
 def _single(record: Record) -> Record:
@@ -192,7 +189,7 @@ class Keywords(Model):
             return None
         return {
             "id": keyword.id, "date_created": moment(keyword.created), "date_modified": moment(keyword.modified),
-            "keyword_phrase": keyword.phrase, "primary_keyword": text_boolean(keyword.primary),
+            "keyword_phrase": keyword.phrase, "primary_keyword": str(keyword.primary).lower(),
             "campaign_id": keyword.campaign_id,
         }  # fmt: skip
 

@@ -10,23 +10,15 @@ from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from seorep_async.sandbox import vocabulary as words
 from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.seeded import Keyword, Trend, mix, text_boolean
-from seorep_async.sandbox.vocabulary import (
-    BANDS,
-    CHANGES,
-    ENGINES,
-    LANGUAGE,
-    LAST_DATES,
-    RANKINGS,
-    SEARCH_VOLUMES,
-    VOLUMES,
-)
+from seorep_async.sandbox.seeded import Keyword, Trend, mix
 
-AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
+AVERAGED = frozenset((*words.RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
 """Metrics whose aggregate is the mean; every other metric is summed."""
 
 
+Row = dict[str, Any]
 Measures = dict[str, int | None]
 
 _LAST_POSITION = 100
@@ -40,15 +32,15 @@ def measure(keyword: Keyword, month: int) -> Measures:
     """
     noise = mix(keyword.key ^ month * _MONTH_KEY)
     measures: Measures = {}
-    for name, trend in zip(RANKINGS, keyword.trends, strict=True):
+    for name, trend in zip(words.RANKINGS, keyword.trends, strict=True):
         measures[name] = None if trend is None else _rank(trend, month, noise & 0xFF)
         noise >>= 8
-    step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(SEARCH_VOLUMES) - 1)
+    step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(words.SEARCH_VOLUMES) - 1)
     clicks_per_cent = (noise >> 8) % 12
-    shown = SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
+    shown = words.SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
     searched = {
         "competitors": keyword.competitors + (noise >> 4) % 3, "backlinks": keyword.backlinks + (noise >> 6) % 4,
-        "localMonthlySearches": SEARCH_VOLUMES[step], "globalMonthlySearches": SEARCH_VOLUMES[step] * 4,
+        "localMonthlySearches": words.SEARCH_VOLUMES[step], "globalMonthlySearches": words.SEARCH_VOLUMES[step] * 4,
         "wmtRanking": measures["engineARanking"], "wmtClicks": shown * clicks_per_cent // 100,
         "wmtImpressions": shown, "wmtCtr": clicks_per_cent,
     }  # fmt: skip
@@ -71,11 +63,6 @@ def _rank(trend: Trend, month: int, noise: int) -> int | None:
     return None if rank > _LAST_POSITION else max(rank, best)
 
 
-Row = dict[str, Any]
-
-_CHECKED_WITHIN_DAYS = 7
-
-
 class Span(NamedTuple):
     """The requested range: its last day, and the numbers of the months that it touches."""
 
@@ -84,9 +71,9 @@ class Span(NamedTuple):
 
 
 def keywords_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
-    """Return one row per keyword, with the ranks of the range's last month."""
+    """Return one row per keyword, with the ranks of the range's last month, checked within its last week."""
     last_day = span.end.toordinal()
-    last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(_CHECKED_WITHIN_DAYS)]
+    last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(7)]
     before, last = span.months[0] - 1, span.months[-1]
     return [
         _keyword_row(keyword, measure(keyword, last), measure(keyword, before) if compare else None, last_days)
@@ -112,7 +99,7 @@ def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Ro
     rows = []
     for month in span.months:
         now = facts(month)
-        rows.append({"date": _first_day(month), **now, **_changes(now, before)})
+        rows.append({"date": f"{month // 12:04}-{month % 12 + 1:02}-01", **now, **_changes(now, before)})
         before = now if compare else None
     return rows
 
@@ -126,15 +113,15 @@ def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_
     _, mobile, places, engine_b = keyword.trends
     searched = f".example/search?q={quote(keyword.phrase)}"
     row: Row = {
-        "keywordId": keyword.id, "keywordPhrase": keyword.phrase, "primaryKeyword": text_boolean(keyword.primary),
-        "searchLocation": keyword.location, "searchLanguage": LANGUAGE, "tags": keyword.tags,
+        "keywordId": keyword.id, "keywordPhrase": keyword.phrase, "primaryKeyword": str(keyword.primary).lower(),
+        "searchLocation": keyword.location, "searchLanguage": words.LANGUAGE, "tags": keyword.tags,
         **_with_urls(keyword, now), **_changes(now, before),
         "engineASerpUrl": f"https://www.engine-a{searched}",
         "engineAMobileSerpUrl": mobile and f"https://m.engine-a{searched}",
         "engineAMapsSerpUrl": places and f"https://maps.engine-a{searched}",
         "engineBSerpUrl": engine_b and f"https://www.engine-b{searched}",
     }  # fmt: skip
-    for number, name in enumerate(LAST_DATES):
+    for number, name in enumerate(words.LAST_DATES):
         row[name] = last_days[(keyword.key >> 3 * number) % len(last_days)]
     if places is None:
         row["lastEngineAPlacesRankingDate"] = None
@@ -149,17 +136,19 @@ def _over_keywords(keywords: Sequence[Keyword], month: int) -> Row:
     measured = [measure(keyword, month) for keyword in keywords]
     bands = {
         f"{engine}Rankings_{band}": sum(one[f"{engine}Ranking"] in positions for one in measured)
-        for engine in ENGINES
-        for band, positions in BANDS.items()
+        for engine in words.ENGINES
+        for band, positions in words.BANDS.items()
     }
-    return bands | {metric: aggregate(metric, (one[metric] for one in measured)) for metric in (*RANKINGS, *VOLUMES)}
+    return bands | {
+        metric: aggregate(metric, (one[metric] for one in measured)) for metric in (*words.RANKINGS, *words.VOLUMES)
+    }
 
 
 def _changes(now: Row, before: Row | None) -> Measures:
     """Return the growth of each rank since the period before: 0 without one, None if either rank is missing."""
     if before is None:
-        return dict.fromkeys(CHANGES, 0)
-    ranks = zip(CHANGES, ((now[name], before[name]) for name in RANKINGS), strict=True)
+        return dict.fromkeys(words.CHANGES, 0)
+    ranks = zip(words.CHANGES, ((now[name], before[name]) for name in words.RANKINGS), strict=True)
     return {name: None if new is None or old is None else new - old for name, (new, old) in ranks}
 
 
@@ -169,7 +158,3 @@ def _with_urls(keyword: Keyword, measured: Measures) -> Row:
         for engine in ("engineA", "engineAMobile", "engineB")
     }
     return measured | urls
-
-
-def _first_day(month: int) -> str:
-    return f"{month // 12:04}-{month % 12 + 1:02}-01"

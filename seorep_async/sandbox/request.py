@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 LAST_INT32 = 2**31 - 1
 _DIGITS = re.compile("0*[1-9][0-9]{0,9}")
@@ -22,14 +22,13 @@ _FILLED = re.compile(".+", re.DOTALL)
 _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 
+@define(eq=False)
 class Refusal(Exception):
     """An error response: its status, 400 to 599, the caller's mistake in one sentence, and further headers."""
 
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(status, message)
-        self.status = status
-        self.message = message
-        self.headers: dict[str, str] = headers or {}
+    status: int
+    message: str
+    headers: dict[str, str] = field(factory=dict)
 
 
 @frozen
@@ -75,14 +74,12 @@ def _read_days(value: str) -> tuple[date, date]:
 STRING = Field("a string", str)
 FILLED = Field("a string that is not empty", lambda value: _matched(_FILLED, value)[0])
 SEARCH = Field("a string", str, absent="")
-"""A string to search for; an empty one is in everything."""
 STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
 INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
 DAYS = Field("a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days)
 FLAG = Field("true or false", lambda value: _YES_NO[value.lower()], absent=False)
 DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[value.lower()], absent=False)
-"""A sort direction; true if it is descending."""
 
 
 def choice(allowed: Collection[str]) -> Field:

@@ -69,11 +69,6 @@ def moment(when: datetime) -> str:
     return when.isoformat(" ", "seconds")
 
 
-def text_boolean(value: bool) -> str:
-    """Write a boolean as a string, as the service does."""
-    return "true" if value else "false"
-
-
 def make_campaign(key: int, account_id: int, id_: int) -> Record:
     """Make a seeded campaign; fields that no response shows are what its keywords and backlinks are made of."""
     drawn = SeededRandom(mix(key ^ id_))
@@ -89,7 +84,7 @@ def make_campaign(key: int, account_id: int, id_: int) -> Record:
         "id": id_, "company": company, "url": f"https://www.{slug(company)}.example", "account_id": account_id,
         "date_created": moment(opened),
         "date_modified": None if drawn.chance(0.25) else moment(_later(opened, drawn, days=400)),
-        "group_title": drawn.pick(words.GROUPS), "engineA_ignore_places": text_boolean(drawn.chance(0.2)),
+        "group_title": drawn.pick(words.GROUPS), "engineA_ignore_places": str(drawn.chance(0.2)).lower(),
         "products": products, "home": home, "opened": opened.replace(microsecond=0),
         "tags": tuple({"id": id_ * 10 + number, "label": drawn.pick(words.TAGS[number::3])} for number in range(3)),
     }  # fmt: skip

@@ -12,14 +12,13 @@ from aiohttp import web
 from attrs import Attribute, define, field
 
 from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
-from seorep_async.sandbox.application import Chain
+from seorep_async.sandbox.application import Chain, Stats
 from seorep_async.sandbox.faults import Faults
 from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
 from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
 from seorep_async.sandbox.service import Rows, Service, Shape
-from seorep_async.sandbox.traffic import Stats
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
@@ -110,11 +109,9 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=_filled, repr=False)
     host: str = field(default="127.0.0.1", validator=_filled)
     port: int = field(default=0, validator=integer(0, 65535))
-    _chain: Chain | None = field(init=False, default=None, repr=False)
     _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _stats: Stats = field(init=False, factory=Stats, repr=False)
-    _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
-    _runner: web.AppRunner | None = field(init=False, default=None, repr=False)
+    _running: tuple[asyncio.Server, web.AppRunner, Chain] | None = field(init=False, default=None, repr=False)
 
     @failing.validator
     @forbidden.validator
@@ -144,9 +141,9 @@ class Sandbox:
     @property
     def base_url(self) -> str:
         """The address that clients are given, such as `http://127.0.0.1:8080`."""
-        if self._listener is None:
+        if self._running is None:
             raise RuntimeError("the sandbox is not running: enter it with `async with` first")
-        port = self._listener.sockets[0].getsockname()[1]
+        port = self._running[0].sockets[0].getsockname()[1]
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
 
     @property
@@ -155,7 +152,7 @@ class Sandbox:
         return copy.deepcopy(self._stats)
 
     async def __aenter__(self) -> Self:
-        if self._listener is not None:
+        if self._running is not None:
             raise RuntimeError("the sandbox is running already")
         self._stats, self._limiter = Stats(), None
         service = Service(
@@ -166,31 +163,31 @@ class Sandbox:
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )  # fmt: skip
         limiter, fault = self._current_limiter, lambda number: self.faults.draw(self.seed, number)
-        self._chain = chain = Chain(service, self._stats, self.api_key, self.latency, limiter, fault)
-        self._runner = runner = web.AppRunner(
+        chain = Chain(service, self._stats, self.api_key, self.latency, limiter, fault)
+        runner = web.AppRunner(
             chain.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False
         )
         await runner.setup()
         assert runner.server is not None, "the runner is set up"  # noqa: S101
         create_server = asyncio.get_running_loop().create_server
         try:
-            self._listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
+            listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await runner.cleanup()
-            chain.service = self._runner = self._chain = None
+            chain.service = None
             problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
             raise OSError(error.errno, problem) from error
+        self._running = listener, runner, chain
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        listener, runner, chain = self._listener, self._runner, self._chain
-        self._listener = self._runner = self._chain = None
-        if listener is None or runner is None or chain is None:
+        if self._running is None:
             return
-        # asyncio drops a connection that it accepts just as its server closes, with its socket left open and a warning.
-        # So stop accepting first, and let the runner learn of those accepted already: it closes them.
+        (listener, runner, chain), self._running = self._running, None
+        # asyncio drops a connection that it accepts just as its server closes, with its socket left open and a warning:
+        # stop accepting first, and let the runner learn of those accepted already, which it closes
         for sock in listener.sockets:
             with suppress(NotImplementedError):
                 asyncio.get_running_loop().remove_reader(sock.fileno())

@@ -7,7 +7,7 @@ from seorep_async.session.encoding import (
     encode_query as encode_query,
     encode_write as encode_write,
 )
-from seorep_async.session.flow_control import Limits as Limits, Taker as Taker, settings_within as settings_within
+from seorep_async.session.flow_control import Limits as Limits, Taker as Taker
 from seorep_async.session.observation import (
     Attempt as Attempt,
     OnAttempt as OnAttempt,

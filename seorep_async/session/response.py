@@ -34,8 +34,8 @@ from seorep_async.session.secrets import Authentication, Scrubber
 
 T = TypeVar("T")
 
-LARGE, HUGE = 64 * 1024, 4 * 1024 * 1024
-"""Bytes of a body from which on its decoding delays others on the loop; or may take longer than its call."""
+SMALL, LARGE, HUGE = 4 * 1024, 64 * 1024, 4 * 1024 * 1024
+"""Bytes of a body up to which it may be an error; from which on its decoding delays others; or outlasts its call."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _EXCERPT = 400  # bytes of a body in an error
 _QUOTED = 600  # bytes of a message, a path or an address
@@ -51,12 +51,16 @@ _WRONG_SERVER = "this does not look like the service; check the base URL"
 
 
 class Response(msgspec.Struct, eq=False):
-    """A whole response of any status: its decompressed body, its Retry-After in seconds, its headers."""
+    """A whole response of any status: its decompressed body, its Retry-After in seconds, its headers.
+
+    The reader adds what a small body says.
+    """
 
     status: int
     body: bytes
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    decoded: Any = None
 
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
@@ -71,10 +75,21 @@ class ResponseReader:
         self._knows_service = False
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
-        """Return a successful response as it is, and in place of any other its failure; of a failure, a clean one."""
+        """Return a successful response, and in place of any other its failure; of a failure, a clean one.
+
+        A small body is decoded, as it may be an error under a success status.
+        """
         if isinstance(outcome, Failure):
             return self.clean(outcome, request)
-        return outcome if 200 <= outcome.status < 300 else self._refusal(request, outcome)
+        if not 200 <= outcome.status < 300:
+            return self._refusal(request, outcome)
+        if outcome.size <= SMALL:
+            try:
+                decoded: Any = request.decode(outcome.body)
+                outcome.decoded = _last(decoded) if isinstance(decoded, GeneratorType) else decoded
+            except SeoRepError as error:
+                return self._undecodable(error, request, outcome)
+        return outcome
 
     async def read(self, request: Request[T], response: Response, remaining: Callable[[], float | None]) -> T | Failure:
         """Return the result of a successful response, or its failure; a large body is decoded in turns with others.
@@ -85,7 +100,7 @@ class ResponseReader:
         if size > LARGE:
             await self._fair_queue.wait(min(size, SHARE))
         try:
-            decoded: Any = request.decode(response.body)
+            decoded: Any = response.decoded if response.size <= SMALL else request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
                 async with asyncio.timeout(remaining() if size > HUGE else None):
                     decoded = await self._finished(decoded, size)

@@ -22,7 +22,8 @@ from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
 from seorep_async.session.fair_queue import FairQueue
-from seorep_async.session.flow_control import Governor, Limits, Permit, Taker
+from seorep_async.session.flow_control import Governor, Limits, Taker
+from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Request
@@ -274,10 +275,13 @@ class Session:
         call.start(self.clock.monotonic(), self.call_timeout.seconds)
         try:
             try:
-                response = await self._transport.attempt(request, call.deadline - call.started, call.may_reuse)
+                try:
+                    response = await self._transport.attempt(request, call.deadline - call.started, call.may_reuse)
+                finally:
+                    call.ended = self.clock.monotonic()
+                    self.governor.end(permit)
                 outcome = self._reader.check(request, response)
             finally:
-                call.ended = self.clock.monotonic()
                 self.governor.release(permit, outcome)
             if isinstance(response, Response):
                 self.observer.record(call, response)
@@ -285,7 +289,7 @@ class Session:
                 result: T | Failure = outcome
             else:
                 result = await self._reader.read(request, outcome, lambda: self._remaining(call))
-            self._judge(call, permit, result)
+            self._judge(call, result)
         except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, response, error)
             raise
@@ -293,12 +297,10 @@ class Session:
             self.observer.report(call, response, result)
         return result
 
-    def _judge(self, call: Call[Any], permit: Permit, result: object) -> None:
-        """Record what the end of an attempt says about the key, and a refusal that its status did not show."""
+    def _judge(self, call: Call[Any], result: object) -> None:
+        """Record what the end of an attempt says about the key."""
         if not isinstance(result, Failure):
             self.key.succeed(call.request)
-        elif result.cause is Cause.THROTTLE and result.error.status == 200:
-            self.governor.learn(permit, result)
         elif isinstance(result.error, AuthenticationError) and self.key.may_start(call.request, call.refusals):
             if result.error.status == 401 and call.request is not self.key.probe:
                 self.key.refuse(result.error)

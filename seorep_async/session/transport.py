@@ -195,7 +195,7 @@ class Transport:
 
     def _too_large(self, size: int) -> BodyTooLargeError:
         problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
-        return BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or use a smaller limit")
+        return BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…")
 
     def _own(self, requests: type[aiohttp.ClientRequest], *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import Any
 
 EXTRAS = {
@@ -19,21 +18,13 @@ EXTRAS = {
 """The extra that installs each library."""
 
 
-def require(module: str, *further: str) -> Any:
-    """Import a library of an extra, or a module in it, or raise an ImportError that says how to install it.
-
-    The error also names the extras of missing `further` libraries, which will be needed too.
-    """
+def require(module: str) -> Any:
+    """Import a library of an extra, or a module in it, or raise an ImportError that says how to install it."""
     library = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != library:
             raise
-        missing = [library, *(one for one in further if importlib.util.find_spec(one) is None)]
-        extras = ",".join(EXTRAS[one] for one in missing)
-        raise ImportError(
-            f"this needs {' and '.join(missing)}: pip install 'seorep-async[{extras}]', "
-            f"or in a clone: pip install '.[{extras}]'",
-            name=library,
-        ) from None
+        install = f"pip install 'seorep-async[{EXTRAS[library]}]', or in a clone: pip install '.[{EXTRAS[library]}]'"
+        raise ImportError(f"this needs {library}: {install}", name=library) from None

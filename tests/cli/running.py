@@ -198,4 +198,8 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 def command_of(words: tuple[str, ...]) -> click.Command:
     found = group(words[0])
-    return found.commands[words[1]] if isinstance(found, click.Group) and words[1:] else found
+    if not isinstance(found, click.Group) or not words[1:]:
+        return found
+    verb = found.get_command(_CONTEXT, words[1])
+    assert verb is not None
+    return verb

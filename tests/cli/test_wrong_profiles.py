@@ -2,12 +2,14 @@
 
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from seorep_async.cli import keys
 from seorep_async.cli.app import run
+from seorep_async.cli.exit_codes import UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.profiles import connect
 from tests.cli.running import KEY
@@ -15,6 +17,7 @@ from tests.cli.running import KEY
 ADDRESS = 'base_url = "https://api.example.com"\n'
 MANY = 50_000_000
 DIGITS = "9" * 5000
+NO_FILE = "it is not a regular file of at most 1024 KiB"
 
 
 def prepare(folder: Path) -> None:
@@ -35,7 +38,7 @@ KEYS = [
     (f"key_command = ['sh', '-c', 'echo {KEY}; sleep 30; true']", "key_command took longer than"),
     (f"key_command = ['sh', '-c', 'echo {KEY}; exec >&-; sleep 30']", "key_command took longer than"),
     (f"key_command = 'yes {KEY}'", "key_command failed with"),
-    (f"key_command = ['head', '-c', '{MANY}', '/dev/zero']", "more than 64 KiB"),
+    (f"key_command = ['head', '-c', '{MANY}', '/dev/zero']", "key_command failed with"),
     (f"key_command = ['sh', '-c', 'yes {KEY}; false']", "key_command failed with"),
     ("key_command = ['printf', 's3cr\\351t']", "not UTF-8"),
 ]
@@ -46,7 +49,7 @@ SETTINGS = [
     (f"{ADDRESS}{'x' * 100_000} = 3", "there is no setting 'xxx"),
 ]
 FILES: list[tuple[bytes | str, str]] = [
-    (b"", "there is no profile 'acme' in {config}; it has: none."),
+    (b"", "there is no profile 'acme' in {config}; it has: none. `seorep login NAME` makes one."),
     (b"[other]\n[third]", "there is no profile 'acme' in {config}; it has: other, third."),
     (b"[acme]\nbase_uri = 'x'", "profile acme: there is no setting 'base_uri'. Did you mean base_url?"),
     (b"acme = 3", "there is no profile 'acme'"),
@@ -62,13 +65,13 @@ FILES: list[tuple[bytes | str, str]] = [
     (b"x = " + DIGITS.encode(), "can't read"),
     (b"x = 0x" + b"f" * 5000, "there is no profile 'acme'"),
     (b"x = 1e" + DIGITS.encode(), "there is no profile 'acme'"),
-    (b"#" * 2_000_000, "more than 1024 KiB"),
-    ("folder", "Is a directory"),
-    ("fifo", "it is not a regular file"),
-    ("zeros", "it is not a regular file"),
-    ("loop", "does not exist"),
-    ("dangling", "does not exist"),
-    ("huge", "more than 1024 KiB"),
+    (b"#" * 2_000_000, NO_FILE),
+    ("folder", NO_FILE),
+    ("fifo", NO_FILE),
+    ("zeros", NO_FILE),
+    ("loop", "there is no profile 'acme'"),
+    ("dangling", "there is no profile 'acme'"),
+    ("huge", NO_FILE),
 ]
 CASES: list[tuple[bytes | str, str]] = [
     *((f"[acme]\n{ADDRESS}{lines}\n".encode(), said) for lines, said in KEYS),
@@ -113,6 +116,24 @@ def test_it_is_refused_in_one_line(
     assert said.replace("{config}", str(folder / "config.toml")) in err
     assert (err[:7], err.count("\n"), KEY in err) == ("Error: ", 1, False)
     assert len(err) < 1500
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "is_refused"),
+    [
+        (0o600, f"key = '{KEY}'", False),
+        (0o644, "key_command = 'echo k'", False),
+        (0o644, f"key = '{KEY}'", True),
+        (0o640, f"key = '{KEY}'", True),
+        (0o620, "key_command = 'echo k'", True),
+        (0o602, "key_command = 'echo k'", True),
+    ],
+)
+def test_a_file_that_others_can_use_is_refused(folder: Path, mode: int, key: str, is_refused: bool) -> None:
+    configure(folder, f"[acme]\n{ADDRESS}{key}\n".encode())
+    (folder / "config.toml").chmod(mode)
+    with pytest.raises(UsageError, match="chmod 600") if is_refused else nullcontext():
+        connect(Service(profile="acme"))
 
 
 @pytest.mark.parametrize("bom", ["", "\N{BYTE ORDER MARK}"])

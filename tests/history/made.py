@@ -142,12 +142,13 @@ def expected_changes(
         keys = [(account, campaign, as_of) for as_of in (before, after)]
         if not any(key in reports or key in failures for key in keys):
             continue
-        failed = [
-            f"the report of {key[2]} failed (ServerError)" for key in keys if key not in reports and key in failures
+        reasons = [
+            f"the report of {key[2]} failed (ServerError)" if key in failures else f"there are no rows of {key[2]}"
+            for key in keys
+            if key not in reports
         ]
-        absent = [f"there are no rows of {key[2]}" for key in keys if key not in reports and key not in failures]
-        if failed or absent:
-            left_out[campaign] = " and ".join(failed + absent)
+        if reasons:
+            left_out[campaign] = " and ".join(reasons)
             continue
         old, new = ({k: r for k, r in reports[key].ranks.items() if k // 10 == campaign} for key in keys)
         for keyword in sorted({*old, *new}):

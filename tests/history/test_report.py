@@ -15,7 +15,7 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.history import report
-from seorep_async.history.charts import bars, line, marks
+from seorep_async.history.reporting import marks
 from tests.history.made import Pull, Ranks, change, day, made, nightly
 
 HOSTILE = [
@@ -58,6 +58,10 @@ def words(element: Any) -> str:
 def panel(page: str, title: str) -> list[list[str]]:
     (found,) = (one for one in parsed(page).iter("div") if [words(head) for head in one.findall("h3")] == [title])
     return [[words(cell) for cell in row] for row in found.find("table").find("tbody")]
+
+
+def paths(page: str, kind: str) -> list[str]:
+    return [one.get("d") for one in parsed(page).iter("{http://www.w3.org/2000/svg}path") if one.get("class") == kind]
 
 
 def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
@@ -268,13 +272,28 @@ def test_marks_of_an_axis_are_round(lowest: float, highest: float, found: list[i
     assert marks(lowest, highest) == found
 
 
-def test_a_line_is_interrupted_where_there_is_no_value() -> None:
-    assert line([1, None, 2, 3], 1, 3) == ("M5 0h0M25 50L35 100h0", "M35 100h0")
+def test_marks_of_ranks_begin_with_one() -> None:
+    assert [marks(*ends, steps=3, first=1) for ends in ((1, 1), (3.5, 14), (88, 91.5))] == [
+        [1, 2],
+        [1, 6, 11, 16],
+        [87, 89, 91, 93],
+    ]
 
 
-def test_bars_stand_on_each_other() -> None:
-    first, second, third = bars([[1, 0, 3]] * 10, 4)
-    assert (first[:19], second, third[:17]) == ("M0.8 100h8.4V75h-8.", "", "M0.8 75h8.4V0h-8.")
+def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None})))
+    assert paths(page, "line") == ["M05 0.0h0M25 50.0h0L35 100.0h0"]
+    assert paths(page, "dot") == ["M35 100.0h0"]
+
+
+def test_bars_stand_on_each_other(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0})))
+    assert [paths(page, f"b{band}")[0] for band in (0, 1, 2, 5)] == [
+        "M05 100.0V75.0M15 100.0V50.0",
+        "M05 75.0V50.0M15 50.0V25.0",
+        "",
+        "M05 50.0V-0.0M15 25.0V-0.0",
+    ]
 
 
 def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ WRONG: dict[str, tuple[str, ...]] = {
     "phrase": ("a string", "null", "7"),
     "text": ("a string", "7", "false", "[]"),
     "flag": ("true or false", "1", "{}"),
+    "moment": ('a date-time "YYYY-MM-DD HH:MM:SS"', '"2015-03-31"', '"yesterday"', "0", "[]"),
+    "day": ('a date "YYYY-MM-DD"', '"2015-03"', '"yesterday"', "0", "[]"),
     "last": ('a date "YYYY-MM-DD"', '"x"', "20230131"),
     "month": (PERIOD, '"x"'),
     "period": (PERIOD, '"x"', "null"),

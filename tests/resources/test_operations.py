@@ -1,4 +1,4 @@
-"""What each of the 21 operations sends: the reference's method, path and names, and only what was given."""
+"""What each of the 21 operations, and a pull, send: the reference's method, path and names, and only what was given."""
 
 import base64
 import datetime as dt
@@ -7,25 +7,17 @@ import inspect
 import json
 import typing
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
+import numpy as np
 import pytest
 
-from seorep_async import ArrayEncoding, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
+from seorep_async import ArrayEncoding, Feed, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
 from seorep_async.resources.rankings import FeedOptions
-from tests.resources.operations import (
-    BY_NAME,
-    CHECKED,
-    GIVEN,
-    IDS,
-    OPERATIONS,
-    WRITES,
-    Arguments,
-    Operation,
-    Pairs,
-    each,
-)
+from tests.resources.operations import BY_NAME, CHECKED, GIVEN, IDS, OPERATIONS, Arguments, Operation, each
+from tests.scripted_api import FEED, serving
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
 
@@ -36,12 +28,7 @@ MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
     JSON: ["application/json"],
     QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
 }
-
-
-def each_input(wanted: Callable[[Operation, str], bool]) -> pytest.MarkDecorator:
-    found = [(operation, name) for operation in OPERATIONS for name in operation.inputs if wanted(operation, name)]
-    return pytest.mark.parametrize(("operation", "name"), found, ids=lambda part: getattr(part, "name", part))
-
+LIST, FEEDS = BY_NAME["users.list"], [one for one in OPERATIONS if one.resource == "rankings"]
 
 every_operation = each(OPERATIONS)
 every_encoding = pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
@@ -66,31 +53,19 @@ async def sent(scripted_server: StartServer, open_client: OpenClient) -> Sent:
     return call
 
 
-def in_query(request: SeenRequest) -> Pairs:
-    return parse_qsl(request.target.partition("?")[2], keep_blank_values=True, strict_parsing=True)
-
-
-def in_form(request: SeenRequest) -> Pairs:
-    return parse_qsl(request.body.decode("ascii"), keep_blank_values=True, strict_parsing=True)
-
-
-def in_json(request: SeenRequest) -> Arguments:
-    found: Arguments = json.loads(request.body)
-    return found
-
-
-def all_parameters(request: SeenRequest) -> Pairs:
-    return in_query(request) + in_form(request)
+def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
+    """Return the parameters of a request in their order, wherever they are; numbers of JSON as numbers."""
+    query = request.target.partition("?")[2]
+    assert not (query and request.body), "all are in one place"
+    if request.body.startswith(b"{"):
+        return list(json.loads(request.body).items())
+    return parse_qsl(query or request.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query))
 
 
 # --- What is asked for
 
 
-def test_the_table_has_the_21_operations_of_the_reference() -> None:
-    assert len({(operation.method, operation.path) for operation in OPERATIONS}) == 21
-
-
-def test_the_client_has_no_operation_beside_them_but_pull() -> None:
+def test_the_client_has_the_operations_of_the_reference_and_pull() -> None:
     client = SeoRepClient("http://127.0.0.1:9", "key")
     found = {
         f"{name}.{verb}"
@@ -100,22 +75,18 @@ def test_the_client_has_no_operation_beside_them_but_pull() -> None:
         if not verb.startswith("_")
     }
     assert found == set(BY_NAME) | {"rankings.pull"}
+    assert len({(operation.method, operation.path) for operation in OPERATIONS}) == 21
 
 
 @every_operation
 def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
-    parameters = dict(inspect.signature(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))).parameters)
-    options = FeedOptions.__annotations__ if parameters.pop("options", None) else ()
+    method = operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))
+    parameters, hints = dict(inspect.signature(method).parameters), typing.get_type_hints(method)
+    options = set(FeedOptions.__annotations__ if parameters.pop("options", None) and hints.pop("options") else ())
     required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
     assert {*parameters, *options} == {*operation.inputs, "extra_params"}
+    assert hints.keys() == parameters.keys() | {"return"}
     assert sorted(required) == sorted(operation.required)
-
-
-@every_operation
-def test_the_types_of_an_operation_can_be_looked_up_as_it_runs(operation: Operation) -> None:
-    hints = typing.get_type_hints(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key")))
-    options = FeedOptions.__annotations__ if "options" in hints else ()
-    assert {*hints, *options} - {"options"} == {*operation.inputs, "extra_params", "return"}
 
 
 @every_operation_encoded
@@ -123,28 +94,24 @@ async def test_every_argument_is_in_the_query_the_form_or_the_json(
     encoding: RequestEncoding, operation: Operation, sent: Sent
 ) -> None:
     request = await sent(operation, operation.all, request_encoding=encoding)
-    written = operation.written(operation.all)
-    if not operation.is_write or encoding is QUERY:
-        assert (sorted(in_query(request)), request.body) == (sorted(written), b"")
-        return
-    assert "?" not in request.target
-    if encoding is FORM:
-        assert sorted(in_form(request)) == sorted(written)
-    else:  # with numbers as numbers
-        assert in_json(request) == {name: 7 if name in IDS else text for name, text in written}
+    written: list[tuple[str, Any]] = [*operation.written(operation.all)]
+    if encoding is JSON:
+        written = [(name, 7 if name in IDS else text) for name, text in written]
+    assert sorted(pairs(request), key=str) == sorted(written, key=str)
+    assert bool(request.body) is (operation.is_write and encoding is not QUERY)
 
 
 @every_operation
 async def test_none_is_the_same_as_not_given(operation: Operation, sent: Sent) -> None:
     nothing = dict.fromkeys([*operation.optional, "extra_params"])
     request = await sent(operation, nothing | operation.changing)
-    assert sorted(all_parameters(request)) == sorted(operation.written(operation.changing))
+    assert sorted(pairs(request)) == sorted(operation.written(operation.changing))
 
 
 @each([operation for operation in OPERATIONS if operation.optional])
 async def test_an_argument_may_be_given_alone(operation: Operation, sent: Sent) -> None:
     calls = [operation.least | {name: GIVEN[name]} for name in operation.optional]
-    found = [sorted(all_parameters(await sent(operation, given))) for given in calls]
+    found = [sorted(pairs(await sent(operation, given))) for given in calls]
     assert found == [sorted(operation.written(given)) for given in calls]
 
 
@@ -152,11 +119,8 @@ async def test_an_argument_may_be_given_alone(operation: Operation, sent: Sent) 
 async def test_an_empty_string_is_sent(encoding: RequestEncoding, operation: Operation, sent: Sent) -> None:
     empty = {name: "" for name in operation.optional if name not in CHECKED}
     request = await sent(operation, operation.changing | empty, request_encoding=encoding)
-    found = in_json(request).items() if operation.is_write and encoding is JSON else all_parameters(request)
-    assert {wire for wire, _ in operation.written(empty)} - {"page"} == {wire for wire, value in found if value == ""}
-
-
-# --- Headers
+    wanted = {wire for wire, _ in operation.written(empty)} - {"page"}
+    assert {wire for wire, value in pairs(request) if value == ""} == wanted
 
 
 @every_operation_encoded
@@ -170,10 +134,7 @@ async def test_the_headers_of_an_operation(encoding: RequestEncoding, operation:
     assert headers.keys() <= {"Host", "Accept-Encoding", "Content-Length", "Connection"}
 
 
-# --- The same through aioresponses: what the request looks like to aiohttp
-
-
-# --- Arrays
+# --- Undocumented choices
 
 
 class Role(str, enum.Enum):  # noqa: UP042  # its own str() is not its value
@@ -181,87 +142,63 @@ class Role(str, enum.Enum):  # noqa: UP042  # its own str() is not its value
     STAFF = "staff & co"
 
 
+class Number(enum.IntEnum):
+    SEVEN = 7
+
+
 ARRAYS = {
     ArrayEncoding.BRACKETS: [("role[]", "client"), ("role[]", "staff & co")],
     ArrayEncoding.REPEAT: [("role", "client"), ("role", "staff & co")],
     ArrayEncoding.COMMA: [("role", "client,staff & co")],
 }
-SEVERAL: dict[str, Callable[[], Any]] = {
-    "a list": lambda: ["client", "staff & co"],
-    "a tuple": lambda: ("client", "staff & co"),
-    "a set": lambda: {"client", "staff & co"},
-    "a generator": lambda: (role for role in ("client", "staff & co")),
-    "keys of a dictionary": lambda: {"client": 1, "staff & co": 2}.keys(),
-    "members of an enum": lambda: list(Role),
-}
+ROLES = ["client", "staff & co"]
+SEVERAL: list[Callable[[], Any]] = [
+    *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
+    *(dict.fromkeys(ROLES).keys, partial(list, Role)),
+]
 
 
-@pytest.mark.parametrize("roles", SEVERAL.values(), ids=SEVERAL)
+@pytest.mark.parametrize("roles", SEVERAL)
 async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
-    requests = {
-        encoding: await sent(BY_NAME["users.list"], {"role": roles()}, array_encoding=encoding) for encoding in ARRAYS
-    }
-    assert {encoding: in_query(request)[:-1] for encoding, request in requests.items()} == ARRAYS
+    requests = {encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding) for encoding in ARRAYS}
+    assert {encoding: pairs(request)[:-1] for encoding, request in requests.items()} == ARRAYS
 
 
-@each([BY_NAME["campaigns.create"], BY_NAME["users.update"]])
-@pytest.mark.parametrize(
-    ("encoding", "expected"),
-    [
-        (ArrayEncoding.BRACKETS, [("tags[]", "a"), ("tags[]", "b")]),
-        (ArrayEncoding.REPEAT, [("tags", "a"), ("tags", "b")]),
-        (ArrayEncoding.COMMA, [("tags", "a,b")]),
-    ],
-)
-async def test_an_array_is_as_the_settings_say_in_a_form_only(
-    encoding: ArrayEncoding, expected: Pairs, operation: Operation, sent: Sent
-) -> None:
-    arguments = operation.changing | {"extra_params": {"tags": ["a", "b"]}}
-    request = await sent(operation, arguments, array_encoding=encoding)
-    assert [pair for pair in in_form(request) if pair[0].startswith("tags")] == expected
-    request = await sent(operation, arguments, array_encoding=encoding, request_encoding=JSON)
-    assert in_json(request)["tags"] == ["a", "b"]
+@each([BY_NAME["campaigns.create"], BY_NAME["keywords.get"]])
+async def test_an_array_is_as_the_settings_say_but_in_json(operation: Operation, sent: Sent) -> None:
+    arguments, found = operation.least | {"extra_params": {"role": ROLES}}, {}
+    for encoding in ARRAYS:
+        found[encoding] = pairs(await sent(operation, arguments, array_encoding=encoding))
+    assert found == {encoding: [*operation.written(operation.least), *array] for encoding, array in ARRAYS.items()}
+    if operation.is_write:
+        assert ("role", ROLES) in pairs(await sent(operation, arguments, request_encoding=JSON))
 
 
-# --- Undocumented choices
-
-
-@each([one for one in OPERATIONS if one.resource == "rankings" or one.name in ("backlinks.list", "campaigns.list")])
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (FeedSearchParam.BOTH, ["filter", "search"]),
-        (FeedSearchParam.FILTER, ["filter"]),
-        (FeedSearchParam.SEARCH, ["search"]),
-    ],
-)
-async def test_only_a_feed_s_search_has_the_names_in_the_settings(
-    names: FeedSearchParam, expected: list[str], operation: Operation, sent: Sent
-) -> None:
+@each([*FEEDS, BY_NAME["backlinks.list"], BY_NAME["campaigns.list"]])
+async def test_only_a_feed_s_search_has_the_names_in_the_settings(operation: Operation, sent: Sent) -> None:
     name = "search" if "search" in operation.inputs else "filter"
-    request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
-    found = [sent_as for sent_as, value in in_query(request) if value == "x"]
-    assert found == (expected if operation.resource == "rankings" else [name])
-
-
-BOOLEANS = [(True, "true"), (False, "false"), ("Yes", "Yes"), ("1", "1")]
+    for names in FeedSearchParam:
+        request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
+        both = ["filter", "search"] if names is FeedSearchParam.BOTH else [names.value]
+        assert [sent_as for sent_as, value in pairs(request) if value == "x"] == (
+            both if operation in FEEDS else [name]
+        )
 
 
 @pytest.mark.parametrize(
     ("operation", "name", "encoding"),
     [
         *((BY_NAME["users.create"], "email_credentials", encoding) for encoding in RequestEncoding),
-        *((one, "compare_previous_period", FORM) for one in OPERATIONS if "compare_previous_period" in one.inputs),
+        *((one, "compare_previous_period", FORM) for one in FEEDS),
     ],
     ids=lambda part: getattr(part, "name", part),
 )
-@pytest.mark.parametrize(("value", "text"), BOOLEANS)
 async def test_a_choice_is_written_as_string_and_string_is_passed_on(
-    value: object, text: str, encoding: RequestEncoding, operation: Operation, name: str, sent: Sent
+    encoding: RequestEncoding, operation: Operation, name: str, sent: Sent
 ) -> None:
-    request = await sent(operation, operation.least | {name: value}, request_encoding=encoding)
-    found = in_json(request) if operation.is_write and encoding is JSON else dict(all_parameters(request))
-    assert found[name] == text
+    for value, text in {True: "true", False: "false", "Yes": "Yes", "1": "1"}.items():
+        request = await sent(operation, operation.least | {name: value}, request_encoding=encoding)
+        assert dict(pairs(request))[name] == text
 
 
 @pytest.mark.parametrize(
@@ -269,63 +206,92 @@ async def test_a_choice_is_written_as_string_and_string_is_passed_on(
     [
         (("2014-01-02", "2015-06-07"), "2014-01-02-2015-06-07"),
         ([dt.date(2014, 1, 2), "2014-01-02"], "2014-01-02-2014-01-02"),
-        ("2014-01-02 - 2015-06-07", "2014-01-02 - 2015-06-07"),
-        ("last month", "last month"),
-        ("", ""),
+        *((text, text) for text in ("2014-01-02 - 2015-06-07", "last month", "")),
     ],
 )
 async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sent: Sent) -> None:
     request = await sent(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": dates})
-    assert ("date_string", text) in in_query(request)
+    assert ("date_string", text) in pairs(request)
 
 
-# --- SpecOptions parameters
-
-EXTRA: dict[str, Any] = {"tag": "brand & co", "count": 3, "is_new": True, "since": dt.date(2023, 1, 2), "not": None}
-EXTRA_TEXTS = [("count", "3"), ("is_new", "true"), ("since", "2023-01-02"), ("tag", "brand & co")]
-
-
-@every_operation
-async def test_every_operation_sends_further_parameters_like_its_own(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.changing | {"extra_params": EXTRA})
-    carried = in_form(request) if operation.is_write else in_query(request)
-    assert sorted(carried) == sorted([*EXTRA_TEXTS, *operation.written(operation.changing)])
+@pytest.mark.parametrize("number", [1, 2**31 - 1, np.int64(7)])
+async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(number: Any, sent: Sent) -> None:
+    asked = {"campaign_id": number, "limit": number, "extra_params": {"a": number}, "start_date": dt.date(2023, 1, 1)}
+    request = await sent(BY_NAME["rankings.campaign"], asked | {"end_date": "2023-01-01"})
+    days, text = [("start_date", "2023-01-01"), ("end_date", "2023-01-01")], str(number)
+    assert pairs(request) == [("campaign_id", text), *days, ("limit", text), ("a", text), ("page", "1")]
 
 
-@each(WRITES)
-async def test_further_parameters_of_a_write_are_in_its_json(operation: Operation, sent: Sent) -> None:
-    found = in_json(await sent(operation, operation.changing | {"extra_params": EXTRA}, request_encoding=JSON))
-    expected = {"tag": "brand & co", "count": 3, "is_new": "true", "since": "2023-01-02"}
-    assert {name: found.get(name) for name in EXTRA} == expected | {"not": None}
-    assert "not" not in found
+# --- Further parameters
+
+EXTRA: list[tuple[str, Any, str]] = [
+    *(("tag", "brand & co", "brand & co"), ("count", 3, "3"), ("is_new", True, "true"), ("no", False, "false")),
+    *(("share", 1.5, "1.5"), ("since", dt.date(2023, 1, 2), "2023-01-02"), ("empty", "", "")),
+    *(("kind", Role.CLIENT, "client"), ("seven", Number.SEVEN, "7")),
+]
+FURTHER = {"extra_params": {name: value for name, value, _ in EXTRA} | {"not": None, "none": []}}
+
+
+@every_operation_encoded
+async def test_every_operation_sends_further_parameters_like_its_own(
+    encoding: RequestEncoding, operation: Operation, sent: Sent
+) -> None:
+    request = await sent(operation, operation.changing | FURTHER, request_encoding=encoding)
+    texts = {name: text for name, _, text in EXTRA} | dict(operation.written(operation.changing))
+    found: Arguments = dict(pairs(request))
+    if operation.is_write and encoding is JSON:
+        assert (found["count"], found["share"], found.pop("none")) == (3, 1.5, [])
+    assert {name: str(value) for name, value in found.items()} == texts
 
 
 @each([operation for operation in OPERATIONS if operation.verb == "update"])
 async def test_a_change_may_be_of_further_parameters_alone(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, {"id": 7, "extra_params": {"timezone": "UTC"}})
-    assert in_form(request) == [("timezone", "UTC")]
-
-
-class Number(enum.IntEnum):
-    SEVEN = 7
-
-
-class Name(str, enum.Enum):  # noqa: UP042
-    TAG = "tag"
-
-
-@pytest.mark.parametrize(("value", "text"), [(Role.CLIENT, "client"), (Number.SEVEN, "7")])
-@every_encoding
-async def test_a_member_of_an_enum_is_written_as_its_value(
-    encoding: RequestEncoding, value: Any, text: str, sent: Sent
-) -> None:
-    operation = BY_NAME["campaigns.update"]
-    request = await sent(operation, {"id": 7, "extra_params": {Name.TAG: value}}, request_encoding=encoding)
-    found = in_json(request) if encoding is JSON else dict(all_parameters(request))
-    assert {name: str(one) for name, one in found.items()} == {"tag": text}
+    assert pairs(await sent(operation, {"id": 7, "extra_params": {"timezone": "UTC"}})) == [("timezone", "UTC")]
 
 
 @each([operation for operation in OPERATIONS if not operation.is_listing])
 async def test_page_is_an_ordinary_parameter_outside_listings(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.changing | {"extra_params": {"page": 2}})
-    assert ("page", "2") in all_parameters(request)
+    assert ("page", "2") in pairs(request)
+
+
+@pytest.mark.parametrize(
+    "text", ["a b", "a+b", "a&b=c", "50%", "#1", "a/b?c", "ü", "鞋👟", "a\nb", "%41", "~-._", "'\"<>\0"]
+)
+async def test_any_string_arrives_in_plain_ascii(text: str, sent: Sent) -> None:
+    request = await sent(LIST, {"filter": text, "extra_params": {f"n{text}": text}})
+    assert pairs(request) == [("filter", text), (f"n{text}", text), ("page", "1")]
+    assert request.target.isascii()
+    assert not set(request.target) & set(" +#\"<>'\n\x00")
+
+
+# --- Several requests
+
+JANUARY = ("2023-01-01", "2023-01-31")
+DATES = [("start_date", "2023-01-01"), ("end_date", "2023-01-31")]
+
+
+async def test_pages_differ_in_their_number_only() -> None:
+    extra = {"tag": "a"}
+    async with serving(lambda asked: FEED.envelope([asked.page], 5, 5)) as (client, service):
+        listing = client.rankings.campaign(42, *JANUARY, limit=1, extra_params=extra)
+        extra["tag"] = "b"  # too late
+        await listing
+    same = [("campaign_id", "42"), *DATES, ("limit", "1"), ("tag", "a")]
+    assert sorted(asked.pairs for asked in service.asked) == [[*same, ("page", str(page))] for page in range(1, 6)]
+
+
+@pytest.mark.parametrize(("feed", "operation"), [*zip(Feed, (FEEDS[1], FEEDS[0], FEEDS[2]), strict=True)])
+async def test_a_pull_sends_for_each_id_what_its_feed_would(feed: Feed, operation: Operation) -> None:
+    options: dict[str, Any] = {name: GIVEN[name] for name in operation.optional} | {"extra_params": {"tag": "brand"}}
+    nothing: dict[str, Any] = dict.fromkeys(options)
+    async with serving(lambda asked: FEED.envelope([])) as (client, service):
+        await client.rankings.pull([42, 43], *JANUARY, feed=feed, **options)
+        await client.rankings.pull([44], *JANUARY, feed=feed, **nothing)
+    assert {asked.path for asked in service.asked} == {operation.path}
+    written = [pair for name in operation.optional for pair in operation.written({name: 0})[:-1]]
+    (id_,) = IDS & {*operation.inputs}
+    assert sorted(asked.pairs for asked in service.asked) == [
+        *([(id_, one), *DATES, *written, ("tag", "brand"), ("page", "1")] for one in ("42", "43")),
+        [(id_, "44"), *DATES, ("page", "1")],
+    ]

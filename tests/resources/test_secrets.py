@@ -5,7 +5,7 @@ import json
 import logging
 import pickle
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -59,20 +59,11 @@ async def update(client: SeoRepClient) -> User:
 
 # a service that repeats what it was sent: as it came, or as it understood it
 
-
-def wire_form(server: ScriptedServer) -> str:
-    request = server.requests[-1]
-    return request.body.decode() or request.target
-
-
-def plain(server: ScriptedServer) -> str:
-    return PASSWORD
-
-
-def as_json(server: ScriptedServer) -> str:
-    return json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False).replace("/", "\\/")
-
-
+RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
+    "wire": lambda server: server.requests[-1].body.decode() or server.requests[-1].target,
+    "plain": lambda _: PASSWORD,
+    "JSON": lambda _: json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False).replace("/", "\\/"),
+}
 ECHOES: dict[str, Callable[[str], bytes]] = {
     "400": lambda echo: answer(echo.encode(), status=400),
     "401": lambda echo: answer(echo.encode(), status=401),
@@ -95,24 +86,17 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize(
     ("echoed", "encoding", "call"),
     [
-        (wire_form, RequestEncoding.FORM, create),
-        (wire_form, RequestEncoding.JSON, update),
-        (wire_form, RequestEncoding.QUERY, create),
-        (plain, RequestEncoding.FORM, update),
-        (as_json, RequestEncoding.FORM, create),
-        (as_json, RequestEncoding.JSON, update),
+        *(("wire", RequestEncoding.FORM, create), ("wire", RequestEncoding.JSON, update)),
+        *(("wire", RequestEncoding.QUERY, create), ("plain", RequestEncoding.FORM, update)),
+        *(("JSON", RequestEncoding.FORM, create), ("JSON", RequestEncoding.JSON, update)),
     ],
 )
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
 async def test_no_error_shows_the_password(
-    call: Callable[[SeoRepClient], Any],
-    echo: Callable[[str], bytes],
-    echoed: Callable[[ScriptedServer], str],
-    encoding: RequestEncoding,
-    connect: Connect,
+    call: Any, echo: Callable[[str], bytes], echoed: str, encoding: RequestEncoding, connect: Connect
 ) -> None:
     async def step(connection: Connection) -> None:
-        await connection.send(echo(echoed(server)))
+        await connection.send(echo(RETOLD[echoed](server)))
         connection.close()
 
     client, server = await connect(forever=step, request_encoding=encoding, max_attempts=2)
@@ -146,45 +130,48 @@ async def test_cancelled_call_does_not_show_the_password(how: str, connect: Conn
     CANARY.assert_not_shown_by(caught.value)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda users: users.create("", "Wren", "ida", PASSWORD, "client"),
-        lambda users: users.create("Ida", "Wren", "ida", PASSWORD, ""),
-        lambda users: users.create("Ida", "Wren", None, PASSWORD, "client"),
-        lambda users: users.create("Ida", "Wren", "ida", PASSWORD, "client", email=5),
-        lambda users: users.create("Ida", "Wren", "ida", PASSWORD, "client", extra_params={"role": "x"}),
-        lambda users: users.create("Ida", "Wren", "ida", PASSWORD, "client", extra_params={"x": object()}),
-        lambda users: users.create("Ida", "Wren", "ida", PASSWORD.encode(), "client"),
-        lambda users: users.create("Ida", "Wren", "ida", [PASSWORD], "client"),
-        lambda users: users.create("Ida", "Wren", "ida", f"{PASSWORD}\ud800", "client"),
-        lambda users: users.update(7, password=PASSWORD.encode()),
-        lambda users: users.update(7, password=[PASSWORD]),
-        lambda users: users.update(7, password=f"{PASSWORD}\ud800"),
-        lambda users: users.update(0, password=PASSWORD),
-        lambda users: users.update(7, password=PASSWORD, role=5),
-        lambda users: users.update(7, password=PASSWORD, extra_params={"password": "x"}),
-        lambda users: users.update(7, password=PASSWORD),  # not open yet
-        lambda users: users.update(7, username=5, extra_params={"new_password": Secret(PASSWORD)}),
-        lambda users: users.list(limit=0, extra_params={"tokens": [PASSWORD]}),
-        lambda users: users.list(extra_params={"tokens": {"new": PASSWORD}}),
-        lambda users: users.list(extra_params={"tokens": [PASSWORD.encode()]}),
-        lambda users: users.list(extra_params={"x": [{"login": {"password": PASSWORD}}]}),
-        lambda users: users.list(extra_params={"x": {"password": PASSWORD, "n": 10**5000}}),
+IDA: dict[str, Any] = {
+    "first_name": "Ida",
+    "last_name": "Wren",
+    "username": "ida",
+    "password": PASSWORD,
+    "role": "client",
+}
+NO_PASSWORDS: list[Any] = [PASSWORD.encode(), [PASSWORD], f"{PASSWORD}\ud800"]
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "create": [
+        *(IDA | wrong for wrong in ({"first_name": ""}, {"role": ""}, {"username": None}, {"email": 5})),
+        *(IDA | {"extra_params": extra} for extra in ({"role": "x"}, {"x": object()})),
+        *(IDA | {"password": wrong} for wrong in NO_PASSWORDS),
     ],
+    "update": [
+        *({"id": 7, "password": wrong} for wrong in NO_PASSWORDS),
+        *({"id": 0, "password": PASSWORD}, {"id": 7, "password": PASSWORD, "role": 5}),
+        {"id": 7, "password": PASSWORD, "extra_params": {"password": "x"}},
+        {"id": 7, "password": PASSWORD},  # not open yet
+        {"id": 7, "username": 5, "extra_params": {"new_password": Secret(PASSWORD)}},
+    ],
+    "list": [
+        {"limit": 0, "extra_params": {"tokens": [PASSWORD]}},
+        *({"extra_params": {"tokens": tokens}} for tokens in ({"new": PASSWORD}, [PASSWORD.encode()])),
+        *({"extra_params": {"x": x}} for x in ([{"a": {"password": PASSWORD}}], {"password": PASSWORD, "n": 10**5000})),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"), [(verb, arguments) for verb, calls in REFUSED.items() for arguments in calls]
 )
-async def test_a_password_is_not_shown_when_an_argument_is_refused(call: Callable[[Any], Awaitable[Any]]) -> None:
+async def test_a_password_is_not_shown_when_an_argument_is_refused(verb: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        await call(SeoRepClient("https://api.example.com", KEY).users)
+        await getattr(SeoRepClient("https://api.example.com", KEY).users, verb)(**arguments)
     CANARY.assert_not_shown_by(caught.value)
 
 
-@pytest.mark.parametrize("bad", ["", None, 5, b"x"])
-async def test_what_is_no_password_is_refused_without_being_shown(bad: Any) -> None:
+async def test_what_is_no_password_is_refused_without_being_shown() -> None:
     users = SeoRepClient("https://api.example.com", KEY).users
-    calls = [users.create("Ida", "Wren", "ida", bad, "client")]
-    calls += [users.update(7, password=bad)] if bad is not None else []
-    for call in calls:
+    no_passwords: list[Any] = [*NO_PASSWORDS[:2], "", 5]
+    for call in (users.create(**IDA | {"password": None}), *(users.update(7, password=bad) for bad in no_passwords)):
         with pytest.raises(ConfigurationError, match=r"^password must be a string that is not empty$"):
             await call
 
@@ -199,7 +186,7 @@ def test_a_secret_string_shows_itself_to_no_repr() -> None:
 
 async def test_a_password_that_comes_back_is_readable_and_not_shown(connect: Connect) -> None:
     client, _ = await connect(answer({"data": {"id": 7, "username": "ida", "password": PASSWORD}}))
-    user = await (client).users.get(7)
+    user = await client.users.get(7)
     assert user.password == PASSWORD
     CANARY.assert_not_in(f"{user} {user!r}")
 
@@ -214,49 +201,40 @@ def test_a_password_is_not_pickled(protocol: int) -> None:
 # grants
 
 
-GRANT = {"token": TOKEN, "login_url": LOGIN_URL, "user_id": 7}
+GRANT: dict[str, Any] = {"token": TOKEN, "login_url": LOGIN_URL, "user_id": 7}
 AS_JSON = json.dumps({"data": GRANT}).encode()
-SPOILT: dict[str, tuple[bytes, type[SeoRepError]]] = {
-    "400": (answer(AS_JSON, status=400), StatusError),
-    "404": (answer(AS_JSON, status=404), StatusError),
-    "500": (answer(AS_JSON, status=500), OutcomeUnknownError),
-    "503": (answer(AS_JSON, status=503), OutcomeUnknownError),
-    "error under 200": (
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+WRONG: dict[str, list[Any]] = {
+    "user_id": [TOKEN, None],
+    "time": [TOKEN],
+    "token": [[TOKEN]],
+    "login_url": [{"a": TOKEN}],
+}
+SPOILT: dict[type[SeoRepError], list[bytes]] = {
+    StatusError: [
+        *(answer(AS_JSON, status=status) for status in (400, 404)),
         answer({"status": "error", "message": f"used: {TOKEN}", "code": 404, "data": GRANT}),
-        StatusError,
-    ),
-    "error under 200 without a code": (answer({"status": "error", "message": LOGIN_URL}), OutcomeUnknownError),
-    "no user": (answer({"data": {"token": TOKEN, "login_url": LOGIN_URL}}), DecodeError),
-    "wrong user": (answer({"data": GRANT | {"user_id": TOKEN}}), DecodeError),
-    "wrong time": (answer({"data": GRANT | {"time": LOGIN_URL}}), DecodeError),
-    "wrong token": (answer({"data": GRANT | {"token": [TOKEN]}}), DecodeError),
-    "wrong address": (answer({"data": GRANT | {"login_url": {"a": LOGIN_URL}}}), DecodeError),
-    "an array": (answer({"data": [TOKEN]}), DecodeError),
-    "another shape": (answer({"data": TOKEN}), DecodeError),
-    "token as a name": (answer({"data": {TOKEN: LOGIN_URL}}), DecodeError),
-    "no JSON": (answer(AS_JSON[:-1]), OutcomeUnknownError),
-    "HTML": (answer(f"<html>{LOGIN_URL}</html>".encode()), OutcomeUnknownError),
-    "cut": (answer(AS_JSON, length=9999), OutcomeUnknownError),
-    "length too short": (answer(AS_JSON, length=10), OutcomeUnknownError),
-    "no length": (b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON, OutcomeUnknownError),
-    "no head": (AS_JSON + b"\r\n\r\n", OutcomeUnknownError),
-    "bad chunk": (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + TOKEN.encode() + b"\r\n",
-        OutcomeUnknownError,
-    ),
-    "chunk too short": (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + AS_JSON + b"\r\n0\r\n\r\n",
-        OutcomeUnknownError,
-    ),
-    "bad header": (f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode(), OutcomeUnknownError),
-    "bad length": (f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(), OutcomeUnknownError),
-    "bad encoding": (answer(AS_JSON, headers=[("Content-Encoding", "gzip")]), OutcomeUnknownError),
-    "redirect": (answer(status=302, headers=[("Location", LOGIN_URL)]), SeoRepError),
-    "redirect to a path": (answer(status=302, headers=[("Location", f"/signin/{TOKEN}")]), SeoRepError),
+    ],
+    DecodeError: [
+        *(answer({"data": GRANT | {name: wrong}}) for name, several in WRONG.items() for wrong in several),
+        *(answer({"data": data}) for data in ([TOKEN], TOKEN, {TOKEN: LOGIN_URL})),
+    ],
+    OutcomeUnknownError: [
+        *(answer(AS_JSON, status=status) for status in (500, 503)),
+        answer({"status": "error", "message": LOGIN_URL}),
+        *(answer(AS_JSON[:-1]), answer(f"<html>{LOGIN_URL}</html>".encode())),
+        *(answer(AS_JSON, length=length) for length in (10, 9999)),
+        *(b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON, AS_JSON + b"\r\n\r\n"),
+        *(CHUNKED + TOKEN.encode() + b"\r\n", CHUNKED + b"5\r\n" + AS_JSON + b"\r\n0\r\n\r\n"),
+        f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode(),
+        f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(),
+        answer(AS_JSON, headers=[("Content-Encoding", "gzip")]),
+    ],
+    SeoRepError: [answer(status=302, headers=[("Location", to)]) for to in (LOGIN_URL, f"/signin/{TOKEN}")],
 }
 
 
-@pytest.mark.parametrize(("raw", "kind"), SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize(("kind", "raw"), [(kind, raw) for kind, raws in SPOILT.items() for raw in raws])
 async def test_no_error_shows_a_grant(raw: bytes, kind: type[SeoRepError], connect: Connect) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(then_close(raw))

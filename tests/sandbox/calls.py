@@ -27,26 +27,15 @@ LINKS = "/v3/resources/backlinks/manager/links"
 NEW: dict[str, dict[str, Any]] = {
     CAMPAIGNS: {"url": "https://wren.example", "company": "Wren & Søn", "scope": "page", "group_title": "Birds"},
     USERS: {
-        "first_name": "Ida",
-        "last_name": "Wren-Ånd",
-        "username": "ida",
-        "password": "p=canary&w rd",
-        "email": "ida+1@wren.example",
-        "role": "client",
-        "email_credentials": "false",
+        "first_name": "Ida", "last_name": "Wren-Ånd", "username": "ida", "password": "p=canary&w rd",
+        "email": "ida+1@wren.example", "role": "client", "email_credentials": "false",
     },
     BACKLINKS: {
-        "campaign_id": 2,
-        "title": "Ten wrens",
-        "url": "https://birds.example/?a=1&b=ü",
-        "status": "unpublished",
-        "date_published": "2022-03-04",
-        "link_type": "guest post",
-        "target_anchor": "wrens",
-        "target_url": "https://wren.example/all",
-        "notes": "ask\nIda; 100%+",
+        "campaign_id": 2, "title": "Ten wrens", "url": "https://birds.example/?a=1&b=ü", "status": "unpublished",
+        "date_published": "2022-03-04", "link_type": "guest post", "target_anchor": "wrens",
+        "target_url": "https://wren.example/all", "notes": "ask\nIda; 100%+",
     },
-}
+}  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     CAMPAIGNS: {"company": "Wren=Group; 100%+", "group_title": "Songbirds"},
     USERS: {"last_name": "Wren", "username": "ida.wren", "role": "staff"},

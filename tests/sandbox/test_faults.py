@@ -31,7 +31,6 @@ UNANSWERED = ("resets", "hang", "garbage")
 )
 def test_faults_are_read_from_a_string(text: str, shares: dict[str, float], seed: int | None) -> None:
     assert Faults.parse(text) == Faults(shares, seed)
-    assert Faults.parse(str(Faults.parse(text))) == Faults(shares, seed)
 
 
 def test_every_kind_is_in_the_guide() -> None:

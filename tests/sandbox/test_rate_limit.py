@@ -6,10 +6,9 @@ from typing import Literal
 
 import pytest
 
-from seorep_async.sandbox import Faults, RateLimit
+from seorep_async.sandbox import Faults, RateLimit, Stats
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import Refusal
-from seorep_async.sandbox.traffic import Stats
 from tests.sandbox.calls import CAMPAIGN, FEEDS, Caller, Clock, calling, in_flight
 
 

@@ -12,12 +12,17 @@ from seorep_async import (
     AttemptTimeoutError,
     ConfigurationError,
     DeadlineExceededError,
+    EngineNames,
+    RateLimitedError,
     SeoRepClient,
     SeoRepError,
     ServerError,
     Settings,
 )
+from seorep_async.normalisation import decoder_for
 from seorep_async.session import Clock, Request
+from seorep_async.session.flow_control import Governor
+from seorep_async.session.retry_policy import Cause
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, failure, open_session
 from tests.session.fake_time import FakeTime
@@ -51,6 +56,17 @@ async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None
     session, _ = await connect_session(FINE, max_concurrency=1)
     await session.send(Request("GET", "/v3/x", lambda body: in_flight.append(session.stats.in_flight)))
     assert in_flight == [0]
+
+
+async def test_a_refusal_under_status_200_is_told_once(
+    connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(Governor, "release", lambda self, permit, outcome: told.append(outcome))
+    session, _ = await connect_session(answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1)
+    with pytest.raises(RateLimitedError):
+        await session.send(Request("GET", "/v3/x", decoder_for(EngineNames()).envelope))
+    assert [getattr(outcome, "cause", None) for outcome in told] == [Cause.THROTTLE]
 
 
 async def test_retry_goes_before_what_was_not_tried_yet(connect_session: ConnectSession, fake_time: FakeTime) -> None:

@@ -42,7 +42,7 @@ def left_open(limits: Limits | None) -> SeoRepClient:
         assert in_flight is not None
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-        governor.learn(in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0))
+        governor._learn(in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0))
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # of tasks that were destroyed

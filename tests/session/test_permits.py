@@ -22,8 +22,9 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import Clock, Limits, Request, Session, Taker
-from seorep_async.session.flow_control import Governor, Permit
+from seorep_async.session.flow_control import Governor
 from seorep_async.session.flow_control.pace import Pace
+from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import Limiter, SimulatedService, TokenBucket, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here

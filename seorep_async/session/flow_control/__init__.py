@@ -3,10 +3,4 @@
 An outcome is told once, through `Governor.release`: its cause, and whether the request was sent.
 """
 
-from seorep_async.session.flow_control.permits import (
-    Governor as Governor,
-    Limits as Limits,
-    Permit as Permit,
-    Taker as Taker,
-    settings_within as settings_within,
-)
+from seorep_async.session.flow_control.permits import Governor as Governor, Limits as Limits, Taker as Taker

@@ -18,13 +18,13 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
-Subject: TypeAlias = tuple[object, str]
-"""What an attempt is about: a client, and its campaign."""
+import msgspec
+
+Subject = tuple[object, str]  # what an attempt is about: a client, and its campaign
 
 
-class Pace:
+class Pace(msgspec.Struct, eq=False):
     FIRST = 8
     """Attempts in flight at first."""
     AFTER_TIMEOUT = 0.7
@@ -58,52 +58,40 @@ class Pace:
     CATCH_UP = 0.02
     """Seconds that late timers may make up for."""
 
-    accepted: int
-    cap: float
     ceiling: int
-    closed_at: float
-    counted_from: float
-    doubled_from: tuple[float, int, float]
-    excess: float
-    gate: str
-    held: int
-    held_refused: int
-    held_until: float
-    in_a_row: int
-    is_search: bool
-    known: float
-    last: float
-    loss: float
-    next: float
-    next_probe: float
-    opens_by: float
-    paused: float
-    paused_until: float
-    probes: int
-    refused: int
-    refused_at: float
-    row: int
-    row_began: float
-    share_before: float
-    shrunk_at: float
-    usual: float
-    window: float
+    cap: float = math.inf
+    window: float = math.inf
+    opens_by: float = 1.0
+    shrunk_at: float = -math.inf
+    known: float = math.inf  # attempts a second
+    refused_at: float = math.inf
+    next: float = 0.0
+    last: float = -math.inf
+    paused_until: float = -math.inf
+    held_until: float = 0.0
+    held: int = 0
+    held_refused: int = 0
+    is_search: bool = True
+    counted_from: float = 0.0
+    accepted: int = 0
+    refused: int = 0
+    paused: float = 0.0
+    doubled_from: tuple[float, int, float] = 0.0, 0, 0.0
+    in_a_row: int = 0  # accepted since the last refusal
+    excess: float = 0.0
+    loss: float = 0.0
+    share_before: float = 0.0
+    doubtful: dict[Subject | None, float] = {}  # when a subject was refused last, if it was not accepted since
+    gate: str = ""  # why it is closed: `pace` or `outage`
+    closed_at: float = -math.inf
+    probes: int = 0  # in flight
+    next_probe: float = 0.0
+    usual: float = math.inf  # seconds that an accepted attempt takes
+    row: int = 0
+    row_began: float = -math.inf
 
-    def __init__(self, ceiling: int, cap: float = math.inf) -> None:
-        self.ceiling, self.cap = ceiling, cap
-        self.window, self.opens_by, self.shrunk_at = float(min(self.FIRST, ceiling)), 1.0, -math.inf
-        self.known = self.refused_at = math.inf  # attempts a second
-        self.next, self.held_until, self.is_search = 0.0, 0.0, True
-        self.last = self.paused_until = -math.inf
-        self.count_from(0.0)
-        self.in_a_row = 0  # accepted since the last refusal
-        self.excess = self.loss = self.share_before = 0.0
-        self.held = self.held_refused = 0
-        self.doubtful: dict[Subject | None, float] = {}  # when a subject was refused last, if it was not accepted since
-        self.gate, self.closed_at = "", -math.inf  # why it is closed: `pace` or `outage`
-        self.probes, self.next_probe = 0, 0.0  # in flight; and when the next may go out
-        self.usual = math.inf  # seconds that an accepted attempt takes
-        self.row, self.row_began = 0, -math.inf
+    def __post_init__(self) -> None:
+        self.window = float(min(self.FIRST, self.ceiling))
 
     @property
     def rate(self) -> float:

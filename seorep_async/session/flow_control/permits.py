@@ -7,10 +7,10 @@ import heapq
 import itertools
 import logging
 import math
+from bisect import insort
 from collections import OrderedDict, defaultdict
 from typing import NoReturn, TypeAlias
 
-import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError, RateLimitedError
@@ -20,10 +20,8 @@ from seorep_async.session.retry_policy import Cause, Failure, RetryQuota
 from seorep_async.settings import Settings
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
-LONGEST_PAUSE = 3600.0
-"""Seconds for which a refusal can stop everything; no mistake in a header should do so for ever."""
-FOR_OLDEST = 4
-"""Every so many permits of a client, one goes to the taker that began first: a pull beside many single calls."""
+LONGEST_PAUSE = 3600.0  # seconds for which a refusal can stop everything; no mistake in a header should for ever
+FOR_OLDEST = 4  # every so many permits of a client, one goes to the taker that began first: a pull beside many calls
 _log = logging.getLogger("seorep_async")
 
 
@@ -33,6 +31,7 @@ class Permit(msgspec.Struct, eq=False):
     started: float
     probe: bool
     subject: Subject | None
+    ended: bool = False
 
 
 class Waiter(msgspec.Struct, order=True):
@@ -66,15 +65,15 @@ class Taker(msgspec.Struct, eq=False):
     """A pull, a listing or a single call: what takes turns. Its own requests go by their priority."""
 
     born: int = msgspec.field(default_factory=itertools.count().__next__)
-    waiting: list[Waiter] = msgspec.field(default_factory=list)  # a heap
+    waiting: list[Waiter] = []  # in order
 
 
 class Limits:
     """The limits of one service, shared by clients of one process: `SeoRepClient(url, key, limits=limits)`.
 
     Clients that share them find the service's limits once, keep to them together, and take turns. Each has its own key,
-    retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all. `help(seorep_async.errors)`
-    says which clients should share. Clients of another event loop may once all are closed, or their loop is.
+    retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all. Clients of another event loop
+    may use them once all are closed, or their loop is.
 
     Args:
         max_concurrency: requests of all clients in flight at once, 1 to 1024.
@@ -85,7 +84,9 @@ class Limits:
     """
 
     def __init__(self, *, max_concurrency: int = 16, requests_per_second: float | None = None) -> None:
-        self._settings = Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
+        Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)  # checks them
+        self.max_concurrency: int = max_concurrency
+        self.requests_per_second: float | None = requests_per_second
         self._pace = Pace(max_concurrency, math.inf if requests_per_second is None else requests_per_second)
         self._clients: list[Governor] = []
         self._numbers = itertools.count()  # of arrivals and turns
@@ -150,7 +151,7 @@ class Limits:
         return min(self._waiters(), key=place, default=None)
 
     def __repr__(self) -> str:
-        return f"Limits(max_concurrency={self._pace.ceiling}, requests_per_second={self._settings.requests_per_second})"
+        return f"Limits(max_concurrency={self.max_concurrency}, requests_per_second={self.requests_per_second})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("limits cannot be pickled or copied: they hold for one process; create them in each")
@@ -164,7 +165,7 @@ class Governor:
     ) -> None:
         most, cap = settings.max_concurrency, settings.requests_per_second
         self._limits = limits or Limits(max_concurrency=most, requests_per_second=cap)
-        self._clock, self._origin, self._closed = clock, origin, False
+        self._clock, self._origin = clock, origin
         self.patience: tuple[float, float] = settings.retry_after_max, settings.call_timeout or math.inf  # as `Waiter`
         self._retries: dict[int, Waiter] = {}  # by arrival
         self._turns: OrderedDict[Taker, None] = OrderedDict()  # those that wait; the first is next
@@ -221,11 +222,9 @@ class Governor:
     def open(self) -> None:
         """Begin in the running event loop."""
         self._limits._join(self, self._origin, self._clock)
-        self._closed = False
 
     def close(self) -> None:
         """Stop granting permits and wake all waiters; those of other clients wait on."""
-        self._closed = True
         self._limits._clients = [one for one in self._limits._clients if one is not self]
         self._limits._pace.forget(self)
         self.withdraw()
@@ -259,7 +258,7 @@ class Governor:
     def try_acquire(self, deadline: float, subject: str | None = None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, else None, without awaiting; see `acquire`."""
         limits, now = self._limits, self._clock.monotonic()
-        is_free = not self._closed and limits._obstacle(now)[1] <= now < deadline
+        is_free = limits._obstacle(now)[1] <= now < deadline
         if not is_free or any(client.waits for client in limits._clients):
             return None
         self.in_flight += 1
@@ -275,8 +274,6 @@ class Governor:
         or past `retry_after_max`.
         """
         now, limits = self._clock.monotonic(), self._limits
-        if self._closed:
-            return None
         if now >= deadline:
             raise TimeoutError
         reason, _ = limits._obstacle(now)
@@ -316,7 +313,7 @@ class Governor:
             heapq.heappush(self._ages, (taker.born, number, taker))
             if len(self._ages) > 2 * len(self._turns) + 64:
                 self._ages = sorted((one.born, place, one) for place, one in enumerate(self._turns))
-        heapq.heappush(taker.waiting, waiter)
+        insort(taker.waiting, waiter)
         if deadline == math.inf and self._alarm is None and self.patience[1] < math.inf:
             self._alarm = self._clock.call_later(self.patience[1], self._warn)
         return waiter
@@ -326,7 +323,6 @@ class Governor:
         self._retries.pop(waiter.arrival, None)
         if (taker := waiter.taker) is not None and waiter in taker.waiting:
             taker.waiting.remove(waiter)
-            heapq.heapify(taker.waiting)
             if not taker.waiting:
                 del self._turns[taker]
 
@@ -339,19 +335,25 @@ class Governor:
         else:
             self._alarm = None if wait == -math.inf else self._clock.call_later(longest - wait, self._warn)
 
-    def release(self, permit: Permit, outcome: object | None) -> None:
-        """Take a permit back, and learn from its attempt: a Failure, a response, or None if it was cancelled."""
-        limits = self._limits
+    def end(self, permit: Permit) -> None:
+        """Take a permit back; `release` lets others have it."""
         self.in_flight -= 1
-        if permit in limits._in_flight:  # else an attempt of a closed loop is collected
-            limits._in_flight.remove(permit)
-            limits._pace.probes -= permit.probe
-            if outcome is not None:
-                self.learn(permit, outcome if isinstance(outcome, Failure) else None)
-            limits._dispatch()
+        if permit in self._limits._in_flight:  # else an attempt of a closed loop is collected
+            self._limits._in_flight.remove(permit)
+            self._limits._pace.probes -= permit.probe
+            permit.ended = True
 
-    def learn(self, permit: Permit, failure: Failure | None) -> None:
-        """Learn from the end of an attempt, of which the permit was released; None is a success."""
+    def release(self, permit: Permit, outcome: object | None) -> None:
+        """End a permit, and learn from its attempt: a Failure, a response, or None if it was cancelled."""
+        if not permit.ended:
+            self.end(permit)
+        if permit.ended:
+            if outcome is not None:
+                self._learn(permit, outcome if isinstance(outcome, Failure) else None)
+            self._limits._dispatch()
+
+    def _learn(self, permit: Permit, failure: Failure | None) -> None:
+        """Learn from a failure, or from None, a success."""
         limits, pace, now = self._limits, self._limits._pace, self._clock.monotonic()
         if failure is not None and failure.inconclusive:
             return
@@ -374,18 +376,3 @@ class Governor:
         if pace.gate or pace.paused_until > now:
             for waiter in limits._waiters():
                 waiter.end_if_hopeless(now, pace)
-
-
-def settings_within(settings: Settings, limits: Limits | None) -> Settings:
-    """Return a client's settings with the numbers of the limits that it shares; others of its own are refused."""
-    if limits is None:
-        return settings
-    if not isinstance(limits, Limits):
-        raise ConfigurationError(f"limits must be a Limits, got {type(limits).__name__}", argument="limits")
-    shared = {name: getattr(limits._settings, name) for name in ("max_concurrency", "requests_per_second")}
-    for name, value in shared.items():
-        if (own := getattr(settings, name)) not in (value, getattr(Settings(), name)):
-            problem = f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
-            problem += f"create them as Limits({name}={own}), or leave {name} out of the settings"
-            raise ConfigurationError(problem, argument="limits")
-    return attrs.evolve(settings, **shared)
