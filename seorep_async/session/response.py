@@ -83,7 +83,7 @@ class ResponseReader:
             return self.clean(outcome, request)
         if not 200 <= outcome.status < 300:
             return self._refusal(request, outcome)
-        if outcome.size <= SMALL:
+        if len(outcome.body) <= SMALL:
             try:
                 decoded: Any = request.decode(outcome.body)
                 outcome.decoded = _last(decoded) if isinstance(decoded, GeneratorType) else decoded
@@ -100,7 +100,7 @@ class ResponseReader:
         if size > LARGE:
             await self._fair_queue.wait(min(size, SHARE))
         try:
-            decoded: Any = response.decoded if response.size <= SMALL else request.decode(response.body)
+            decoded: Any = response.decoded if size <= SMALL else request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
                 async with asyncio.timeout(remaining() if size > HUGE else None):
                     decoded = await self._finished(decoded, size)
