@@ -198,10 +198,10 @@ class BlockFile:
 
     def close(self) -> None:
         """Close it; if it is empty, remove it and its folder while it is locked: what a pull makes here next stays."""
-        is_empty = not os.fstat(self._file.fileno()).st_size
-        if is_empty and os.name != "nt":
-            self._path.unlink(missing_ok=True)
-        self._file.close()
+        with self._file:
+            is_empty = not os.fstat(self._file.fileno()).st_size
+            if is_empty and os.name != "nt":
+                self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             if is_empty and os.name == "nt":  # which can't remove open files
                 self._path.unlink()
