@@ -11,18 +11,19 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.pieces import RECENT
+from seorep_async.export.pieces import RECENT, Record
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import Columns, FeedTable, Table
-from seorep_async.tables.declared import campaigns_table, keywords_table, table_of
+from seorep_async.tables.columns import Columns, Table
+from seorep_async.tables.declared import keywords_table, table_of
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
 
@@ -37,27 +38,23 @@ _ROWS = 1 << 14
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 T = TypeVar("T")
-
-
-class Part(NamedTuple):
-    """A report's rows in the staging, and the ids in their lead."""
-
-    ids: tuple[int, ...]
-    piece: tuple[int, int]
-    first: int
-    size: int
-    rows: int
+Report: TypeAlias = tuple[tuple[int, ...], int, Record]
 
 
 @attrs.frozen
 class Source:
-    """One table of a pull: the values of its `columns`, or its staged `parts`, whose rows have the `shared` values."""
+    """One table of a pull: the values of its `columns`, or the staged `reports`, whose rows have the `shared` values.
+
+    Attributes:
+        reports: the ids in the lead of each, its block, and where its rows are in it.
+        read: returns a piece by its block and its number in it.
+    """
 
     table: Table
     shared: dict[str, Any]
     columns: Iterable[Columns]
-    parts: Iterable[Part]
-    read: Callable[[tuple[int, int]], bytes]
+    reports: Iterable[Report]
+    read: Callable[[int, int], bytes]
 
 
 def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterator[list[T]]:
@@ -74,16 +71,9 @@ def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterat
 
 
 @cache
-def lead_of(table: Table) -> int:
-    """Return the number of columns that a staged row lacks."""
-    if isinstance(table, FeedTable):
-        return table.lead
-    return 2 if table is campaigns_table() else 3 if table is keywords_table() else 0
-
-
-@cache
 def without_lead(table: Table) -> Table:
-    return Table(table.name, table.description, table.columns[lead_of(table) :], ())
+    """Return the columns of a staged row."""
+    return Table(table.name, table.description, table.columns[table.lead :], ())
 
 
 class Text:
@@ -121,22 +111,18 @@ class Text:
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""
-        count, lead = 0, self.lead(source.table, source.shared)
+        count, lead, held = 0, self.lead(source.table, source.shared), lru_cache(RECENT)(source.read)
         with open(file, "wb", 1 << 18) as opened:
             opened.write(self.header(source.table))
-            for text, ids, rows in self._lines(source):
+            for columns in source.columns:
+                count += (rows := len(columns[0]))
+                text, _ = self.encode(source.table, self.prepare(source.table, columns), [rows])
+                opened.write(text.replace(MARK, lead))
+            for ids, block, one in source.reports:
+                count += one.rows
+                text = held(block, one.piece)[one.first : one.first + one.size]
                 opened.write(text.replace(MARK, lead % ids))
-                count += rows
         return count
-
-    def _lines(self, source: Source) -> Iterator[tuple[bytes, tuple[int, ...], int]]:
-        """Yield lines that begin with `MARK`, the ids in their lead, and their number."""
-        for columns in source.columns:
-            rows = len(columns[0])
-            yield self.encode(source.table, self.prepare(source.table, columns), [rows])[0], (), rows
-        held = lru_cache(RECENT)(source.read)
-        for part in source.parts:
-            yield held(part.piece)[part.first : part.first + part.size], part.ids, part.rows
 
     def read(self, file: Path) -> list[dict[str, Any]]:
         """Return two rows of a file, or of a file without rows one without values; [] if it has another format."""
@@ -150,16 +136,15 @@ class Text:
         raise NotImplementedError
 
 
+@attrs.frozen
 class Csv(Text):
     """CSV by RFC 4180, or as Excel wants it."""
 
     ending = ".csv"
-
-    def __init__(self, *, excel: bool) -> None:
-        self._excel = excel
+    excel: bool
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
-        return csv_cells(without_lead(table), columns, excel=self._excel)
+        return csv_cells(table.columns[table.lead :], columns, excel=self.excel)
 
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         first, *others = prepared
@@ -169,15 +154,14 @@ class Csv(Text):
         return data, _places(data, MARK)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        columns = table.columns[: lead_of(table)]
-        values = [[shared.get(one.name)] for one in columns]
-        cells = csv_cells(Table("", "", columns, ()), values, excel=self._excel)
+        columns = table.columns[: table.lead]
+        cells = csv_cells(columns, [[shared.get(one.name)] for one in columns], excel=self.excel)
         named = zip(columns, cells, strict=True)
         said = [cell.replace("%", "%%") if one.name in shared else "%d" for one, (cell,) in named]
         return ",".join([*said, ""]).encode()
 
     def header(self, table: Table) -> bytes:
-        return csv_header(table, excel=self._excel)
+        return csv_header(table, excel=self.excel)
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
@@ -199,7 +183,7 @@ class JsonLines(Text):
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         said = b"{"
-        for name in (one.name for one in table.columns[: lead_of(table)]):
+        for name in (one.name for one in table.columns[: table.lead]):
             value = msgspec.json.encode(shared[name]).replace(b"%", b"%%") if name in shared else b"%d"
             said += b'"%b":%b,' % (name.encode(), value)
         return said
@@ -232,9 +216,9 @@ class Arrow:
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(table, columns)])
         schema = arrow_schema(without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table))
-        held = lru_cache(RECENT)(lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
-        for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
-            yield _joined(source, parts, held)
+        held = lru_cache(RECENT)(lambda *piece: pa.ipc.read_record_batch(source.read(*piece), schema))
+        for reports in in_groups((one for one in source.reports if one[-1].rows), lambda one: one[-1].rows, _ROWS):
+            yield _joined(source, reports, held)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
         return require("pyarrow").RecordBatchReader.from_batches(arrow_schema(source.table), self._batches(source))
@@ -265,10 +249,9 @@ class Parquet(Arrow):
 
     def read(self, file: Path) -> list[dict[str, Any]]:
         try:
-            with open(file, "rb") as opened:
-                found = require("pyarrow.parquet").ParquetFile(opened)
-                batch = next(found.iter_batches(2), None)
-                return (batch.to_pylist() if batch else []) or [dict.fromkeys(found.schema_arrow.names)]
+            with open(file, "rb") as opened, require("pyarrow.parquet").ParquetFile(opened) as found:
+                rows = [row for batch in islice(found.iter_batches(2), 1) for row in batch.to_pylist()]
+                return rows or [dict.fromkeys(found.schema_arrow.names)]
         except (require("pyarrow").ArrowException, ValueError):
             return []
 
@@ -276,26 +259,24 @@ class Parquet(Arrow):
 Format: TypeAlias = Text | Arrow
 
 
-def _joined(source: Source, parts: Sequence[Part], held: Callable[[tuple[int, int]], Any]) -> pa.Table:
-    """Return parts as one table, with its lead."""
-    pa, schema, slices = require("pyarrow"), arrow_schema(source.table), []
-    wanted = [one.name for one in without_lead(source.table).columns]
-    before = accumulate((part.size for part in parts), initial=0)
-    # slices that touch are joined: small ones cost as much as large ones
-    touching = groupby(zip(parts, before, strict=False), lambda one: (one[0].piece, one[0].first - one[1]))
-    for (piece, _), run in touching:
-        (first, _), *others = run
-        slices.append(held(piece).slice(first.first, sum((part.size for part, _ in others), first.size)).select(wanted))
-    rows, number, columns = sum(part.rows for part in parts), 0, []
-    for field in list(schema)[: lead_of(source.table)]:
+def _joined(source: Source, reports: Sequence[Report], held: Callable[[int, int], pa.RecordBatch]) -> pa.Table:
+    """Return reports as one table, with its lead."""
+    pa, schema, sizes = require("pyarrow"), arrow_schema(source.table), [one.rows for *_, one in reports]
+    slices, columns, ids = [], [], zip(*(ids for ids, *_ in reports), strict=True)
+    for field in list(schema)[: source.table.lead]:
         if field.name in source.shared:
-            columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), rows))
+            columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), sum(sizes)))
         else:
-            ids = chain.from_iterable([repeat(part.ids[number], part.rows) for part in parts])
-            columns.append(pa.array(list(ids), field.type))
-            number += 1
-    whole = pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
-    return _first_of_each(whole) if source.table is keywords_table() else whole
+            columns.append(pa.array(list(chain.from_iterable(map(repeat, next(ids), sizes))), field.type))
+    wanted = [one.name for one in without_lead(source.table).columns]
+    # slices that touch are read as one: small ones cost as much as large ones
+    before, done = accumulate(sizes, initial=0), 0
+    offsets = ((block, one.piece, one.first - rows) for (_, block, one), rows in zip(reports, before, strict=False))
+    for (block, piece, offset), run in groupby(zip(offsets, sizes, strict=True), itemgetter(0)):
+        rows = sum(size for _, size in run)
+        slices.append(held(block, piece).slice(offset + done, rows).select(wanted))
+        done += rows
+    return pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
 
 
 def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
@@ -305,13 +286,6 @@ def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
         found.append(place)
         place = data.find(byte, place + 1)
     return found
-
-
-def _first_of_each(keywords: pa.Table) -> pa.Table:
-    """Return each keyword of a campaign once."""
-    keys = list(zip(*(keywords[name].to_pylist() for name in ("campaign_id", "keyword_id")), strict=True))
-    first = {key: index for index, key in reversed(list(enumerate(keys)))}
-    return keywords if len(first) == len(keys) else keywords.take(sorted(first.values()))
 
 
 def format_of(ending: str, *, excel: bool) -> Format | None:

@@ -206,11 +206,11 @@ def changes_between(
     rows = history.connection.execute(query, values | {"limit": limit})
     stored: dict[Any, Any] = {}  # values that recur are stored once
     while some := rows.fetchmany(_BATCH):
-        for total, *row, kinds in some:
-            *labels, old, new, url = (stored.setdefault(one, one) for one in row)
+        for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in some:
+            company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
             names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-            cells: list[Any] = [account, *labels, names[0], names, old, new, url, *days]
-            found.append(Change(*cells))
+            labels = account, campaign, company, keyword, phrase, location, engine, names[0], names
+            found.append(Change(*labels, old, new, url, *days))
             found.total = total
     return found
 

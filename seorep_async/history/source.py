@@ -26,7 +26,6 @@ _OPEN = {
     "different configuration": "this program has it open already, to write or with other settings; close that first",
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
-_MOST_NAMED = 10
 MORE_DAYS = "pull the last 30 days each night"
 """How each night has a day of its own; the command names its option in place of these words."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
@@ -61,10 +60,10 @@ class History:
             return known[0]
         if name is not None and name in known:
             return name
-        names = listed(map(shown, known))
+        problem = f"there is no account {shown(name)} in {self.label}; it has"
         if name is None:
-            raise ConfigurationError(f"{self.label} has several accounts; name one with account=…: {names}")
-        raise ConfigurationError(f"there is no account {shown(name)} in {self.label}; it has {names}")
+            problem = f"{self.label} has several accounts; name one with account=…:"
+        raise ConfigurationError(f"{problem} {listed(map(shown, known))}")
 
     def days(self, account: str) -> list[dt.date]:
         """Return the days that the rankings of an account speak of, in order.
@@ -121,7 +120,11 @@ def open_history(
         ExportError: it is being written.
         ImportError: the extra `duckdb` is missing.
     """
-    duckdb, path = require("duckdb"), _path_of(database)
+    if not isinstance(database, str | os.PathLike):
+        raise ConfigurationError(f"database must be the path of a file, got {shown(database)}", argument="database")
+    duckdb, path = require("duckdb"), Path(database)
+    if not path.is_file():
+        raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
         try:
             connection = stack.enter_context(duckdb.connect(str(path), read_only=True, config=_SETTINGS))
@@ -188,19 +191,11 @@ def complete_windows(
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names for a message, of many the first and the last ones."""
+    """Return names for a message, of more than ten the first and the last ones."""
     every = [str(one) for one in names]
-    half = _MOST_NAMED // 2
-    return ", ".join([*every[:half], "…", *every[-half:]] if len(every) > _MOST_NAMED else every)
-
-
-def _path_of(database: object) -> Path:
-    if not isinstance(database, str | os.PathLike):
-        raise ConfigurationError(f"database must be the path of a file, got {shown(database)}", argument="database")
-    path = Path(database)
-    if not path.is_file():
-        raise _refusal(path, "there is no such file")
-    return path
+    if len(every) > 10:
+        every[5:-5] = ["…"]
+    return ", ".join(every)
 
 
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

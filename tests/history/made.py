@@ -73,30 +73,23 @@ def _empty() -> bytes:
 
 
 def _write(database: duckdb.DuckDBPyConnection, pull: Pull, columns: Mapping[str, Any]) -> None:
-    lead: dict[str, Any] = {
-        "account": pull.account,
-        "snapshot_date": pull.night,
-        "start_date": pull.first,
-        "end_date": pull.last,
-    }
+    lead = {"account": pull.account, "snapshot_date": pull.night, "start_date": pull.first, "end_date": pull.last}
     same = "account = $account AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date"
-    for campaign in pull.reports | {*pull.failed}:
-        for table, ids in (("keyword_rankings", pull.reports), ("failures", pull.reports | {*pull.failed})):
-            if campaign in ids:  # what succeeded replaces that night's rows, what failed keeps them
-                database.execute(f"DELETE FROM {table} WHERE {same} AND campaign_id = {campaign}", lead)
+    asked = pull.reports | {*pull.failed}
+    for table, ids in (("keyword_rankings", pull.reports), ("failures", asked)):  # what failed keeps that night's rows
+        database.execute(f"DELETE FROM {table} WHERE {same} AND campaign_id IN {(0, *ids)}", lead)
+    database.execute(f"DELETE FROM campaigns WHERE account = ? AND campaign_id IN {(0, *pull.reports)}", [pull.account])
     for keyword, rank in pull.ranks.items():
         named = {"campaign_id": keyword // 10, "keyword_id": keyword, "keyword_phrase": f"shoes {keyword}"}
         insert(database, "keyword_rankings", {**lead, **named, "engine_a_ranking": rank, **columns})
     for campaign in pull.failed:
         error = {"table_name": "keyword_rankings", "error": "ServerError", "message": "down"}
         insert(database, "failures", lead | {"campaign_id": campaign} | error)
-    began = dt.datetime.combine(pull.night, dt.time(3))
-    facts = {"started_at": began, "feeds": "campaign", "rows": len(pull.ranks), "failures": len(pull.failed)}
-    insert(database, "pulls", lead | facts | {"compared": False, "version": "0.2.0"})
+    facts = {"started_at": dt.datetime.combine(pull.night, dt.time(3)), "feeds": "campaign", "rows": len(pull.ranks)}
+    insert(database, "pulls", lead | facts | {"failures": len(pull.failed), "compared": False, "version": "0.2.0"})
     for campaign in pull.reports:
-        database.execute(f"DELETE FROM campaigns WHERE account = ? AND campaign_id = {campaign}", [pull.account])
-        named = {"company": f"Company {campaign}", "group_title": "Retail" if campaign == 1 else None}
         whose = {"account": pull.account, "snapshot_date": pull.night, "campaign_id": campaign}
+        named = {"company": f"Company {campaign}", "group_title": "Retail" if campaign == 1 else None}
         insert(database, "campaigns", {**whose, **named})
 
 
@@ -115,17 +108,9 @@ def change(path: Path, statement: str) -> None:
 
 def counted(pulls: Iterable[Pull]) -> dict[tuple[str, int, dt.date], Pull]:
     """Return the pull that counts, for each account, campaign and day: of the last night, the longest window."""
-    found: dict[tuple[str, int, dt.date], Pull] = {}
-    for pull in pulls:  # a later pull of the same night and window replaces an earlier one
-        for campaign in pull.reports:
-            held = found.get((pull.account, campaign, pull.as_of))
-            if held is None or _place(pull) >= _place(held):
-                found[pull.account, campaign, pull.as_of] = pull
-    return found
-
-
-def _place(pull: Pull) -> tuple[dt.date, int, dt.date]:
-    return pull.night, -pull.first.toordinal(), pull.last
+    # a later pull of the same night and window replaces an earlier one
+    by_place = sorted(pulls, key=lambda pull: (pull.night, -pull.first.toordinal(), pull.last))
+    return {(pull.account, campaign, pull.as_of): pull for pull in by_place for campaign in pull.reports}
 
 
 def days(pulls: Iterable[Pull], account: str = "acme") -> list[dt.date]:
@@ -137,16 +122,12 @@ def expected_changes(
 ) -> tuple[list[tuple[Any, ...]], dict[int, str]]:
     """Return campaign, keyword, kinds and both ranks of each change, and the campaigns that are left out."""
     reports, failures = counted(pulls), {(p.account, one, p.as_of) for p in pulls for one in p.failed}
+    asked = {one for whose, one, as_of in {*reports, *failures} if whose == account and as_of in (before, after)}
     found, left_out = [], {}
-    for campaign in sorted({one for whose, one, as_of in {*reports, *failures} if as_of in (before, after)}):
+    for campaign in sorted(asked):
         keys = [(account, campaign, as_of) for as_of in (before, after)]
-        if not any(key in reports or key in failures for key in keys):
-            continue
-        reasons = [
-            f"the report of {key[2]} failed (ServerError)" if key in failures else f"there are no rows of {key[2]}"
-            for key in keys
-            if key not in reports
-        ]
+        failed, absent = "the report of {} failed (ServerError)", "there are no rows of {}"
+        reasons = [(failed if key in failures else absent).format(key[2]) for key in keys if key not in reports]
         if reasons:
             left_out[campaign] = " and ".join(reasons)
             continue

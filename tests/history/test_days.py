@@ -2,7 +2,6 @@
 
 import calendar
 import datetime as dt
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from seorep_async import ConfigurationError
 from seorep_async.history import changes, open_history, report
-from tests.history.made import FIRST, Pull, Ranks, counted, day, days, expected_changes, made
+from tests.history.made import Pull, Ranks, counted, day, days, expected_changes, made
 
 MONTHS = [dt.date(2021 + number // 12, number % 12 + 1, 1) for number in range(24)]
 NIGHTS = [dt.date(2026, 3, 3) + dt.timedelta(number) for number in range(30)]
@@ -38,26 +37,30 @@ SHAPES: dict[str, tuple[list[Pull], int]] = {
     "the default window each night": ([Pull(one, *full_months(one), RANKS) for one in NIGHTS], 2),
     "month to date": ([Pull(one, one.replace(day=1), last_of_month(one), RANKS) for one in NIGHTS], 30),
     "a window in the future": ([Pull(one, dt.date(2027, 1, 1), dt.date(2027, 1, 31), RANKS) for one in NIGHTS], 1),
-    # the account's clock is a day behind UTC, or a day ahead of it
+    # the account's clock is a day behind UTC, or a day ahead of it: its first two nights speak of the first
     "a day west of UTC": ([Pull(one, one - dt.timedelta(30), one - dt.timedelta(1), RANKS) for one in NIGHTS], 30),
+    "month to date, a day east of UTC": (
+        [Pull(day(number - 1), day(0), day(number), RANKS) for number in range(7)],
+        6,
+    ),
     "a day east of UTC": ([Pull(one, one - dt.timedelta(30), one + dt.timedelta(1), RANKS) for one in NIGHTS], 30),
 }
-
-
-def points(page: Path) -> int:
-    """Return how many days a page says it has."""
-    said = page.read_text(encoding="utf-8").split("</header>")[0].rpartition("·")[2]
-    return int(said.split(",")[-1].split()[0]) if " to " in said else 1
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_shape_of_nights_has_its_days(tmp_path: Path, shape: str) -> None:
     pulls, count = SHAPES[shape]
-    database = made(tmp_path / "a.duckdb", pulls)
-    with open_history(database) as history:
+    with open_history(made(tmp_path / "a.duckdb", pulls)) as history:
         assert history.days("acme") == days(pulls)
         assert len(days(pulls)) == count
-    assert points(report(database, out=tmp_path / "a.html")) == count
+    page = report(tmp_path / "a.duckdb", out=tmp_path / "a.html").read_text(encoding="utf-8")
+    assert f", {count} days</p>" in page or ("This is the first day" in page and count == 1)
+
+
+def test_a_month_to_date_east_of_utc_has_a_day_fewer_than_nights(tmp_path: Path) -> None:
+    pulls, _ = SHAPES["month to date, a day east of UTC"]
+    with open_history(made(tmp_path / "a.duckdb", pulls)) as history:
+        assert history.days("acme") == [dt.date(2026, 3, number) for number in (1, 2, 3, 4, 5, 6)]
 
 
 def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
@@ -95,24 +98,24 @@ def test_windows_of_other_lengths_are_told(
 ) -> None:
     windows = [(day(-27), day(0)), (day(31 - length), day(30))]
     pulls = [Pull(last, first, last, RANKS) for first, last in windows]
-    with caplog.at_level(logging.WARNING):
-        changes(made(tmp_path / "a.duckdb", pulls))
+    database = made(tmp_path / "a.duckdb", pulls)
+    changes(database)
+    page = report(database, out=tmp_path / "a.html").read_text(encoding="utf-8")
     words = f"in a window from {windows[0][0]} to {windows[0][1]}, those of {windows[1][1]} in a window from"
-    assert (words in caplog.text) == told
+    assert (words in caplog.text, words in page) == (told, told)
 
 
-@pytest.mark.parametrize("later_first", [False, True])
-def test_of_two_windows_a_night_the_longest_counts(tmp_path: Path, later_first: bool) -> None:
-    windows = [(day(-9), {11: 15}), (day(-29), {11: 2}), (day(-19), {11: 40})]
-    pulls = [Pull(day(1), first, day(0), ranks) for first, ranks in sorted(windows, reverse=later_first)]
+@pytest.mark.parametrize(
+    "pulls",
+    [
+        [Pull(day(1), day(-9), day(0), {11: 15}), Pull(day(1), day(-29), day(0), {11: 2})],
+        [Pull(day(1), day(-29), day(0), {11: 2}), Pull(day(1), day(-19), day(0), {11: 40})],
+        [Pull(day(9), day(-40), day(0), {11: 2}), Pull(day(8), day(-60), day(0), {11: 8})],
+    ],
+)
+def test_of_a_day_the_longest_window_of_the_last_night_counts(tmp_path: Path, pulls: list[Pull]) -> None:
     database = made(tmp_path / "a.duckdb", [Pull(day(-1), day(-30), day(-1), {11: 50}), *pulls])
     assert [(one.before, one.after) for one in changes(database)] == [(50, 2)]
-
-
-def test_of_two_nights_of_a_day_the_later_counts(tmp_path: Path) -> None:
-    pulls = [Pull(day(night), day(-40), day(0), {11: night}) for night in (9, 8)]
-    database = made(tmp_path / "a.duckdb", [*pulls, Pull(day(9), day(-60), day(-20), {11: 1})])
-    assert [(one.before, one.after) for one in changes(database)] == [(1, 9)]
 
 
 # --- Any nights, against dicts
@@ -151,29 +154,25 @@ def without_replaced(pulls: list[Pull]) -> list[Pull]:
     return left
 
 
-def counted_rows(pulls: list[Pull]) -> list[tuple[Any, ...]]:
-    return [
-        (account, as_of, keyword, rank, pull.night)
-        for (account, campaign, as_of), pull in counted(pulls).items()
-        for keyword, rank in pull.ranks.items()
-        if keyword // 10 == campaign
-    ]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=pulls_of_any_nights, moved=st.integers(1, 6), pick=st.randoms(use_true_random=False))
 def test_any_nights_are_what_dicts_say(tmp_path: Path, asked: list[Pull], moved: int, pick: Any) -> None:
     (file := tmp_path / "any.duckdb").unlink(missing_ok=True)
     database, pulls = made(file, asked), without_replaced(asked)
+    counts = sorted(
+        (account, as_of, keyword, rank, pull.night)
+        for (account, campaign, as_of), pull in counted(pulls).items()
+        for keyword, rank in pull.ranks.items()
+        if keyword // 10 == campaign
+    )
+    last = {(one, keyword // 10): as_of for one, as_of, keyword, *_ in counts}
     with open_history(database) as history:
-        query = "SELECT account, as_of, keyword_id, engine_a_ranking, snapshot_date FROM keyword_rankings_by_day"
-        by_day = history.connection.execute(query).fetchall()
-        assert sorted(by_day, key=repr) == sorted(counted_rows(pulls), key=repr)
-        latest = history.connection.execute(query.replace("by_day", "latest")).fetchall()
-        last = {(one, keyword // 10): as_of for one, as_of, keyword, *_ in sorted(by_day, key=lambda row: row[1])}
-        assert sorted(latest, key=repr) == sorted(
-            (row for row in by_day if row[1] == last[row[0], row[2] // 10]), key=repr
+        query = (
+            "SELECT account, as_of, keyword_id, engine_a_ranking, snapshot_date FROM keyword_rankings_{} ORDER BY ALL"
         )
+        assert history.connection.execute(query.format("by_day")).fetchall() == counts
+        latest = [row for row in counts if row[1] == last[row[0], row[2] // 10]]
+        assert history.connection.execute(query.format("latest")).fetchall() == latest
         assert history.days("acme") == days(pulls)
     if len(known := days(pulls)) < 2:
         with pytest.raises(ConfigurationError):
@@ -183,11 +182,3 @@ def test_any_nights_are_what_dicts_say(tmp_path: Path, asked: list[Pull], moved:
     found = changes(database, account="acme", before=before, after=after, moved=moved)
     rows = [(one.campaign_id, one.keyword_id, one.kinds, one.before, one.after) for one in found]
     assert (rows, found.left_out) == expected_changes(pulls, before, after, moved)
-
-
-def test_the_oracle_finds_a_known_change() -> None:
-    pulls = [Pull(day(0), FIRST, FIRST, {11: 12}), Pull(day(1), day(1), day(1), {11: 2}, failed=(2,))]
-    assert expected_changes(pulls, day(0), day(1), 3) == (
-        [(1, 11, ("entered_top_3", "entered_top_10", "rose"), 12, 2)],
-        {2: f"there are no rows of {FIRST} and the report of {day(1)} failed (ServerError)"},
-    )

@@ -16,7 +16,7 @@ import pytest
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.history import report
 from seorep_async.history.reporting import marks
-from tests.history.made import Pull, Ranks, change, day, made, nightly
+from tests.history.made import Ranks, change, made, nightly
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -130,11 +130,6 @@ def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
     assert "This is the first day; changes appear with the second." in page
     assert "Movers" not in page
     assert panel(page, "Engine A")[1] == ["4 to 10", "1"]
-
-
-def test_windows_of_other_lengths_are_told(tmp_path: Path) -> None:
-    pulls = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(-90), day(1), {11: 2})]
-    assert "windows of other lengths compare badly" in page_of(made(tmp_path / "a.duckdb", pulls))
 
 
 def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:

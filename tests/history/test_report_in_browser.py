@@ -1,11 +1,11 @@
 """A report in a real browser: what it requests when it is opened, and how it looks."""
 
+import re
 import shutil
-import socketserver
 import subprocess
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import attrs
@@ -27,45 +27,40 @@ NIGHTS: list[Ranks] = [{11: 12, 12: 2, 13: 40, 14: 0}, {11: 3, 12: 9, 13: None, 
 
 @attrs.frozen
 class Browser:
-    """A browser whose requests, to any host, go to a proxy: it answers with the page, and writes them down."""
+    """A browser for which every host is a proxy here: it answers with the page, and writes requests down."""
 
-    proxy: socketserver.TCPServer
+    server: ThreadingHTTPServer
     folder: Path
-    pages: dict[str, bytes]
-    asked: list[str]
+    pages: dict[str, bytes] = attrs.field(factory=dict)
+    asked: list[str] = attrs.field(factory=list)
 
     def open(self, page: bytes, *options: str) -> str:
         """Open a page, and return what the browser prints."""
         self.pages[PAGE] = page
-        ours = (f"--proxy-server=127.0.0.1:{self.proxy.server_address[1]}", f"--user-data-dir={self.folder}")
+        ours = (f"--proxy-server=127.0.0.1:{self.server.server_port}", f"--user-data-dir={self.folder}")
         command = [str(CHROMIUM), *FLAGS, *ours, *options, PAGE]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Browser]:
-    pages: dict[str, bytes] = {}
-    asked: list[str] = []
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
-            page = pages.get(self.path, b"")
-            self.send_response(200 if page else 404)
+            found.asked.append(self.path)
+            self.send_response(200 if self.path in found.pages else 404)
             self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page)))
             self.end_headers()
-            self.wfile.write(page)
+            self.wfile.write(found.pages.get(self.path, b""))
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as proxy:
-        proxy.daemon_threads = True
-        serving = threading.Thread(target=proxy.serve_forever)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found = Browser(server, tmp_path / "browser")
+        serving = threading.Thread(target=server.serve_forever)
         serving.start()
-        yield Browser(proxy, tmp_path / "browser", pages, asked)
-        proxy.shutdown()
+        yield found
+        server.shutdown()
         serving.join()
 
 
@@ -77,14 +72,11 @@ def page(tmp_path: Path) -> bytes:
     return report(source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")).read_bytes()
 
 
-def test_the_proxy_sees_what_a_page_requests(browser: Browser) -> None:
-    browser.open(f"<!DOCTYPE html><img src={ELSEWHERE}image>".encode(), "--dump-dom")
-    assert f"{ELSEWHERE}image" in browser.asked
-
-
 def test_an_opened_report_requests_nothing(browser: Browser, page: bytes) -> None:
     browser.open(page, "--dump-dom")
     assert [asked for asked in browser.asked if ".example" in asked] == [PAGE]
+    browser.open(f"<!DOCTYPE html><img src={ELSEWHERE}image>".encode(), "--dump-dom")
+    assert f"{ELSEWHERE}image" in browser.asked  # the proxy sees requests
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
@@ -101,6 +93,11 @@ def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width:
     assert f"<title>{width}</title>" in browser.open(frame + held + script, "--window-size=1700,900", "--dump-dom")
 
 
-def test_a_report_prints_on_few_pages(browser: Browser, page: bytes, tmp_path: Path) -> None:
+def test_charts_of_four_engines_fill_the_first_of_two_pages(browser: Browser, tmp_path: Path) -> None:
+    engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
+    tags = [{"id": 1, "label": "Brand", "extra": None}]
+    nights: list[Ranks] = [{11 + n: 40 + (n * day) % 31 for n in range(9)} for day in (1, 2, 3)]
+    source = made(tmp_path / "a.duckdb", nightly(*nights), tags=tags, **engines)
+    page = report(source, out=tmp_path / "page.html").read_bytes()
     browser.open(page, f"--print-to-pdf={tmp_path / 'page.pdf'}", "--no-pdf-header-footer")
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+    assert len(re.findall(rb"/Type /Page\b", (tmp_path / "page.pdf").read_bytes())) == 2
