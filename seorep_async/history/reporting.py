@@ -269,7 +269,9 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in (".html", ".htm"):
         raise refusal(target, "the name must end in .html")
     check_file(target, Path(os.path.realpath(target)))
-    held = target.read_bytes()[:1024] if os.access(target, os.R_OK) else b"unknown" if target.exists() else b""
+    held = b"unreadable" if target.exists() else b""
+    if os.access(target, os.R_OK):
+        held = target.read_bytes()[:1024]
     if held and _MADE_BY.encode() not in held:
         raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
