@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _SHOWN_ROWS = 3
-_LEAD = ("account", "snapshot_date", "campaign_id")
-_OWN = _LEAD.index("campaign_id")
+_SHARED = 2
+"""Columns of account and night, which all rows of a pull share."""
 
 
 def _shown_rows(rows: Sequence[object]) -> str:
@@ -132,10 +132,7 @@ class PullOutcomes(TableList[PullOutcome[R]]):
     def __init__(self, outcomes: Iterable[PullOutcome[R]], feed: Feed) -> None:
         super().__init__(outcomes, feed)
 
-    def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        return self._rows()._parts()
-
-    def _rows(self, skip_failures: bool = False) -> _Rows:
+    def _rows(self, skip_failures: bool) -> _Rows:
         return _Rows((one for one in self if one.ok) if skip_failures else self, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
@@ -171,9 +168,9 @@ class PullOutcomes(TableList[PullOutcome[R]]):
     def _repr_html_(self) -> str:
         table, reports = _table(self._kind), [one.report for one in self if one.report]
         begun = (column_values(attrs.evolve(one, rows=one.rows[:SHOWN_ROWS])) for one in reports)
-        rows = chain.from_iterable(zip(*columns[_OWN:], strict=True) for columns in begun)
+        rows = chain.from_iterable(zip(*columns[_SHARED:], strict=True) for columns in begun)
         total = sum(len(report.rows) for report in reports)
-        return html_table(_counted(self, self._kind), table.columns[_OWN:], rows, total)
+        return html_table(_counted(self, self._kind), table.columns[_SHARED:], rows, total)
 
 
 @attrs.frozen
@@ -205,14 +202,12 @@ def _table(feed: Feed) -> Table:
     return attrs.evolve(table, columns=columns)
 
 
-def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]]:
-    """Return a report's rows as columns of its feed's table.
-
-    `lead` replaces the report's own `account`, `snapshot_date` and `campaign_id`, which a keyword's report lacks.
-    """
-    own = (report.account, report.snapshot_date, report.campaign_id)
-    named = [lead.get(name, value) for name, value in zip(_LEAD, own, strict=True)]
+def column_values(
+    report: RankingReport[Any], *, campaign_id: int | None = None, snapshot_date: dt.date | None = None
+) -> list[Sequence[Any]]:
+    """Return a report's rows as columns of its feed's table; a keyword's report does not know its `campaign_id`."""
     by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
+    named = (report.account, snapshot_date or report.snapshot_date, report.campaign_id or campaign_id)
     values = (*named, *by_keyword, report.start_date, report.end_date)
     return table_of(report.feed).column_values(report.rows, values, compared=report.compared)
 

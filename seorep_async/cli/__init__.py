@@ -29,23 +29,20 @@ def main() -> None:
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     signals.install()
     try:
-        code = _run()
+        import click  # noqa: F401  # only to find out whether it is there
+        import rich  # noqa: F401  # likewise
+
+        from seorep_async.cli.app import run
+
+        code = run(sys.argv[1:])
+        signals.ignore()
     except KeyboardInterrupt:  # between imports, or while an error was reported
         signals.ignore()
         code = signals.INTERRUPTED
-    sys.exit(code)
-
-
-def _run() -> int:
-    try:
-        import click  # noqa: F401  # only to find out whether it is there
-        import rich  # noqa: F401  # likewise
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
         advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
         print(f"seorep needs more than the library: {advice}", file=sys.stderr)
-        return 2
-    from seorep_async.cli.app import run
-
-    code = run(sys.argv[1:])
-    signals.ignore()
-    return code
+        code = 2
+    sys.exit(code)

@@ -58,21 +58,15 @@ def _command(name: str) -> click.Command:
     return made
 
 
-class _Seorep(Commands):
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(_EPILOGUE)
-
-
-_VERSION = click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")
-seorep = _VERSION(
-    _Seorep(
-        "seorep",
-        {name: summary for name, (_, summary) in _COMMANDS.items()},
-        _command,
-        help="Pull the rankings of many campaigns at once, from the service or from an embedded sandbox.",
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
+seorep = Commands(
+    "seorep",
+    {name: summary for name, (_, summary) in _COMMANDS.items()},
+    _command,
+    help="Pull the rankings of many campaigns at once, from the service or from an embedded sandbox.",
+    epilog=_EPILOGUE,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")(seorep)
 
 
 def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
@@ -84,14 +78,12 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
     except click.UsageError as error:
         if "pull" in arguments[:1] and "--json" in arguments:  # before any option was parsed
-            later("summary", "print_failure")(error)
+            later("pulling", "print_failure")(error)
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
-        if not later("errors", "is_foreseen")(error):
-            raise
         return int(later("errors", "failed")(error))
     return code if isinstance(code, int) else ExitCode.OK

@@ -19,7 +19,6 @@ from seorep_async.cli.output import (
     confirm,
     fields_of,
     formatted,
-    formatted_one,
     messages,
     password,
     write,
@@ -61,7 +60,7 @@ def call(resource: str, verb: str, model: Any, how: Call, kind: Format, service:
     if done:
         messages().print(f"{done.capitalize()} {one} {arguments.get('id') or found.id}.")
     if found is not None:
-        write(formatted_one(found, names, kind))
+        write(formatted([found], names, kind, one=True))
     return ExitCode.OK
 
 
@@ -126,10 +125,10 @@ async def _list(
     connection: Connection, resource: str, arguments: Any, columns: list[str], kind: Format, limit: int | None
 ) -> int:
     """Write listed objects: lines as each page arrives, a table or an array together."""
-    most = connection.settings.max_concurrency
+    ahead = {"max_concurrency": min(connection.settings.max_concurrency, _PAGES_AHEAD)} if limit else {}
     waiting: list[Any] = []
     shown, header = 0, True
-    async with connection.opened(max_concurrency=min(most, _PAGES_AHEAD) if limit else most) as client:
+    async with connection.opened(**ahead) as client:
         async with aclosing(getattr(client, resource).list(**arguments).pages()) as pages:
             async for page in pages:
                 waiting += page.items if limit is None else page.items[: limit - shown]

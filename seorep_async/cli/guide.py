@@ -52,5 +52,5 @@ def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Outpu
                 mark = "*" if column.name in one.key else " "
                 lines.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
             wrapped = (textwrap.fill(line, stdout_width(), subsequent_indent=" " * 6) for line in lines)
-            write("\n".join([*wrapped, *[""] * (2 if one is not chosen[-1] else 1)]))
+            write("\n".join([*wrapped, "", ""]))
     return ExitCode.OK

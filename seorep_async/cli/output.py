@@ -120,37 +120,34 @@ def fields_of(model: type[Any]) -> list[str]:
     return [field.name for field in attrs.fields(model) if field.name not in ("password", EXTRA)] + [EXTRA]
 
 
-def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True) -> str:
-    """Return objects in a format; a table of none is empty, and CSV has a `header` or continues."""
+def formatted(
+    items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True, one: bool = False
+) -> str:
+    """Return objects in a format; a table of none is empty, and CSV has a `header` or continues.
+
+    `one` object is no array in JSON, and a table of it has a line for each field with a value.
+    """
+    values = [_values(item, columns) for item in items]
     if kind == "json":
-        return as_json([_values(item, columns) for item in items])
+        return as_json(values[0] if one else values)
     if kind == "jsonl":
-        return "".join(as_json(_values(item, columns), None) for item in items)
+        return "".join(as_json(each, None) for each in values)
+    shown = io.StringIO(newline="")
     if kind == "csv":
-        lines = io.StringIO(newline="")
         rows = [[_string(getattr(item, name)) for name in columns] for item in items]
-        csv.writer(lines).writerows([columns, *rows] if header else rows)
-        return lines.getvalue()
-    table = _table(True)
-    for name in columns:
-        numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
-    for item in items:
-        table.add_row(*(Text(cell(getattr(item, name))) for name in columns))
-    return _rendered(table) if items else ""
-
-
-def formatted_one(item: Any, columns: Sequence[str], kind: Format) -> str:
-    """Return one object in a format: JSON is no array, a table has a line for each field with a value."""
-    if kind == "json":
-        return as_json(_values(item, columns))
-    if kind != "table":
-        return formatted([item], columns, kind)
-    table = _table(False)
-    for name, value in _values(item, columns).items():
+        csv.writer(shown).writerows([columns, *rows] if header else rows)
+        return shown.getvalue()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=not one)
+    for name, value in values[0].items() if one else ():
         if value is not None:
             table.add_row(Text(one_line(name), "dim"), Text(cell(value)))
-    return _rendered(table)
+    for name in () if one else columns:
+        numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+    for item in () if one else items:
+        table.add_row(*(Text(cell(getattr(item, name))) for name in columns))
+    Console(file=shown, width=stdout_width(), highlight=False).print(table)  # `write_bytes` reports what goes wrong
+    return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines()) if items else ""
 
 
 def cell(value: object) -> str:
@@ -172,17 +169,6 @@ def _string(value: object) -> str:
     if value is None or value == {} or isinstance(value, str):
         return value or ""  # type: ignore[return-value]
     return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
-
-
-def _table(header: bool) -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=header)
-
-
-def _rendered(table: Table) -> str:
-    """Return a table as text; it is not printed here, as `write_bytes` reports its errors."""
-    shown = io.StringIO()
-    Console(file=shown, width=stdout_width(), highlight=False).print(table)
-    return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 
 def duration(seconds: float) -> str:

@@ -83,6 +83,9 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([*self._summaries.items()])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(self.epilog or "")
+
 
 def command(function: Callable[..., Any], of: Callable[..., Any] | None = None, **more: Any) -> Command:
     """Return the command of a function; a parameter that is a dataclass stands for options of its fields.

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -67,22 +67,17 @@ class Database(Target):
         if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder(request)}"}:
             raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
         check_file(self.named, self.path)
-        if self._is_new():
-            return
         with self._connected(stop) as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
 
     def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name: the service says whose a campaign is."""
-        if not self._is_new():
-            with self._connected(stop) as database:
-                _check_accounts(database, request, account_ids)
+        with self._connected(stop) as database:
+            _check_accounts(database, request, account_ids)
 
     def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
         """Return the campaigns that failed in pulls of this account, night, days and feeds, or None without a pull."""
-        if self._is_new():
-            return None
         query = """SELECT EXISTS (FROM pulls WHERE account = $account AND snapshot_date = $snapshot_date
                 AND start_date = $start_date AND end_date = $end_date
                 AND list_has_all(string_split(feeds, ','), $feeds)),
@@ -101,13 +96,14 @@ class Database(Target):
         return not self.path.exists() or not self.path.stat().st_size
 
     @contextmanager
-    def _connected(self, stop: threading.Event) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open it, once no other program and no other pull has it open."""
+    def _connected(self, stop: threading.Event, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open it, once no other program and no other pull has it open; to read one that is not there, an empty one."""
         until, is_told = time.monotonic() + WAIT_SECONDS, False
         with _writers[self.path]:
+            file = ":memory:" if self._is_new() and not to_write else self.path
             while True:
                 try:
-                    database = _connect(self.path, is_new=self._is_new())
+                    database = _connect(file, is_new=self._is_new())
                     break
                 except require("duckdb").Error as error:
                     if "onflicting lock" not in str(error) or time.monotonic() >= until:
@@ -130,7 +126,7 @@ class Database(Target):
         """Replace and add rows in one transaction; a new database appears in one step."""
         try:
             if not self._is_new() or not self._make(contents, folder):
-                with self._connected(contents.stop) as database:
+                with self._connected(contents.stop, to_write=True) as database:
                     _fill(database, contents, self.format)
         except require("duckdb").Error as error:
             for problem in self.format.problems:
@@ -158,7 +154,7 @@ class Database(Target):
         return True
 
 
-def _connect(file: Path, *, is_new: bool) -> duckdb.DuckDBPyConnection:
+def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
     """Open a file; every DuckDB of the floor can open a new one."""
     config = {"storage_compatibility_version": "v1.0.0"} if is_new else {}
     found: duckdb.DuckDBPyConnection = require("duckdb").connect(str(file), config=config)
@@ -198,24 +194,21 @@ def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, accou
 
 def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
     """Make the relations of `replacement`: what was asked for, what came, what failed."""
-    staging, feeds = contents.staging, contents.request.fetched_feeds
-    reports: list[tuple[str, int]] = []
-    keywords: list[tuple[int, int]] = []
-    if contents.received:
-        reports = [(feed.value, ids[-1]) for feed in feeds for ids, *_ in staging.records(table_of(feed))]
-        keywords = list(staging.keywords())
-    campaigns = [id_ for id_ in (staging.plan or Plan()).ids if fits(id_)]
+    pa, staging, feeds = require("pyarrow"), contents.staging, contents.request.fetched_feeds
+    campaigns = [(id_,) for id_ in (staging.plan or Plan()).ids if fits(id_)]
     failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
-    relations: dict[str, Any] = {
-        "pulled_campaigns": {"id": campaigns},
-        "pulled_reports": {"feed": [feed for feed, _ in reports], "id": [id_ for _, id_ in reports]},
-        "pulled_failures": {"feed": [feed for feed, _ in failed], "id": [id_ for _, id_ in failed]},
-        "pulled_keywords": {"campaign_id": [one for one, _ in keywords], "keyword_id": [one for _, one in keywords]},
-    }
-    pa = require("pyarrow")
-    for name, columns in relations.items():
-        typed = {column: pa.array(ids, "string" if column == "feed" else "int64") for column, ids in columns.items()}
-        database.register(name, pa.table(typed))
+    came = feeds if contents.received else ()
+    reports = [(feed.value, ids[-1]) for feed in came for ids, *_ in staging.records(table_of(feed))]
+    keywords = list(staging.keywords()) if contents.received else []
+    a_report = [("feed", pa.string()), ("id", pa.int64())]
+    for name, rows, columns in (
+        ("pulled_campaigns", campaigns, [("id", pa.int64())]),
+        ("pulled_reports", reports, a_report),
+        ("pulled_failures", failed, a_report),
+        ("pulled_keywords", keywords, [("campaign_id", pa.int64()), ("keyword_id", pa.int64())]),
+    ):
+        batch = pa.RecordBatch.from_struct_array(pa.array(rows, pa.struct(columns)))
+        database.register(name, pa.Table.from_batches([batch]))
 
 
 def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow, table: Table) -> None:
@@ -233,8 +226,6 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
     left_out = f"WHERE NOT EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)}) ORDER BY n.rowid"
     which = left_out if table in (*LATEST, *BY_DATE) else ""
     database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows} n {which}")
-    database.unregister("incoming")
-    database.execute("DROP TABLE IF EXISTS temp.arriving")
 
 
 def _first_line(error: Exception) -> str:

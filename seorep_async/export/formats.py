@@ -21,8 +21,8 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.pieces import RECENT
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import Columns, FeedTable, Table
-from seorep_async.tables.declared import campaigns_table, keywords_table, table_of
+from seorep_async.tables.columns import Columns, Table
+from seorep_async.tables.declared import keywords_table, table_of
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
 
@@ -74,16 +74,9 @@ def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterat
 
 
 @cache
-def lead_of(table: Table) -> int:
-    """Return the number of columns that a staged row lacks."""
-    if isinstance(table, FeedTable):
-        return table.lead
-    return 2 if table is campaigns_table() else 3 if table is keywords_table() else 0
-
-
-@cache
 def without_lead(table: Table) -> Table:
-    return Table(table.name, table.description, table.columns[lead_of(table) :], ())
+    """Return the columns of a staged row."""
+    return Table(table.name, table.description, table.columns[table.lead :], ())
 
 
 class Text:
@@ -121,22 +114,18 @@ class Text:
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""
-        count, lead = 0, self.lead(source.table, source.shared)
+        count, lead, held = 0, self.lead(source.table, source.shared), lru_cache(RECENT)(source.read)
         with open(file, "wb", 1 << 18) as opened:
             opened.write(self.header(source.table))
-            for text, ids, rows in self._lines(source):
-                opened.write(text.replace(MARK, lead % ids))
-                count += rows
+            for columns in source.columns:
+                count += (rows := len(columns[0]))
+                text, _ = self.encode(source.table, self.prepare(source.table, columns), [rows])
+                opened.write(text.replace(MARK, lead))
+            for part in source.parts:
+                count += part.rows
+                text = held(part.piece)[part.first : part.first + part.size]
+                opened.write(text.replace(MARK, lead % part.ids))
         return count
-
-    def _lines(self, source: Source) -> Iterator[tuple[bytes, tuple[int, ...], int]]:
-        """Yield lines that begin with `MARK`, the ids in their lead, and their number."""
-        for columns in source.columns:
-            rows = len(columns[0])
-            yield self.encode(source.table, self.prepare(source.table, columns), [rows])[0], (), rows
-        held = lru_cache(RECENT)(source.read)
-        for part in source.parts:
-            yield held(part.piece)[part.first : part.first + part.size], part.ids, part.rows
 
     def read(self, file: Path) -> list[dict[str, Any]]:
         """Return two rows of a file, or of a file without rows one without values; [] if it has another format."""
@@ -150,16 +139,15 @@ class Text:
         raise NotImplementedError
 
 
+@attrs.frozen
 class Csv(Text):
     """CSV by RFC 4180, or as Excel wants it."""
 
     ending = ".csv"
-
-    def __init__(self, *, excel: bool) -> None:
-        self._excel = excel
+    excel: bool
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
-        return csv_cells(without_lead(table), columns, excel=self._excel)
+        return csv_cells(table.columns[table.lead :], columns, excel=self.excel)
 
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         first, *others = prepared
@@ -169,15 +157,14 @@ class Csv(Text):
         return data, _places(data, MARK)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        columns = table.columns[: lead_of(table)]
-        values = [[shared.get(one.name)] for one in columns]
-        cells = csv_cells(Table("", "", columns, ()), values, excel=self._excel)
+        columns = table.columns[: table.lead]
+        cells = csv_cells(columns, [[shared.get(one.name)] for one in columns], excel=self.excel)
         named = zip(columns, cells, strict=True)
         said = [cell.replace("%", "%%") if one.name in shared else "%d" for one, (cell,) in named]
         return ",".join([*said, ""]).encode()
 
     def header(self, table: Table) -> bytes:
-        return csv_header(table, excel=self._excel)
+        return csv_header(table, excel=self.excel)
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
@@ -199,7 +186,7 @@ class JsonLines(Text):
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         said = b"{"
-        for name in (one.name for one in table.columns[: lead_of(table)]):
+        for name in (one.name for one in table.columns[: table.lead]):
             value = msgspec.json.encode(shared[name]).replace(b"%", b"%%") if name in shared else b"%d"
             said += b'"%b":%b,' % (name.encode(), value)
         return said
@@ -265,8 +252,7 @@ class Parquet(Arrow):
 
     def read(self, file: Path) -> list[dict[str, Any]]:
         try:
-            with open(file, "rb") as opened:
-                found = require("pyarrow.parquet").ParquetFile(opened)
+            with open(file, "rb") as opened, require("pyarrow.parquet").ParquetFile(opened) as found:
                 batch = next(found.iter_batches(2), None)
                 return (batch.to_pylist() if batch else []) or [dict.fromkeys(found.schema_arrow.names)]
         except (require("pyarrow").ArrowException, ValueError):
@@ -287,15 +273,14 @@ def _joined(source: Source, parts: Sequence[Part], held: Callable[[tuple[int, in
         (first, _), *others = run
         slices.append(held(piece).slice(first.first, sum((part.size for part, _ in others), first.size)).select(wanted))
     rows, number, columns = sum(part.rows for part in parts), 0, []
-    for field in list(schema)[: lead_of(source.table)]:
+    for field in list(schema)[: source.table.lead]:
         if field.name in source.shared:
             columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), rows))
         else:
             ids = chain.from_iterable([repeat(part.ids[number], part.rows) for part in parts])
             columns.append(pa.array(list(ids), field.type))
             number += 1
-    whole = pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
-    return _first_of_each(whole) if source.table is keywords_table() else whole
+    return pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
 
 
 def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
@@ -305,13 +290,6 @@ def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
         found.append(place)
         place = data.find(byte, place + 1)
     return found
-
-
-def _first_of_each(keywords: pa.Table) -> pa.Table:
-    """Return each keyword of a campaign once."""
-    keys = list(zip(*(keywords[name].to_pylist() for name in ("campaign_id", "keyword_id")), strict=True))
-    first = {key: index for index, key in reversed(list(enumerate(keys)))}
-    return keywords if len(first) == len(keys) else keywords.take(sorted(first.values()))
 
 
 def format_of(ending: str, *, excel: bool) -> Format | None:

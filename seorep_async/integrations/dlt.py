@@ -56,7 +56,8 @@ def dlt_source(
         ImportError: the extra is missing.
     """
     dlt, chosen = require("dlt"), list(check_ids("campaign", ids))
-    wanted = [check_feed(feed) for feed in ([feeds] if isinstance(feeds, str | Feed) else feeds)]
+    several = feeds if isinstance(feeds, Iterable) and not isinstance(feeds, str) else [feeds]
+    wanted = list(map(check_feed, several))
     named: dict[str, Any] = {"snapshot_date": snapshot_date, "account": account, "base_url": base_url}
     named |= {"api_key_env": api_key_env, "settings": settings, "on_error": "rows", **options}
     pull: Callable[..., pa.Table] = partial(pull_table, start_date=start_date, end_date=end_date, **named)

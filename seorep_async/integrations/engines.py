@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, DecodeError, SeoRepError
+from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport, column_values
 from seorep_async.resources.arguments import MAX_ID, Date, check_date, check_dates, check_feed, check_ids
@@ -26,9 +28,7 @@ if TYPE_CHECKING:
 
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
-_limits: dict[
-    tuple[str, Settings], list[Limits]
-] = {}  # that no call uses now: what one learnt of the service, the next knows
+_limits: dict[tuple[str, Settings], list[Limits]] = {}  # not in use now: what one learnt, the next call knows
 
 
 def pull_table(
@@ -62,7 +62,7 @@ def pull_table(
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
-        SeoRepError: a report failed; with "rows", only an AuthenticationError for a refused key.
+        SeoRepError: a report failed; with "rows", only where none succeeded, and the key is or may be refused.
         ImportError: the extra `arrow` is missing.
     """
     asked, campaigns = check_feed(feed), list(check_ids("campaign", ids))
@@ -76,6 +76,7 @@ def pull_table(
         raise ConfigurationError(f"the environment variable {name} is not set on this machine", argument="api_key_env")
 
     async def pull() -> pa.Table:
+        ends: set[type[BaseException] | None] = set()
         free = _limits.setdefault((str(base_url or os.environ.get("SEOREP_BASE_URL")), settings), [])
         try:
             limits = free.pop()
@@ -83,8 +84,12 @@ def pull_table(
             limits = Limits(max_concurrency=settings.max_concurrency, requests_per_second=settings.requests_per_second)
         try:
             named: dict[str, Any] = {"settings": settings, "limits": limits, "account": account}
+            named["on_attempt"] = lambda attempt: ends.add(attempt.error)
             async with SeoRepClient(base_url, os.environ[api_key_env], **named) as client:
-                return await _pull(client, campaigns, asked, days, schema, options)
+                found = await _pull(client, campaigns, asked, days, schema, options)
+                if AuthenticationError in ends and None not in ends:  # its own question about the key failed
+                    await client.campaigns.list(limit=1).page(1)
+                return found
         finally:
             free.append(limits)
 
@@ -160,11 +165,26 @@ async def _pull(
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Run a coroutine to its end, in another thread if this one has a running event loop."""
+    """Run a coroutine to its end; in another thread if this one has a running event loop, which Ctrl-C ends, too."""
     try:
-        asyncio.get_running_loop()
+        task = asyncio.current_task()
     except RuntimeError:
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:  # leaves the thread's own loop alone
             return runner.run(work())
+    began: Future[Callable[[], object]] = Future()
+
+    async def begin() -> Any:
+        inner = asyncio.ensure_future(work())
+        began.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, inner.cancel))
+        return await inner
+
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        return thread.submit(_run, work).result()
+        running = thread.submit(_run, begin)
+        try:
+            while not wait([running], 0.1).done and not (task and task.cancelling()):  # by `asyncio.run`
+                pass
+        finally:
+            with contextlib.suppress(RuntimeError):  # its loop is closed already
+                if not running.done():
+                    began.result()()
+        return running.result()

@@ -17,6 +17,7 @@ from seorep_async.errors import ConfigurationError, SeoRepError, shown
 from seorep_async.export import pull_to
 from seorep_async.history import changes, open_history
 from seorep_async.models import Campaign, KeywordRanking, Page
+from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.excerpt import excerpt
 from seorep_async.tables.optional import require
@@ -52,9 +53,12 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         ConfigurationError: an argument is wrong.
     """
     types, lowlevel = require("mcp_types"), require("mcp.server")
-    tools = _Tools(client, database, account)
-    if not database.endswith(".duckdb"):
-        raise ConfigurationError(f"the database must be a .duckdb file, got {shown(database)}", argument="database")
+    if not isinstance(client, SeoRepClient):
+        raise ConfigurationError(f"client must be a SeoRepClient, got {type(client).__name__}", argument="client")
+    if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
+        problem = f"database must be a .duckdb file of this machine, got {shown(database)}"
+        raise ConfigurationError(problem, argument="database")
+    tools = _Tools(client, database, None if account is None else check_account_name(account))
     listed = []
     for tool in (getattr(tools, name) for name in _TOOLS):
         schema = msgspec.json.schema(_arguments(tool))["$defs"]["Arguments"]

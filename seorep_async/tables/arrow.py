@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import operator
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import COMPARABLE, Columns, ColumnType, Table, as_json, is_constant, once_each
+from seorep_async.tables.columns import Columns, ColumnType, Table, as_json, is_constant, once_each
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     """
     pa = require("pyarrow")
     fields = [
-        pa.field(column.name, _type(column.type), column.nullable, {"description": column.description})
-        for column in table.columns
+        pa.field(one.name, _type(one.type), one.nullable, {"description": one.description}) for one in table.columns
     ]
     metadata = {"description": table.description, "pandas": json.dumps(_for_pandas(table))}
     return pa.schema(fields, metadata=metadata)
@@ -39,19 +37,23 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
 
     Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON strings or null.
     """
-    arrays = [make(values) for make, values in zip(_makers(table), columns, strict=True)]
-    return require("pyarrow").RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+    pa = require("pyarrow")
+    arrays = [_array(pa, column.type, values) for column, values in zip(table.columns, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
-@cache
-def _makers(table: Table) -> list[Callable[[Sequence[Any]], pa.Array]]:
-    return [_SPECIAL.get(column.type) or partial(_array, require("pyarrow"), column.type) for column in table.columns]
-
-
-def _array(pa: Any, kind: ColumnType, column: Sequence[Any]) -> pa.Array:
-    if len(column) > 1 and kind in COMPARABLE and is_constant(column):  # many columns are
-        return pa.repeat(pa.scalar(column[0], _type(kind)), len(column))
-    return pa.array(column, _type(kind))
+def _array(pa: Any, kind: ColumnType, values: Sequence[Any]) -> pa.Array:
+    if kind is ColumnType.TAGS:
+        return _tags(pa, values)
+    if kind is ColumnType.FIELDS:
+        values = [as_json(value) if value else None for value in values]
+    elif kind is ColumnType.ANY:
+        values = [None if value is None else as_json(value) for value in values]
+    elif kind is ColumnType.NUMBER:
+        values = [None if value is None else float(value) for value in values]
+    elif is_constant(kind, values):
+        return pa.repeat(pa.scalar(values[0], _type(kind)), len(values))
+    return pa.array(values, _type(kind))
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
@@ -106,40 +108,20 @@ def _type(kind: ColumnType) -> pa.DataType:
     return types.get(kind, pa.string())
 
 
-def _tags(column: Sequence[Any]) -> pa.Array:
-    pa, kind = require("pyarrow"), _type(ColumnType.TAGS)
+def _tags(pa: Any, values: Sequence[Any]) -> pa.Array:
     # from flat columns, as a list of dicts takes ten times as long
-    plain = once_each(_plain_tags, column)
+    kind, plain = _type(ColumnType.TAGS), once_each(_plain_tags, values)
     tags, ends = list(chain.from_iterable(plain)), list(accumulate(map(len, plain), initial=0))
-    values = zip(*tags, strict=True) if tags else ((), (), ())
-    fields = list(kind.value_type)
-    flat = pa.StructArray.from_arrays(
-        [pa.array(one, field.type) for one, field in zip(values, fields, strict=True)], fields=fields
-    )
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, type=kind)
+    members, fields = zip(*tags, strict=True) if tags else ((), (), ()), list(kind.value_type)
+    arrays = [pa.array(one, field.type) for one, field in zip(members, fields, strict=True)]
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.StructArray.from_arrays(arrays, fields=fields), kind)
 
 
 def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
     return [(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags]
 
 
-def _strings(has_value: Callable[[Any], bool], column: Sequence[Any]) -> pa.Array:
-    pa = require("pyarrow")
-    return pa.array([as_json(value) if has_value(value) else None for value in column], pa.string())
-
-
-def _numbers(column: Sequence[Any]) -> pa.Array:
-    pa = require("pyarrow")
-    return pa.array([None if value is None else float(value) for value in column], pa.float64())
-
-
-_NESTED: dict[ColumnType, Callable[[Sequence[Any]], Any]] = {
-    ColumnType.TAGS: _tags,
-    ColumnType.FIELDS: partial(_strings, bool),
-    ColumnType.ANY: partial(_strings, partial(operator.is_not, None)),
-}
-_SPECIAL = _NESTED | {ColumnType.NUMBER: _numbers}
-
+_NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
 
 

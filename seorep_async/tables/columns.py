@@ -40,7 +40,7 @@ class ColumnType(enum.Enum):
     """Any JSON, as its type is not documented."""
 
 
-COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
+_COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
 """Types whose equal values are the same; 1 and 1.0 are not."""
 _FEW_ROWS = 16
 _TYPES: dict[object, ColumnType] = {
@@ -73,23 +73,23 @@ Columns: TypeAlias = Sequence[Sequence[Any]]
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table, with its name in databases, files and folders, a description of one row, and the key of a row.
+    """A table, with its name in databases and files, a description of one row, and the key of a row.
 
-    The columns `account` and `snapshot_date` come first.
+    The first columns, `lead` of them, say of whom, of which night and of which report a row is.
     """
 
     name: str
     description: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    lead: int = attrs.field(default=0, kw_only=True)
 
 
 @attrs.frozen(eq=False)
 class FeedTable(Table):
-    """The table of one feed: the lead, columns that name a row's report, and then the row model's."""
+    """The table of one feed: the lead, and then the row model's columns."""
 
     feed: Feed
-    lead: int
     _model: type
 
     def column_values(self, rows: Sequence[Any], lead: Values, *, compared: bool) -> list[Sequence[Any]]:
@@ -151,17 +151,19 @@ def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[i
     return read, absent, nested[::-1]
 
 
-def is_constant(values: Sequence[Any]) -> bool:
-    """Whether strings, integers, booleans or dates are all the same; quick if they are not."""
+def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
+    """Whether several strings, integers, booleans or dates are all the same, as in many columns; quick if not."""
+    if len(values) < 2 or kind not in _COMPARABLE:
+        return False
     first = values[0]
     return values[-1] is first and values[len(values) // 2] is first and values.count(first) == len(values)
 
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
-    """Return attribute name → type without None, a string for a literal, and whether it may be None."""
-    found = {}
-    for name, hint in ((field.name, typing.get_type_hints(model)[field.name]) for field in attrs.fields(model)):
+    """Return attribute name → type without None, a string for a literal, and whether it may be None; no secrets."""
+    found, hints = {}, typing.get_type_hints(model)
+    for name, hint in ((field.name, hints[field.name]) for field in attrs.fields(model) if field.repr):
         parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
         held = next(part for part in parts if part is not types.NoneType)
         found[name] = (str if typing.get_origin(held) is Literal else held, types.NoneType in parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -49,8 +48,6 @@ _REPORT = (
 )
 TOTALS = tuple(attrs.fields_dict(RankingTotals))
 """Names of the totals, in the order of their columns."""
-_READ_TOTALS = attrgetter(*TOTALS)
-_CHANGES = [index for index, name in enumerate(TOTALS) if is_change(name)]
 _REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
 
 
@@ -72,7 +69,7 @@ def _feed_table(feed: Feed, name: str, description: str, model: type, key: tuple
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))
-    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, len(lead), model)
+    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, model, lead=len(lead))
 
 
 @cache
@@ -83,17 +80,14 @@ def totals_table() -> Table:
 
 def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
-    values = list(_READ_TOTALS(totals))
-    for index in () if compared else _CHANGES:
-        values[index] = None
-    return values
+    return [getattr(totals, name) if compared or not is_change(name) else None for name in TOTALS]
 
 
 @cache
 def campaigns_table() -> Table:
     _, *others = columns_of_model(Campaign)
-    columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others)
-    return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, ("account", "campaign_id"))
+    columns, key = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others), ("account", "campaign_id")
+    return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, key, lead=2)
 
 
 @cache
@@ -106,7 +100,7 @@ def keywords_table() -> Table:
         if column.name in wanted or (column.name.startswith("search_") and column.type is not _FIELDS)
     )
     description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
-    return Table("keywords", description, columns, ("account", "campaign_id", "keyword_id"))
+    return Table("keywords", description, columns, ("account", "campaign_id", "keyword_id"), lead=3)
 
 
 @cache

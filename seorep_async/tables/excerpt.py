@@ -43,7 +43,8 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
             left_out.append(f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns")
             break
         shown.append(values)
-        shortened += sum(value is not whole for value, whole in zip(values, row, strict=True))
+        pairs = zip(values, row, strict=True)
+        shortened += sum(value is not whole and not isinstance(whole, float) for value, whole in pairs)
     if shortened:
         left_out.append(f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}")
     return _json(facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown})

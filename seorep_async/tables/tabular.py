@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
-import attrs
-
 from seorep_async.tables.arrow import arrow_table, pandas_frame
 from seorep_async.tables.columns import Columns, ColumnType, Table, columns_of_model, model_columns, plain_tags
 from seorep_async.tables.html import html_table
@@ -153,9 +151,7 @@ class ModelList(TableList[T]):
         super().__init__(items, model)
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        table, indices = _list_table(self._kind)
-        columns = model_columns(self._kind, self)
-        return table, [[columns[index] for index in indices]]
+        return _list_table(self._kind), [model_columns(self._kind, self)]
 
     def _repr_html_(self) -> str:
         table, (columns,) = self._parts()
@@ -163,8 +159,5 @@ class ModelList(TableList[T]):
 
 
 @cache
-def _list_table(model: type) -> tuple[Table, list[int]]:
-    """Return the table of a list of models, without secrets, and the indices of its columns among the model's."""
-    shown = attrs.fields_dict(model)
-    columns = [(index, one) for index, one in enumerate(columns_of_model(model)) if shown[one.name].repr]
-    return Table(model.__name__, "", tuple(one for _, one in columns), ("id",)), [index for index, _ in columns]
+def _list_table(model: type) -> Table:
+    return Table(model.__name__, "", tuple(columns_of_model(model)), ("id",))

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each, plain_tags
+from seorep_async.tables.columns import Column, Columns, ColumnType, Table, as_json, is_constant, once_each, plain_tags
 
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
@@ -22,22 +22,22 @@ _FORMULA = ("=", "+", "-", "@")
 _BREAKS = ("\t", "\r", "\n")
 
 
-def csv_header(table: Table, *, excel: bool = False) -> bytes:
+def csv_header(table: Table, *, excel: bool) -> bytes:
     """Return the first line; `excel` puts a byte order mark before it, by which Excel knows UTF-8."""
     return ("\ufeff" * excel + ",".join(column.name for column in table.columns) + _LINE_END).encode()
 
 
-def csv_cells(table: Table, columns: Sequence[Sequence[Any]], *, excel: bool = False) -> list[Sequence[str]]:
+def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
     Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
     None and no unknown fields become empty cells. `excel` puts a `'` before strings that it would run as formulas.
     """
-    return [_cells(column.type, values, excel) for column, values in zip(table.columns, columns, strict=True)]
+    return [_cells(column.type, some, excel) for column, some in zip(columns, values, strict=True)]
 
 
 def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
-    if len(values) > 1 and kind in COMPARABLE and is_constant(values):  # many columns are
+    if is_constant(kind, values):
         return _cells(kind, values[:1], excel) * len(values)
     return _CSV[kind](_guarded(values) if excel and kind is ColumnType.STRING else values)
 
@@ -45,7 +45,7 @@ def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
 def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     """Return cells as lines of CSV (RFC 4180, UTF-8); invalid Unicode raises a ValueError."""
     columns: list[Sequence[str]] = []
-    for constant, some in groupby(cells, is_constant):
+    for constant, some in groupby(cells, partial(is_constant, ColumnType.STRING)):
         group = list(some)
         columns += [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
     # joining cells and separators in one step takes a third of the time of `csv.writer`
@@ -123,7 +123,7 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
 }
 
 
-def columns_as_json_lines(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
     """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises a ValueError."""
     members = [
         _MEMBERS[column.type](values) if column.type in _MEMBERS else values

@@ -150,6 +150,8 @@ def test_a_filesystem_without_a_table_format_is_refused(tmp_path: Path) -> None:
 WRONG: list[dict[str, Any]] = [
     {"ids": ["1"]},
     {"feeds": ["weekly"]},
+    {"feeds": 3},
+    {"feeds": None},
     {"snapshot_date": None},
     {"size": 0},
     {"api_key_env": "NOT_SET"},

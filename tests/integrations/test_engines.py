@@ -1,6 +1,7 @@
 """`pull_table`, the one function that engines map: in this process, in others, and in those of a Dask cluster."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import pickle
@@ -98,6 +99,13 @@ def test_a_wrong_key_always_raises(
     CANARY.assert_not_in(caplog.text)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_wrong_key_is_no_row_even_if_its_probe_fails(seed: int) -> None:
+    with served(api_key="another", faults="500s=50%", seed=seed), contextlib.suppress(SeoRepError):
+        rows = pull_table([1, 2], **WINDOW, on_error="rows", settings=Settings(max_attempts=1))
+        assert "AuthenticationError" not in rows["error"].to_pylist()
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"snapshot_date": None}, "snapshot_date"),
     ({"snapshot_date": "yesterday"}, "snapshot_date"),
@@ -140,6 +148,25 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     assert inside.equals(plain)
 
 
+@pytest.mark.parametrize("within", ["loop", "asyncio.run"])
+def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
+    async def main() -> None:
+        pull_table(range(1, 9), **WINDOW, settings=Settings(max_concurrency=1))
+
+    def run() -> None:
+        if within == "asyncio.run":
+            asyncio.run(main())
+        with contextlib.closing(asyncio.new_event_loop()) as loop:  # a notebook's leaves the signal to Python
+            loop.run_until_complete(main())
+
+    with served(latency=0.3) as sandbox:
+        interrupting = signal_at(2, sandbox, signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+        interrupting.join()
+        assert sandbox.stats.requests <= 4
+
+
 def test_processes_that_are_spawned_pull_the_same_rows() -> None:
     pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=Settings(max_concurrency=4))
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -173,13 +200,13 @@ def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatc
             pull_table([1], **WINDOW)
 
 
-def kill_at(requests: int, sandbox: Any, process: int) -> threading.Thread:
-    """Kill a process as soon as so many requests have arrived."""
+def signal_at(requests: int, sandbox: Any, number: signal.Signals, process: int = os.getpid()) -> threading.Thread:
+    """Send a process a signal as soon as so many requests have arrived."""
 
     def kill() -> None:
         while sandbox.stats.requests < requests:
             threading.Event().wait(0.005)
-        os.kill(process, signal.SIGKILL)
+        os.kill(process, number)
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -197,7 +224,7 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
         how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
         with distributed.Client(local_directory=str(tmp_path), **how) as client:
             before = set(client.run(os.getpid).values())
-            killing = kill_at(sandbox.stats.requests + 20, sandbox, min(before))
+            killing = signal_at(sandbox.stats.requests + 20, sandbox, signal.SIGKILL, min(before))
             tasks = client.map(pull, parts)
             found = pa.concat_tables(client.gather(tasks))
             killing.join()

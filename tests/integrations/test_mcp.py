@@ -149,6 +149,7 @@ async def test_answers(database: Path) -> None:
             answer = await asked.ask(tool, **arguments)
             assert fact in answer, (tool, arguments)
             json.loads(answer)
+        assert "left_out" not in await asked.ask("history", sql="SELECT 'nan'::DOUBLE, '-inf'::FLOAT")
 
 
 async def test_errors_say_what_is_wrong(database: Path) -> None:
@@ -254,10 +255,20 @@ async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None
         assert "error: the API key was refused" in await asked.ask("campaigns")
 
 
-@pytest.mark.parametrize("database", ["rankings.csv", "rankings", ""])
-def test_other_files_than_databases_are_refused(database: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"the database must be a \.duckdb file, got '"):
-        mcp_server(SeoRepClient("https://api.example.com", "k"), database)
+@pytest.mark.parametrize(
+    ("wrong", "argument"),
+    [
+        *(({"database": one}, "database") for one in ("rankings.csv", "rankings", "", "s3://seo/a.duckdb", 3, None)),
+        *(({"account": one}, "account") for one in (3, " ")),
+        ({"client": "https://api.example.com"}, "client"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(wrong: dict[str, Any], argument: str) -> None:
+    client = SeoRepClient("https://api.example.com", "k")
+    with pytest.raises(ConfigurationError) as caught:
+        mcp_server(**{"client": client, "database": "a.duckdb", **wrong})
+    assert caught.value.argument == argument
 
 
 @pytest.mark.heavy
