@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.formats import Part, Source
+from seorep_async.export.formats import Report, Source
 from seorep_async.export.pieces import Failure
 from seorep_async.export.request import Plan, Request
 from seorep_async.export.staging import Staging
@@ -57,7 +57,7 @@ class Contents:
     def table(self, table: Table) -> Source:
         """Return one table, as formats take it."""
         columns: Iterable[Columns] = ()
-        parts: Iterable[Part] = ()
+        reports: Iterable[Report] = ()
         if table is pulls_table():
             columns = [[[value] for value in self.pull]]
         elif table is failures_table():
@@ -69,13 +69,13 @@ class Contents:
             columns = _in_columns(self._totals())
         elif self.received:
             in_rows = table is keywords_table() and not self.staging.has_keywords
-            parts = self.staging.parts(table_of(Feed.CAMPAIGN) if in_rows else table)
-        return Source(table, self.request.labels, columns, parts, self._read)
+            reports = self.staging.records(table_of(Feed.CAMPAIGN) if in_rows else table)
+        return Source(table, self.request.labels, columns, reports, self._read)
 
-    def _read(self, piece: tuple[int, int]) -> bytes:
+    def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
             raise ExportError("the pull was cancelled; run it again to write what is staged")
-        return self.staging.read(piece)
+        return self.staging.read(block, piece)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for table in map(table_of, self.request.feeds):

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Format, Part, in_groups, without_lead
+from seorep_async.export.formats import Format, Report, in_groups, without_lead
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in, remove_rest
 from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
@@ -149,9 +149,9 @@ class Staging:
         """Store that the pull has ended with failures."""
         self._append(Block(ended=True))
 
-    def read(self, piece: tuple[int, int]) -> bytes:
+    def read(self, block: int, piece: int) -> bytes:
         """Return a piece by its block and its number in it."""
-        return self._file.read(*piece)
+        return self._file.read(block, piece)
 
     def failures(self, table: Table) -> dict[int, Failure]:
         """Return the failures of a table's reports, by their ids."""
@@ -164,7 +164,7 @@ class Staging:
         """Return how many reports of a feed are stored."""
         return len(self._stored[table_of(feed).name])
 
-    def records(self, table: Table) -> Iterator[tuple[tuple[int, ...], int, Record]]:
+    def records(self, table: Table) -> Iterator[Report]:
         """Yield the reports of a table in the order of the campaigns: the ids in their lead, their block, the rest."""
         places, plan = self._stored[table.name], self.plan or Plan()
         owners: Iterable[tuple[int, ...]] = zip(plan.ids)
@@ -175,17 +175,13 @@ class Staging:
         for ids in owners:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
-                yield ids, block, self._file.block(block).records[table.name][place & (1 << _POSITION) - 1]
+                record = self._file.block(block).records[table.name][place & (1 << _POSITION) - 1]
+                yield () if table is campaigns_table() else ids, block, record
 
     def keywords(self) -> Iterator[tuple[int, int]]:
         """Yield campaign and keyword for each keyword of the campaigns, in their order: those of its own report."""
         for (campaign,), _, record in self.records(table_of(Feed.CAMPAIGN)):
             yield from ((campaign, keyword) for keyword in record.keywords)
-
-    def parts(self, table: Table) -> Iterator[Part]:
-        for ids, block, one in self.records(table):
-            lead = () if table is campaigns_table() else ids
-            yield Part(lead, (block, one.piece), one.first, one.size, one.rows)
 
     def missing(self, feed: Feed) -> list[int]:
         """Return the ids that lack their report of a feed."""
