@@ -17,7 +17,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
-from seorep_async.export.files import Target, refusal, shortened, sync_folder
+from seorep_async.export.files import Target, check_file, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
@@ -66,7 +66,7 @@ class Database(Target):
         """Refuse what is no database, and tables that were changed or are another program's."""
         if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder(request)}"}:
             raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
-        self.check_file(self.path)
+        check_file(self.named, self.path)
         with self._connected(stop) as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
