@@ -30,10 +30,8 @@ _NO_WRAPPING = 1_000_000
 def messages(*, quiet: bool = False) -> Console:
     """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    width = None if terminal else _NO_WRAPPING
-    return Console(
-        stderr=True, force_terminal=terminal, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
-    )
+    plain: Any = dict.fromkeys(("highlight", "markup", "emoji"), False)
+    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
 
 
 def on_terminal() -> bool:
