@@ -166,7 +166,7 @@ def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
 def _string(value: object) -> str:
     if value is None or value == {} or isinstance(value, str):
         return value or ""  # type: ignore[return-value]
-    return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
+    return str(_plain(value)) if isinstance(value, dt.date | enum.Enum) else printable_json(value)
 
 
 def duration(seconds: float) -> str:
