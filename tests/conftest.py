@@ -1,24 +1,16 @@
 """What tests of several folders share. The fixtures, and what they stand for:
 
-- `scripted_server`: `server = await scripted_server(step, step, …, forever=step, tls=context)` starts a raw server on a
-  free port that plays one step for each request, whatever the connection. A step is bytes to send as they are (see
-  `answer`, `FINE`) or a misbehaviour: `reset`, `hang`, `then_close(raw)`, `then_hang(raw)`, `drip(raw)`, `pour(…)`, or
-  any coroutine function that takes a `Connection`. It records `server.requests` (method, target, headers, body, number
-  of the connection), `.connections` and `.open_connections`. A request beyond the script fails the test at its end,
-  unless there is a `forever` step. Steps and helpers come from `tests.session.scripted_server`.
-- `fake_time`: time of a client whose sleeps are over at once, though its clock moves on by them; `.slept` lists the
-  waits, `.jitter` is the random number it draws (1: the longest back-off), `.going_on.clear()` holds sleeps up,
-  `.waiting` tells that one is.
+- `scripted_server`: `server = await scripted_server(step, step, …, forever=step, tls=context)` starts a raw server that
+  plays one step for each request, whatever the connection: bytes to send as they are (see `answer`, `FINE`), or a
+  misbehaviour, of `tests.session.scripted_server`. A request beyond the script fails the test at its end.
+- `fake_time`: time of a client whose sleeps are over at once, though its clock moves on by them (`FakeTime`).
 - `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
-  `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one, and `on_attempt=`); it is closed at the
-  end of the test.
+  `fake_time`, with any of `Settings` as keywords; it is closed at the end of the test.
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
 - `stuck`: an event that answers can wait for without end, until the test is over.
-- `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
-  `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
-  and `assert_error_does_not_show_key(error)`, which looks through causes, frames, locals and pickles too, in
-  `tests.session.canary`.
+- the types of these fixtures, `ask(client)`, one plain call, and `failure(client, kind)`, the error of one that must
+  fail, are in `tests.session.calls`; what looks for the key in texts and errors, in `tests.session.canary`.
 
 The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once; `TEST_LOOP=uvloop` runs the
 others on uvloop, if it is installed.

@@ -176,11 +176,24 @@ def _number_of_month(row: Any) -> int:
     return number
 
 
+def _by_date(name: str, ask: Callable[[SeoRepClient], Listing[Any, Any]], **older: Any) -> Source:
+    return Source(
+        name=name,
+        ask=ask,
+        row=lambda number: {"date": _month(number), "engineARanking": number},
+        older_row=lambda number: {"date": f"{_month(number)}-01", "engineARanking": number, **older},
+        number=_number_of_month,
+    )
+
+
+_SITE = {"url": "example.com", "company": "Example"}
+_OLDER = {"keywordPhrase": "shoes", "lastResultsDate": "2023-01-31 00:00:00", "wmtClicks": 1}
+_YEARS = ("2000-01-01", "2020-12-31")
 LIST = Source(
     name="campaigns.list",
     ask=lambda client: client.campaigns.list(),
-    row=lambda number: {"id": number, "url": "example.com", "company": "Example"},
-    older_row=lambda number: {"id": number, "url": "example.com", "company": "Example", "type": "real"},
+    row=lambda number: {"id": number, **_SITE},
+    older_row=lambda number: {"id": number, **_SITE, "type": "real"},
     number=lambda campaign: campaign.id,
     is_feed=False,
 )
@@ -188,31 +201,14 @@ FEED = Source(
     name="rankings.campaign",
     ask=lambda client: client.rankings.campaign(42, "2023-01-01", "2023-01-31"),
     row=lambda number: {"keywordId": number, "keywordPhrase": "shoes", "lastResultsDate": "2023-01-31"},
-    older_row=lambda number: {
-        "keywordId": number,
-        "keywordPhrase": "shoes",
-        "lastResultsDate": "2023-01-31 00:00:00",
-        "wmtClicks": 1,
-    },
+    older_row=lambda number: {"keywordId": number, **_OLDER},
     number=lambda row: row.keyword_id,
 )
 SOURCES = (
     LIST,
     FEED,
-    Source(
-        name="rankings.campaign_by_date",
-        ask=lambda client: client.rankings.campaign_by_date(42, "2000-01-01", "2020-12-31"),
-        row=lambda number: {"date": _month(number), "engineARanking": number},
-        older_row=lambda number: {"date": f"{_month(number)}-01", "engineARanking": number},
-        number=_number_of_month,
-    ),
-    Source(
-        name="rankings.keyword_by_date",
-        ask=lambda client: client.rankings.keyword_by_date(7, "2000-01-01", "2020-12-31"),
-        row=lambda number: {"date": _month(number), "engineARanking": number},
-        older_row=lambda number: {"date": f"{_month(number)}-01", "engineARanking": number, "backlinks": 3},
-        number=_number_of_month,
-    ),
+    _by_date("rankings.campaign_by_date", lambda client: client.rankings.campaign_by_date(42, *_YEARS)),
+    _by_date("rankings.keyword_by_date", lambda client: client.rankings.keyword_by_date(7, *_YEARS), backlinks=3),
 )
 
 

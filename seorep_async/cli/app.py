@@ -78,14 +78,12 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
     except click.UsageError as error:
         if "pull" in arguments[:1] and "--json" in arguments:  # before any option was parsed
-            later("summary", "print_failure")(error)
+            later("pulling", "print_failure")(error)
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
-        if not later("errors", "is_foreseen")(error):
-            raise
         return int(later("errors", "failed")(error))
     return code if isinstance(code, int) else ExitCode.OK

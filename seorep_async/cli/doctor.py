@@ -20,7 +20,7 @@ from seorep_async.cli.keys import config_file
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
 from seorep_async.cli.profiles import Connection, connect
-from seorep_async.cli.pull import days_of
+from seorep_async.cli.pull import Job
 from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, NotFoundError, SeoRepError, one_line
@@ -64,7 +64,7 @@ async def _check(connection: Connection, today: dt.date) -> ExitCode:
                 finally:
                     if answers:  # even if it is a refusal
                         _show_answer(client, answers[-1])
-                return await _check_feeds(client, answers, campaigns, *days_of(today)[0])
+                return await _check_feeds(client, answers, campaigns, *Job().windows(today)[0])
             except SeoRepError as error:
                 code = code_of(error)
                 refused = code is ExitCode.AUTHENTICATION and len(answers) == 1

@@ -38,11 +38,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
 """The metavar and the help of each option, by its name in `Sandbox`."""
 
 
-def _ids(value: str) -> Any:
-    pairs = [one.partition(":")[::2] for one in value.split(",")]
-    if any(status for _, status in pairs):
-        return {int(id_): int(status or 500) for id_, status in pairs}
-    return [int(id_) for id_, _ in pairs]
+def _ids(value: str) -> dict[int, int]:
+    """Read ids, each with its status after a colon; without one it is 500."""
+    pairs = (one.partition(":") for one in value.split(","))
+    return {int(id_): int(status or 500) for id_, _, status in pairs}
 
 
 _READ: dict[str, tuple[Callable[[str], Any], str]] = {

@@ -55,13 +55,10 @@ def code_of(error: BaseException) -> ExitCode:
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
 
 
-def is_foreseen(error: BaseException) -> bool:
-    """Return whether a message is enough; of a bug the traceback is needed to mend it."""
-    return code_of(error) is not ExitCode.UNEXPECTED
-
-
 def failed(error: BaseException) -> ExitCode:
-    """Print why the command ends, and return its exit code."""
+    """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
+    if code_of(error) is ExitCode.UNEXPECTED:
+        raise error
     messages().print("[bold red]Error:[/] ", end="", markup=True)
     messages().print(explain(error))
     if said := service_message(error):

@@ -37,8 +37,6 @@ def _ids(value: str) -> tuple[int, ...]:
     name = "stdin" if value == "@-" else value[1:]
     try:
         found = tuple(_ids_in(sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")))
-    except UnicodeDecodeError:
-        raise click.BadParameter(f"can't read {name}: it is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
     except click.BadParameter as error:
@@ -93,10 +91,10 @@ class Job:
         campaign: Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; repeatable.
             [default: all campaigns]
         exclude: Campaigns to leave out; written likewise.
-        group: Pull the campaigns of this group; repeatable.
+        groups: Pull the campaigns of this group; repeatable.
         filter: Pull the campaigns that the service's filter finds.
         compare_previous_period: Request changes from the previous period, too.
-        page_size: Rows of one request; the service has a default and a maximum of its own.
+        limit: Rows of one request; the service has a default and a maximum of its own.
         account: Name of the account in every row.  [default: the profile's, or the host]
         snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
         restart: Start over instead of resuming an interrupted pull.
@@ -121,10 +119,10 @@ class Job:
     month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
     campaign: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
     exclude: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
-    group: Annotated[list[str] | None, Opt(section=_WHAT, metavar="TITLE", read=not_empty)] = None
+    groups: Annotated[list[str] | None, Opt("--group", _WHAT, "TITLE", not_empty)] = None
     filter: Annotated[str | None, Opt(section=_WHAT, metavar="TEXT", read=not_empty)] = None
     compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
-    page_size: Annotated[int | None, Opt(section=_HOW)] = None
+    limit: Annotated[int | None, Opt("--page-size", _HOW)] = None
     account: Annotated[str | None, Opt(section=_HOW, metavar="NAME", read=not_empty)] = None
     snapshot_date: Annotated[dt.date | None, Opt(section=_HOW)] = None
     restart: Annotated[bool, Opt(section=_HOW)] = False
@@ -151,6 +149,26 @@ class Job:
     @property
     def target(self) -> str:
         return self.out or (f"rankings-{self.feeds[0]}.csv" if len(self.feeds) == 1 else "rankings.csv")
+
+    def windows(self, today: dt.date) -> list[Days]:
+        """Return the first and the last day of each pull: by default, of the last three full months."""
+        given = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
+        names = [name for name, value in given.items() if value is not None]
+        if len(names) > 1 and names != ["--from", "--to"]:
+            problem = f"{' and '.join(names)} can't be combined; give one of --last and --month, or --from and --to."
+            raise click.UsageError(problem)
+        if self.month is not None:
+            return _months(self.month, today)
+        number, unit = self.last or (_MONTHS, "m")
+        if unit != "m":
+            return [(today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))]
+        last_day = self.end or today.replace(day=1) - dt.timedelta(1)
+        year, first = divmod(last_day.year * 12 + last_day.month - number, 12)
+        first_day = self.start or (dt.date(year, first + 1, 1) if year > 0 else dt.date.min)
+        if last_day < first_day:
+            default = "; swap them" if self.end else ", the end of last month; give --to as well"
+            raise click.UsageError(f"--from {first_day} is after --to {last_day}{default}.")
+        return [(first_day, last_day)]
 
     def check(self, windows: list[Days]) -> None:
         """Refuse options that contradict each other."""
@@ -190,36 +208,9 @@ def pull(*, job: Job = Job(), service: Service = Service()) -> int:
       seorep pull -o - --quiet | head
       seorep pull -s forbidden=3; echo $?        # rehearse a failure
     """
-    windows = days_of(click.get_current_context().obj, job.start, job.end, job.last, job.month)
+    windows = job.windows(click.get_current_context().obj)
     job.check(windows)
     return int(later("pulling", "run")(job, windows, service))
-
-
-def days_of(
-    today: dt.date,
-    start: dt.date | None = None,
-    end: dt.date | None = None,
-    last: tuple[int, str] | None = None,
-    month: str | None = None,
-) -> list[Days]:
-    """Return the first and the last day of each pull: by default, of the last three full months."""
-    given = {"--from": start, "--to": end, "--last": last, "--month": month}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) > 1 and names != ["--from", "--to"]:
-        problem = f"{' and '.join(names)} can't be combined; give one of --last and --month, or --from and --to."
-        raise click.UsageError(problem)
-    if month is not None:
-        return _months(month, today)
-    number, unit = last or (_MONTHS, "m")
-    if unit != "m":
-        return [(today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))]
-    last_day = end or today.replace(day=1) - dt.timedelta(1)
-    year, first = divmod(last_day.year * 12 + last_day.month - number, 12)
-    first_day = start or (dt.date(year, first + 1, 1) if year > 0 else dt.date.min)
-    if last_day < first_day:
-        default = "; swap them" if end else ", the end of last month; give --to as well"
-        raise click.UsageError(f"--from {first_day} is after --to {last_day}{default}.")
-    return [(first_day, last_day)]
 
 
 def _months(value: str, today: dt.date) -> list[Days]:
@@ -235,10 +226,9 @@ def _months(value: str, today: dt.date) -> list[Days]:
 
 
 def _month(value: str, today: dt.date) -> Days:
-    if value in ("this", "last"):
-        return _whole_month(today if value == "this" else today.replace(day=1) - dt.timedelta(1))
+    named = {"this": today, "last": today.replace(day=1) - dt.timedelta(1)}
     try:
-        return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
+        return _whole_month(named.get(value) or dt.datetime.strptime(value, "%Y-%m").date())
     except (ValueError, OverflowError):
         problem = f"--month: {value!r} is not a month such as 2023-03, this or last, nor 2021-01..2022-12."
         raise click.UsageError(problem) from None

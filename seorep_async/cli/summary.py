@@ -1,28 +1,64 @@
-"""The summary of a pull or of several, and the preview of a dry run: for a person to read, or as JSON."""
+"""The summary of a run, and the preview of a dry run: for a person to read, or as JSON."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-import click
 from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.errors import code_of, explain, in_shell_words
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.output import as_json, counted, duration, size, write
-from seorep_async.errors import ExportError, one_line
+from seorep_async.cli.output import counted, duration, messages, size
+from seorep_async.cli.pull import Days, Job
+from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
 from seorep_async.session import Stats
 
 _LISTED = 20
 _FAILS_AGAIN = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 _LABELS = ("feeds", "start_date", "end_date", "account", "snapshot_date")
+
+
+@attrs.define
+class Run:
+    """A run of one pull, or of one for each month.
+
+    Attributes:
+        left: first and last day of the pulls that are left, in their order.
+        notes: shows what is no failure.
+        skipped: how many months were complete already.
+        done: the summaries of the finished pulls.
+        stats: what the run has cost, unfinished pulls included.
+    """
+
+    job: Job
+    left: list[Days]
+    several: bool
+    notes: Console
+    source: str = ""
+    account: str | None = None
+    skipped: int = 0
+    done: list[PullSummary] = attrs.field(factory=list)
+    stats: Stats | None = None
+    warnings: list[str] = attrs.field(factory=list)
+    began: float = attrs.field(factory=time.monotonic)
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What is pulled."""
+        days = {"start_date": min(self.left)[0], "end_date": max(self.left)[1]} if self.left else {}
+        return {"feeds": self.job.feeds, **days, "account": self.account, "snapshot_date": self.job.snapshot_date}
+
+
+def month_of(days: Days) -> str:
+    """Return the name of a month by its first and last day."""
+    return f"{days[0]:%Y-%m}"
 
 
 def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
@@ -35,7 +71,7 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     return ExitCode.PARTIAL if any(one.rows or one.campaigns_complete for one in pulls) else ExitCode.UNAVAILABLE
 
 
-def show_failures(console: Console, pulls: Sequence[PullSummary]) -> None:
+def show_failures(pulls: Sequence[PullSummary]) -> None:
     """Print a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for pull in pulls:
@@ -45,34 +81,22 @@ def show_failures(console: Console, pulls: Sequence[PullSummary]) -> None:
             status = f" (status {one.status})" if one.status is not None else ""
             why = one_line(f"{in_shell_words(one.message)}{status}")
             kind = "campaign" if one.keyword_id is None else f"campaign {one.campaign_id}, keyword"
-            groups[f"{month}{feed}", kind, why].append(one.campaign_id if one.keyword_id is None else one.keyword_id)
+            id_ = one.campaign_id if one.keyword_id is None else one.keyword_id
+            groups[f"{month}{feed}", kind, why].append(id_)
     for (place, kind, why), ids in groups.items():
         more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
         named = f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, sorted(ids)[:_LISTED]))}{more}"
-        console.print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
+        messages().print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
 
 
-@attrs.frozen
-class Run:
-    """What a run has pulled, and what that cost, an unfinished pull included; `skipped` months were complete."""
-
-    pulls: Sequence[PullSummary]
-    source: str
-    stats: Stats
-    seconds: float
-    skipped: int
-    to_stdout: bool
-
-
-def show_summary(console: Console, run: Run) -> None:
+def show_summary(run: Run) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
-    pulls = run.pulls
+    console, pulls, last = run.notes, run.done, run.done[-1]
     if not any(one.requests or one.outcomes for one in pulls):
         console.print("Nothing to retry: no report failed last time. Omit --retry-failed to pull everything.")
         return
-    first, last = pulls[0], pulls[-1]
     days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}"
-    what = counted(len(pulls), "month") if len(pulls) > 1 else " and ".join(feed.value for feed in first.feeds)
+    what = counted(len(pulls), "month") if len(pulls) > 1 else " and ".join(run.job.feeds)
     console.print(Text.assemble((f"Pulled {what}", "bold"), f", {days}, from {one_line(run.source)}"))
     for label, value in [*_counts(run), *_files(run)]:
         console.print(Text.assemble((f"  {label:<11}", "dim"), value))
@@ -89,7 +113,7 @@ def show_summary(console: Console, run: Run) -> None:
 
 
 def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
-    pulls, first = run.pulls, run.pulls[0]
+    pulls, first = run.done, run.done[0]
     yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
     if run.skipped:
         yield "Skipped", f"{counted(run.skipped, 'month')}, complete already"
@@ -101,17 +125,18 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "Rows", f"{sum(rows.values()):,}{several}"
     if resumed := sum(one.resumed for one in pulls):
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
-    retries = sum(run.stats.retries.values())
-    again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
-    yield "Requests", f"{run.stats.attempts:,}{again}"
-    if not any(one.compared for one in pulls) and not run.to_stdout:
+    if run.stats is not None:
+        retries = sum(run.stats.retries.values())
+        again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
+        yield "Requests", f"{run.stats.attempts:,}{again}"
+    if not any(one.compared for one in pulls) and not run.job.to_stdout:
         yield "Changes", "not requested; --compare-previous-period requests them"
-    yield "Time", duration(run.seconds)
+    yield "Time", duration(time.monotonic() - run.began)
 
 
 def _files(run: Run) -> Iterator[tuple[str, str]]:
-    paths, feeds = [*dict.fromkeys(path for one in run.pulls for path in one.paths)], len(run.pulls[0].feeds)
-    if not paths and not run.to_stdout:
+    paths, feeds = [*dict.fromkeys(path for one in run.done for path in one.paths)], len(run.job.feeds)
+    if not paths and not run.job.to_stdout:
         yield "File", "none written, as every campaign failed"
     for number, path in enumerate(paths[:feeds]):
         held = f" ({size(path.stat().st_size)})" if path.is_file() else ""
@@ -120,86 +145,73 @@ def _files(run: Run) -> Iterator[tuple[str, str]]:
         yield "Beside it", one_line(", ".join(path.name for path in beside))
 
 
+def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
+    """Return the facts of a run that has ended, by their names in JSON: of its pull, or of its months."""
+    if run.done and not run.several:
+        return _facts_of_pull(run.done[0]) | {"warnings": run.warnings}
+    if not run.several and code is not ExitCode.OK:
+        return facts_of_failure(KeyboardInterrupt(), run)
+    return {
+        **_ended(code),
+        "months_left": [*map(month_of, run.left)],
+        "months_skipped": run.skipped,
+        "requests": run.stats and run.stats.attempts,
+        "rows": sum(one.rows for one in run.done),
+        "failures": sum(len(one.failures) for one in run.done),
+        "warnings": run.warnings,
+        "pulls": [*map(_facts_of_pull, run.done)],
+    }
+
+
+def facts_of_failure(error: BaseException, run: Run | None = None) -> dict[str, Any]:
+    """Return the facts of a run that an error ended, by their names in JSON; unknown ones are null."""
+    facts = _ended(code_of(error)) | {"error": explain(error), "error_type": type(error).__name__}
+    facts |= {"status": getattr(error, "status", None), "attempts": getattr(error, "attempts", 0)}
+    facts |= {**dict.fromkeys(_LABELS), "files": [], "failures": []}
+    if run is not None:
+        facts |= run.labels | ({"pulls": [*map(_facts_of_pull, run.done)]} if run.several else {})
+    return facts
+
+
 def _ended(code: ExitCode) -> dict[str, Any]:
     return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": None, "error_type": None}
 
 
-def summary_facts(summary: PullSummary, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the facts of a pull, by their names in JSON."""
+def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
+    plain = (*_LABELS, "compared", "campaigns", "campaigns_complete", "requests", "started_at")
     return {
-        **_ended(code_of_pulls([summary])),
-        **{name: getattr(summary, name) for name in (*_LABELS, "compared")},
-        "files": [*map(str, summary.paths)],
-        "campaigns": summary.campaigns,
-        "campaigns_complete": summary.campaigns_complete,
-        "rows": {feed.value: summary.rows_of(feed) for feed in summary.feeds},
-        "resumed_reports": summary.resumed,
-        "requests": summary.requests,
-        "started_at": summary.started_at,
-        "retries": summary.stats.retries,
-        "refusals": summary.stats.throttled,
-        "waited": {reason: round(seconds, 3) for reason, seconds in summary.stats.waited.items()},
-        "seconds": round(summary.seconds, 3),
-        "warnings": [*warnings],
-        "failures": [_failure(one) for one in summary.failures],
+        **_ended(code_of_pulls([pull])),
+        **{name: getattr(pull, name) for name in plain},
+        "files": [*map(str, pull.paths)],
+        "rows": {feed.value: pull.rows_of(feed) for feed in pull.feeds},
+        "resumed_reports": pull.resumed,
+        "retries": pull.stats.retries,
+        "refusals": pull.stats.throttled,
+        "waited": {reason: round(seconds, 3) for reason, seconds in pull.stats.waited.items()},
+        "seconds": round(pull.seconds, 3),
+        "warnings": [],
+        "failures": [*map(_facts_of_report, pull.failures)],
     }
 
 
-def _failure(one: PullFailure) -> dict[str, Any]:
+def _facts_of_report(one: PullFailure) -> dict[str, Any]:
     message = one_line(in_shell_words(one.message))
     return attrs.asdict(one) | {"message": message, "fails_again": one.error in _FAILS_AGAIN}
 
 
-def months_facts(run: Run, left: Iterable[str], code: ExitCode, warnings: Sequence[str]) -> dict[str, Any]:
-    """Return the facts of a run of several pulls, by their names in JSON; `left` are the months still to pull."""
-    return {
-        **_ended(code),
-        "months_left": [*left],
-        "months_skipped": run.skipped,
-        "requests": run.stats.attempts,
-        "rows": sum(one.rows for one in run.pulls),
-        "failures": sum(len(one.failures) for one in run.pulls),
-        "warnings": [*warnings],
-        "pulls": [summary_facts(one) for one in run.pulls],
-    }
-
-
-def failure_facts(error: BaseException, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a pull that ended without a summary, by their names in JSON; unknown ones are null."""
-    return {
-        **_ended(code_of(error)),
-        "error": explain(error),
-        "error_type": type(error).__name__,
-        "status": getattr(error, "status", None),
-        "attempts": getattr(error, "attempts", 0),
-        **dict.fromkeys(_LABELS),
-        "files": [],
-        "failures": [],
-        **known,
-    }
-
-
-def print_failure(error: BaseException, **known: Any) -> None:
-    """Print the facts of a pull that ended without a summary as JSON."""
-    with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-        write(as_json(failure_facts(error, known)))
-
-
-def preview_facts(found: Mapping[str, PullPreview], labels: Mapping[str, Any], skipped: int) -> dict[str, Any]:
+def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, Any]:
     """Return the previews of one pull, or of each month by its name, by their names in JSON."""
-    one, staged = next(iter(found.values())), None
-    if one.staged is not None:
-        names = ("started_at", "reports", "ended")
-        staged = {name: getattr(one.staged, name) for name in names} | {"resumes": one.resumes}
+    one, several = next(iter(found.values())), len(found) > 1
+    staged = attrs.asdict(one.staged) | {"resumes": one.resumes} if one.staged is not None else None
     return {
         "dry_run": True,
-        **labels,
+        **run.labels,
         "files": [*map(str, one.files)],
         **{name: getattr(one, name) for name in ("campaigns", "sampled", "skipped")},
         "requests": sum(each.requests for each in found.values()),
         "staged": staged,
-        **({"months": {name: each.requests for name, each in found.items()}} if len(found) > 1 else {}),
-        "months_skipped": skipped,
+        **({"months": {name: each.requests for name, each in found.items()}} if several else {}),
+        "months_skipped": run.skipped,
     }
 
 

@@ -7,30 +7,18 @@ import attrs
 import pytest
 from hypothesis import given, strategies as st
 
+from seorep_async import models
 from seorep_async.errors import DecodeError
-from seorep_async.models import (
-    Backlink,
-    Campaign,
-    CampaignPeriod,
-    Keyword,
-    KeywordRanking,
-    LoginGrant,
-    RankingTotals,
-    SearchLanguage,
-    SearchLocation,
-    Tag,
-    User,
-)
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
 from tests.normalisation.generated import bounded, said_models
 from tests.normalisation.test_refusals import WRONG
 from tests.normalisation.wire import BRANDS, FEED_ROWS, Json, as_bytes, branded, decode_row, decoder, envelope, finished
 
-NESTED = {SearchLocation: "searchLocation", SearchLanguage: "searchLanguage", Tag: "tags"}
+NESTED = {models.SearchLocation: "searchLocation", models.SearchLanguage: "searchLanguage", models.Tag: "tags"}
 
 both_names = pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
-ACCOUNT: tuple[type, ...] = (Campaign, User, LoginGrant, Keyword, Backlink)
+ACCOUNT: tuple[type, ...] = (models.Campaign, models.User, models.LoginGrant, models.Keyword, models.Backlink)
 each_response = pytest.mark.parametrize(
     ("model", "shape"),
     [pytest.param(model, shape, id=f"{model.__name__}-{shape}") for model in ACCOUNT for shape in shapes_of(model)],
@@ -50,13 +38,13 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
     least = example_of(model, shape, first=1001)[0]
     if model in FEED_ROWS:
         return decode_row(under(names, wire), model, names)
-    if model is RankingTotals:
+    if model is models.RankingTotals:
         body = as_bytes(under(names, envelope([], "flat", wire)))
-        return finished(decoder(names).feed_page(body, CampaignPeriod, 1)).totals
+        return finished(decoder(names).feed_page(body, models.CampaignPeriod, 1)).totals
     if model in NESTED:
         nested = NESTED[model]
-        row = example_of(KeywordRanking, "current")[0] | {nested: [wire] if nested == "tags" else wire}
-        found = getattr(decode_row(under(names, row), KeywordRanking, names), snake(nested))
+        row = example_of(models.KeywordRanking, "current")[0] | {nested: [wire] if nested == "tags" else wire}
+        found = getattr(decode_row(under(names, row), models.KeywordRanking, names), snake(nested))
         return found[0] if nested == "tags" else found
     if shape == "list":
         body = as_bytes(under(names, {"metadata": [], "data": [least, wire]}))

@@ -11,39 +11,25 @@ import attrs
 import pytest
 
 from seorep_async import RankingReport, models
-from seorep_async.models import (
-    Backlink,
-    Campaign,
-    CampaignPeriod,
-    Feed,
-    Keyword,
-    KeywordPeriod,
-    KeywordRanking,
-    LoginGrant,
-    Page,
-    RankingTotals,
-    SearchLanguage,
-    SearchLocation,
-    Tag,
-    User,
-)
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, finished, wire_row
 
 DAY = dt.date(2023, 1, 31)
-LONDON = SearchLocation(2, "London", extra={"lat": 51.5})
-ROW = KeywordRanking(1, "shoes", LONDON, SearchLanguage(3, "English"), primary_keyword=False, tags=(Tag(4, "brand"),))
-TOTALS = RankingTotals(engine_a_ranking=3.5, extra={"visibility": {"value": 1}})
+LONDON = models.SearchLocation(2, "London", extra={"lat": 51.5})
+ROW = models.KeywordRanking(1, "shoes", LONDON, primary_keyword=False, tags=(models.Tag(4, "brand"),))
+TOTALS = models.RankingTotals(engine_a_ranking=3.5, extra={"visibility": {"value": 1}})
 EXAMPLES: list[Any] = [
-    *(Tag(4, "brand", {"colour": [1, 2]}), LONDON, SearchLanguage(3, "English"), TOTALS, ROW),
-    *(CampaignPeriod(DAY, engine_a_rankings_1_3=4), KeywordPeriod(DAY, "day", backlinks=2)),
-    Backlink(300001, "Ten shoes", "published", DAY, notes="", extra={"anchor_type": None}),
-    Campaign(7, "www.example.com", "Example Ltd", timezone=["Europe/London"]),
-    Keyword(300001, "running shoes", primary_keyword=False),
-    Page(items=(Tag(4, "brand"),), number=1, totals=TOTALS, extra={"took": [1]}),
-    RankingReport(Feed.CAMPAIGN, 42, DAY, DAY, rows=(KeywordPeriod(DAY),), totals=TOTALS, extra={"metadata": {}}),
-    User(7, "ida.wren", first_name="Ida", extra={"teams": [{}]}),
-    LoginGrant("canary-token", "https://reports.example/login?token=canary-url", user_id=7),
+    *(models.Tag(4, "brand", {"colour": [1, 2]}), LONDON, models.SearchLanguage(3, "English"), TOTALS, ROW),
+    *(models.CampaignPeriod(DAY, engine_a_rankings_1_3=4), models.KeywordPeriod(DAY, "day", backlinks=2)),
+    models.Backlink(300001, "Ten shoes", "published", DAY, notes="", extra={"anchor_type": None}),
+    models.Campaign(7, "www.example.com", "Example Ltd", timezone=["Europe/London"]),
+    models.Keyword(300001, "running shoes", primary_keyword=False),
+    models.Page(items=(models.Tag(4, "brand"),), number=1, totals=TOTALS, extra={"took": [1]}),
+    RankingReport(
+        models.Feed.CAMPAIGN, 42, DAY, DAY, rows=(models.KeywordPeriod(DAY),), totals=TOTALS, extra={"metadata": {}}
+    ),
+    models.User(7, "ida.wren", first_name="Ida", extra={"teams": [{}]}),
+    models.LoginGrant("canary-token", "https://reports.example/login?token=canary-url", user_id=7),
 ]
 
 every_model = pytest.mark.parametrize("model", EXAMPLES, ids=lambda model: type(model).__name__)
@@ -96,12 +82,12 @@ def test_a_model_without_unknown_fields_has_an_immutable_extra(model: Any) -> No
 
 
 def test_a_report_knows_whose_it_is() -> None:
-    reports = [RankingReport[Any](feed, 42, DAY, DAY, rows=()) for feed in Feed]
+    reports = [RankingReport[Any](feed, 42, DAY, DAY, rows=()) for feed in models.Feed]
     assert [(report.campaign_id, report.keyword_id) for report in reports] == [(42, None), (42, None), (None, 42)]
 
 
 def test_all_but_the_version_tells_reports_apart() -> None:
-    report: Any = RankingReport(Feed.CAMPAIGN, 42, DAY, DAY, rows=(KeywordPeriod(DAY),), version=None)
+    report: Any = RankingReport(models.Feed.CAMPAIGN, 42, DAY, DAY, rows=(models.KeywordPeriod(DAY),), version=None)
     same = attrs.evolve(report, version=False)
     assert (same, hash(same)) == (report, hash(report))
     for name in ("feed", "id", "start_date", "end_date", "rows", "totals", "total_records", "extra"):
@@ -111,7 +97,7 @@ def test_all_but_the_version_tells_reports_apart() -> None:
 # --- How they are shown
 
 
-@pytest.mark.parametrize("model", [*EXAMPLES[3:7], EXAMPLES[8], KeywordRanking(1, "x" * 500)], ids=str)
+@pytest.mark.parametrize("model", [*EXAMPLES[3:7], EXAMPLES[8], models.KeywordRanking(1, "x" * 500)], ids=str)
 def test_a_repr_is_one_line_of_the_first_fields(model: Any) -> None:
     first = attrs.fields(type(model))[0].name
     assert repr(model).startswith(f"{type(model).__name__}({first}=")
@@ -120,9 +106,11 @@ def test_a_repr_is_one_line_of_the_first_fields(model: Any) -> None:
 
 
 def test_a_long_string_is_cut_in_a_repr_and_a_password_left_out() -> None:
-    assert repr(KeywordRanking(1, "x" * 500)).startswith(f"KeywordRanking(keyword_id=1, keyword_phrase='{'x' * 39}…', ")
-    assert repr(Tag(7, "shoes")) == "Tag(id=7, label='shoes', extra={})"
-    assert "secret" not in repr(User(1, "ann", password="secret"))
+    assert repr(models.KeywordRanking(1, "x" * 500)).startswith(
+        f"KeywordRanking(keyword_id=1, keyword_phrase='{'x' * 39}…', "
+    )
+    assert repr(models.Tag(7, "shoes")) == "Tag(id=7, label='shoes', extra={})"
+    assert "secret" not in repr(models.User(1, "ann", password="secret"))
 
 
 # --- Rows
@@ -149,9 +137,9 @@ def test_a_row_is_made_of_the_arguments_that_it_names(model: Any) -> None:
 
 def test_rows_are_matched_by_their_places_and_type() -> None:
     match ROW:
-        case KeywordRanking(number, phrase):
+        case models.KeywordRanking(number, phrase):
             assert (number, phrase) == (1, "shoes")
-    rows: list[Any] = [CampaignPeriod(DAY), KeywordPeriod(DAY)]
+    rows: list[Any] = [models.CampaignPeriod(DAY), models.KeywordPeriod(DAY)]
     assert rows[0] != rows[1]
 
 
@@ -166,10 +154,10 @@ def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
 
 
 def test_a_further_row_in_a_pickle_repeats_no_field_names() -> None:
-    two, three = (len(pickle.dumps([KeywordRanking(id_, "shoes") for id_ in range(count)])) for count in (2, 3))
-    assert three - two < 2 * len(attrs.fields(KeywordRanking))
+    two, three = (len(pickle.dumps([models.KeywordRanking(id_, "shoes") for id_ in range(count)])) for count in (2, 3))
+    assert three - two < 2 * len(attrs.fields(models.KeywordRanking))
 
 
 def test_a_row_model_can_not_be_subclassed() -> None:
     with pytest.raises(TypeError, match=r"KeywordRanking can't be subclassed"):
-        type("Mine", (KeywordRanking,), {})
+        type("Mine", (models.KeywordRanking,), {})

@@ -39,16 +39,11 @@ async def test_seeded_records_change_and_go_like_created_ones(path: str, id_: in
 
 
 @pytest.mark.parametrize("path", NEW)
-async def test_an_update_without_fields_changes_nothing(path: str, call: Caller) -> None:
-    one = f"{path}/{(await call.create(path))['id']}"
-    before = await call.get(one)
-    await call.written("PUT", one, {})
-    assert await call.get(one) == before
-
-
-@pytest.mark.parametrize("path", NEW)
-async def test_an_id_is_never_given_twice(path: str, call: Caller) -> None:
+async def test_an_empty_update_changes_nothing_and_ids_are_new(path: str, call: Caller) -> None:
     first = (await call.create(path))["id"]
+    before = await call.get(f"{path}/{first}")
+    await call.written("PUT", f"{path}/{first}", {})
+    assert await call.get(f"{path}/{first}") == before
     await call.send(f"{path}/{first}", method="DELETE")
     assert (await call.create(path))["id"] == first + 1
 
@@ -157,13 +152,11 @@ async def test_roles_are_understood_in_three_encodings(raw: str) -> None:
     assert 0 < len(found) < 40
 
 
-@pytest.mark.parametrize("path", [USERS, f"{USERS}/1"])
-async def test_no_password_is_ever_shown(path: str, call: Caller) -> None:
+async def test_no_password_is_ever_shown(call: Caller) -> None:
     await call.written("PUT", f"{USERS}/1", {"password": "canary"})
-    reply = await call.send(path)
-    data = reply.json()["data"]
-    assert (data[0] if isinstance(data, list) else data)["password"] is None
-    assert b"canary" not in reply.body
+    for reply in (await call.send(USERS, {"limit": 1}), await call.send(f"{USERS}/1")):
+        assert b'"password":null' in reply.body
+        assert b"canary" not in reply.body
 
 
 async def test_each_login_grant_is_new_its_address_has_another_token(call: Caller) -> None:
@@ -214,10 +207,7 @@ async def test_a_field_of_the_wrong_type_in_json_is_named(call: Caller) -> None:
 @pytest.mark.parametrize(
     ("path", "name", "value"),
     [
-        (CAMPAIGNS, "url", ""),
-        (USERS, "username", ""),
-        (BACKLINKS, "title", ""),
-        (BACKLINKS, "status", ""),
+        *((CAMPAIGNS, "url", ""), (USERS, "username", ""), (BACKLINKS, "title", ""), (BACKLINKS, "status", "")),
         (BACKLINKS, "date_published", "tomorrow"),
     ],
 )
