@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -83,8 +84,10 @@ class _Pulling(summary.Run):
             else:
                 if not self.left:
                     self.notes.print("Nothing to pull: every month is complete.")
+                began = time.monotonic()
                 code = await self._pull(client)
-                self.stats = client.stats
+                self.requests, self.retries = client.stats.attempts, sum(client.stats.retries.values())
+                self.seconds = time.monotonic() - began
                 code = await self._report(code)
             signals.ignore()
             return code

@@ -1,7 +1,6 @@
 """The command with a stdout that can't be written, or is not read; and its log."""
 
 import fcntl
-import json
 import logging
 import signal
 import struct
@@ -117,12 +116,3 @@ def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("SEOREP_API_KEY", KEY)
         ended = seorep("pull", "-v")
     assert_key_is_not_in(ended.err)
-
-
-def test_requests_of_a_month_that_was_paused_are_counted(seorep: Seorep, tmp_path: Path) -> None:
-    with seorep.account(keywords=2) as sandbox:
-        out = tmp_path / "months.duckdb"
-        months = ("--month", "2023-01..2023-03", "--skip-complete", "--max-requests", 7)
-        said = json.loads(seorep("pull", "-o", out, *months, "--json").out)
-        assert said["exit_code"] == 5
-        assert said["requests"] == sandbox.stats.requests
