@@ -2,6 +2,7 @@
 
 import fcntl
 import logging
+import re
 import signal
 import struct
 import termios
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from seorep_async.cli import progress
 from tests.cli.running import Seorep, process, serving, shell, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
@@ -116,3 +118,10 @@ def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("SEOREP_API_KEY", KEY)
         ended = seorep("pull", "-v")
     assert_key_is_not_in(ended.err)
+
+
+def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.001)
+    shown = seorep("pull", "-s", "campaigns=6", "-s", "keywords=1", "-c", "requests_per_second=20").err
+    assert re.search(r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", shown, re.MULTILINE)
