@@ -25,7 +25,7 @@ from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
-from seorep_async.export.preview import staged_pull
+from seorep_async.export.pull_to import staged_pull
 from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
 

@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.formats import Part, Source
+from seorep_async.export.formats import Report, Source
 from seorep_async.export.pieces import Failure
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Columns, FeedTable, Table, fits
@@ -57,7 +57,7 @@ class Contents:
     def table(self, table: Table) -> Source:
         """Return one table, as formats take it."""
         columns: Iterable[Columns] = ()
-        parts: Iterable[Part] = ()
+        reports: Iterable[Report] = ()
         if table is pulls_table():
             columns = [[[value] for value in self.pull]]
         elif table is failures_table():
@@ -69,13 +69,13 @@ class Contents:
             columns = _in_columns(self._totals())
         elif self.received:
             in_rows = table is keywords_table() and not self.staging.has_keywords
-            parts = self.staging.parts(table_of(Feed.CAMPAIGN) if in_rows else table)
-        return Source(table, self.request.labels, columns, parts, self._read)
+            reports = self.staging.records(table_of(Feed.CAMPAIGN) if in_rows else table)
+        return Source(table, self.request.labels, columns, reports, self._read)
 
-    def _read(self, piece: tuple[int, int]) -> bytes:
+    def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
             raise ExportError("the pull was cancelled; run it again to write what is staged")
-        return self.staging.read(piece)
+        return self.staging.read(block, piece)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for table in map(table_of, self.request.feeds):
@@ -97,7 +97,7 @@ def _in_columns(rows: Iterator[tuple[Any, ...]]) -> Iterator[Columns]:
 
 def failures_of(staging: Staging) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
     """Yield the reports that are missing: table, campaign, keyword, why; without keyword if none could be found."""
-    ids, of_campaigns = (staging.plan or Plan()).ids, staging.failures(table_of(Feed.CAMPAIGN))
+    ids, of_campaigns = staging.plan.ids, staging.failures(table_of(Feed.CAMPAIGN))
     for table in map(table_of, staging.request.feeds):
         failed, keywords = staging.failures(table), defaultdict[int, list[int]](list)
         if table.feed is not Feed.KEYWORD_BY_DATE:

@@ -11,14 +11,15 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.pieces import RECENT
+from seorep_async.export.pieces import RECENT, Record
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Columns, Table
@@ -37,27 +38,23 @@ _ROWS = 1 << 14
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 T = TypeVar("T")
-
-
-class Part(NamedTuple):
-    """A report's rows in the staging, and the ids in their lead."""
-
-    ids: tuple[int, ...]
-    piece: tuple[int, int]
-    first: int
-    size: int
-    rows: int
+Report: TypeAlias = tuple[tuple[int, ...], int, Record]
 
 
 @attrs.frozen
 class Source:
-    """One table of a pull: the values of its `columns`, or its staged `parts`, whose rows have the `shared` values."""
+    """One table of a pull: the values of its `columns`, or the staged `reports`, whose rows have the `shared` values.
+
+    Attributes:
+        reports: the ids in the lead of each, its block, and where its rows are in it.
+        read: returns a piece by its block and its number in it.
+    """
 
     table: Table
     shared: dict[str, Any]
     columns: Iterable[Columns]
-    parts: Iterable[Part]
-    read: Callable[[tuple[int, int]], bytes]
+    reports: Iterable[Report]
+    read: Callable[[int, int], bytes]
 
 
 def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterator[list[T]]:
@@ -121,10 +118,10 @@ class Text:
                 count += (rows := len(columns[0]))
                 text, _ = self.encode(source.table, self.prepare(source.table, columns), [rows])
                 opened.write(text.replace(MARK, lead))
-            for part in source.parts:
-                count += part.rows
-                text = held(part.piece)[part.first : part.first + part.size]
-                opened.write(text.replace(MARK, lead % part.ids))
+            for ids, block, one in source.reports:
+                count += one.rows
+                text = held(block, one.piece)[one.first : one.first + one.size]
+                opened.write(text.replace(MARK, lead % ids))
         return count
 
     def read(self, file: Path) -> list[dict[str, Any]]:
@@ -219,9 +216,9 @@ class Arrow:
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(table, columns)])
         schema = arrow_schema(without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table))
-        held = lru_cache(RECENT)(lambda piece: pa.ipc.read_record_batch(source.read(piece), schema))
-        for parts in in_groups((one for one in source.parts if one.rows), lambda one: one.rows, _ROWS):
-            yield _joined(source, parts, held)
+        held = lru_cache(RECENT)(lambda *piece: pa.ipc.read_record_batch(source.read(*piece), schema))
+        for reports in in_groups((one for one in source.reports if one[-1].rows), lambda one: one[-1].rows, _ROWS):
+            yield _joined(source, reports, held)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
         return require("pyarrow").RecordBatchReader.from_batches(arrow_schema(source.table), self._batches(source))
@@ -253,8 +250,8 @@ class Parquet(Arrow):
     def read(self, file: Path) -> list[dict[str, Any]]:
         try:
             with open(file, "rb") as opened, require("pyarrow.parquet").ParquetFile(opened) as found:
-                batch = next(found.iter_batches(2), None)
-                return (batch.to_pylist() if batch else []) or [dict.fromkeys(found.schema_arrow.names)]
+                rows = [row for batch in islice(found.iter_batches(2), 1) for row in batch.to_pylist()]
+                return rows or [dict.fromkeys(found.schema_arrow.names)]
         except (require("pyarrow").ArrowException, ValueError):
             return []
 
@@ -262,24 +259,23 @@ class Parquet(Arrow):
 Format: TypeAlias = Text | Arrow
 
 
-def _joined(source: Source, parts: Sequence[Part], held: Callable[[tuple[int, int]], Any]) -> pa.Table:
-    """Return parts as one table, with its lead."""
-    pa, schema, slices = require("pyarrow"), arrow_schema(source.table), []
-    wanted = [one.name for one in without_lead(source.table).columns]
-    before = accumulate((part.size for part in parts), initial=0)
-    # slices that touch are joined: small ones cost as much as large ones
-    touching = groupby(zip(parts, before, strict=False), lambda one: (one[0].piece, one[0].first - one[1]))
-    for (piece, _), run in touching:
-        (first, _), *others = run
-        slices.append(held(piece).slice(first.first, sum((part.size for part, _ in others), first.size)).select(wanted))
-    rows, number, columns = sum(part.rows for part in parts), 0, []
+def _joined(source: Source, reports: Sequence[Report], held: Callable[[int, int], pa.RecordBatch]) -> pa.Table:
+    """Return reports as one table, with its lead."""
+    pa, schema, sizes = require("pyarrow"), arrow_schema(source.table), [one.rows for *_, one in reports]
+    slices, columns, ids = [], [], zip(*(ids for ids, *_ in reports), strict=True)
     for field in list(schema)[: source.table.lead]:
         if field.name in source.shared:
-            columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), rows))
+            columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), sum(sizes)))
         else:
-            ids = chain.from_iterable([repeat(part.ids[number], part.rows) for part in parts])
-            columns.append(pa.array(list(ids), field.type))
-            number += 1
+            columns.append(pa.array(list(chain.from_iterable(map(repeat, next(ids), sizes))), field.type))
+    wanted = [one.name for one in without_lead(source.table).columns]
+    # slices that touch are read as one: small ones cost as much as large ones
+    before, done = accumulate(sizes, initial=0), 0
+    offsets = ((block, one.piece, one.first - rows) for (_, block, one), rows in zip(reports, before, strict=False))
+    for (block, piece, offset), run in groupby(zip(offsets, sizes, strict=True), itemgetter(0)):
+        rows = sum(size for _, size in run)
+        slices.append(held(block, piece).slice(offset + done, rows).select(wanted))
+        done += rows
     return pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
 
 

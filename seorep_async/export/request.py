@@ -182,21 +182,21 @@ def folded(title: str) -> str:
 
 def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclude: Iterable[int]) -> dict[str, Any]:
     """Return the checked choice of campaigns: ids, or what picks them from the account's list."""
-    if isinstance(groups, str) or not isinstance(groups, Iterable) or not all(isinstance(one, str) for one in groups):
+    titles: Any = [groups] if isinstance(groups, str) or not isinstance(groups, Iterable) else [*groups]
+    if isinstance(groups, str) or not all(isinstance(one, str) for one in titles):
         raise ConfigurationError(f"groups must hold titles of groups, got {shown(groups)}", argument="groups")
-    titles = tuple(sorted({folded(one) for one in groups}))
     optional_strings(filter=filter)
     left_out = frozenset(check_ids("campaign", exclude)) if exclude else frozenset()
-    campaigns = None
-    if ids is not None:
-        if titles or filter is not None:
-            problem = "ids can't be combined with groups or filter: name the campaigns, or let the service list them"
-            raise ConfigurationError(problem, argument="ids")
-        campaigns = tuple(one for one in dict.fromkeys(check_ids("campaign", ids)) if one not in left_out)
-        if not campaigns:
-            raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
-        left_out = frozenset()
-    return {"campaigns": campaigns, "groups": titles, "filter": filter, "exclude": tuple(sorted(left_out))}
+    chosen = {"groups": tuple(sorted({*map(folded, titles)})), "filter": filter}
+    if ids is None:
+        return {"campaigns": None, **chosen, "exclude": tuple(sorted(left_out))}
+    if titles or filter is not None:
+        problem = "ids can't be combined with groups or filter: name the campaigns, or let the service list them"
+        raise ConfigurationError(problem, argument="ids")
+    campaigns = tuple(one for one in dict.fromkeys(check_ids("campaign", ids)) if one not in left_out)
+    if not campaigns:
+        raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
+    return {"campaigns": campaigns, **chosen, "exclude": ()}
 
 
 def _unknown(group: str, titles: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.files import refusal
+from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
 from seorep_async.history.comparing import ENGINES, Changes, changes_between, unlike_reports
 from seorep_async.history.source import History, asked, listed
@@ -222,7 +222,9 @@ def _page(**values: Any) -> str:
     environment.filters |= {"words": _words, "number": _number, "figure": _figure}
     environment.globals["marks"] = marks
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    html: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
+    html: str = environment.from_string(template).render(
+        values, marks=marks, style=style, digest=digest, made_by=_MADE_BY
+    )
     return html
 
 
@@ -268,19 +270,17 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
     target = Path(out)
     if target.suffix.lower() not in (".html", ".htm"):
         raise refusal(target, "the name must end in .html")
-    if not target.resolve().parent.is_dir():
-        raise refusal(target, f"there is no folder {target.resolve().parent}; create it first")
-    if os.path.lexists(target) and not target.is_file():
-        raise refusal(target, "it is not a regular file; name another")
-    if target.exists() and not os.access(target, os.R_OK | os.W_OK):
-        raise refusal(target, "it is read-only; name another file")
-    if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:1024]:
+    check_file(target, Path(os.path.realpath(target)))
+    held = b"unreadable" if target.exists() else b""
+    if os.access(target, os.R_OK):
+        held = target.read_bytes()[:1024]
+    if held and _MADE_BY.encode() not in held:
         raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 
 
 def _write(target: Path, page: str) -> None:
-    path = target.resolve()
+    path = Path(os.path.realpath(target))
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
     try:
         near.write_text(page, encoding="utf-8", newline="\n")

@@ -21,7 +21,7 @@ import attrs
 from tests.scripted_api import FEED
 from tests.session.broken_answers import CUT, PAGE
 from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset
-from tests.session.simulated_service import TokenBucket
+from tests.session.simulated_service import Limited
 
 CUTS = {name: step for name, (step, _) in CUT.items()} | {"half JSON": answer(PAGE[: len(PAGE) // 2])}
 """Ways to give less than a whole body, or another one, under status 200: for each a step in place of the answer."""
@@ -42,6 +42,9 @@ class Limit:
     burst: float
     retry_after: Literal["seconds", "date"] | None = None
     announced: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.rate:g}/s,burst={self.burst:g}"
 
 
 @attrs.frozen
@@ -168,7 +171,7 @@ class FaultServer(ScriptedServer):
         super().__init__(forever=self._meet, tls=_context(plan.certificate) if plan.certificate else None)
         self._plan = plan
         self._draws = plan.draws()
-        self._bucket = TokenBucket(plan.limit.rate, plan.limit.burst) if plan.limit else None
+        self._bucket = Limited(str(plan.limit), clock=time.monotonic) if plan.limit else None
         self._history = History()
         self._served = 0
 
@@ -198,7 +201,7 @@ class FaultServer(ScriptedServer):
         if (outage := self._current_outage(arrived)) is not None:
             steps: dict[str, Step] = {"503": answer(status=503), "hang": hang}
             return "outage", steps.get(outage.kind, reset)
-        if self._plan.limit and self._bucket and not self._bucket.take(arrived):
+        if self._plan.limit and self._bucket and not self._bucket.take():
             return "throttled", self._throttle(self._plan.limit)
         match fault := next(self._draws):
             case "reset":

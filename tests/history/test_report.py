@@ -242,7 +242,7 @@ def test_only_a_report_is_replaced(database: Path) -> None:
 
 def test_a_pipe_is_no_page(database: Path) -> None:
     os.mkfifo(pipe := database.with_name("pipe.html"))
-    with pytest.raises(ConfigurationError, match="it is not a regular file"):
+    with pytest.raises(ConfigurationError, match="is no regular file; name another"):
         report(database, out=pipe)
 
 

@@ -14,15 +14,12 @@ from typing import Any
 import attrs
 
 from tests.session.simulated_service import (
-    AtOnce,
     AtRandom,
     Changing,
     Figures,
-    FixedWindow,
+    Limited,
     Limiter,
     SimulatedService,
-    SlidingLog,
-    TokenBucket,
     simulate,
 )
 
@@ -31,16 +28,17 @@ LATENCIES = (0.002, 0.02, 0.05, 0.2)
 
 @attrs.frozen
 class Case:
-    """A service with a limiter, made from a seed, and pulls through it; `ideal` seconds would do."""
+    """A service with a limiter, made from a seed, or none, and pulls through it; `ideal` seconds would do."""
 
-    limiter: Callable[[int], Limiter]
+    limiter: Callable[[int], Limiter] | str | None
     pages: int | list[str]
     ideal: float
     service: dict[str, Any] = attrs.field(factory=dict)
     options: dict[str, Any] = attrs.field(factory=dict)
 
     def run(self, seed: int) -> Figures:
-        return simulate(SimulatedService(self.limiter(seed), seed=seed, **self.service), self.pages, **self.options)
+        limiter = self.limiter(seed) if callable(self.limiter) else self.limiter or Limiter()
+        return simulate(SimulatedService(limiter, seed=seed, **self.service), self.pages, **self.options)
 
 
 @attrs.frozen
@@ -85,24 +83,12 @@ class Row:
         return {name: abs(value) for name, (value, bound) in found.items() if value > bound}
 
 
-def bucket(rate: float, burst: float) -> Callable[[int], Limiter]:
-    return lambda seed: TokenBucket(rate, burst)
-
-
-def window(count: int, seconds: float = 1.0) -> Callable[[int], Limiter]:
-    return lambda seed: FixedWindow(count, seconds, phase=seconds * ((0.37 + 0.618 * seed) % 1))
-
-
-def log(count: int, seconds: float = 1.0, *, counts_refused: bool = False) -> Callable[[int], Limiter]:
-    return lambda seed: SlidingLog(count, seconds, counts_refused=counts_refused)
-
-
-def changing(kind: Callable[[int], Callable[[int], Limiter]]) -> Callable[[int], Limiter]:
+def changing(kind: str) -> Callable[[int], Limiter]:
     """Return a limit of 200/s that becomes 50/s after 10 s and more, and 400/s after 20 s."""
 
     def limiter(seed: int) -> Limiter:
-        after = 10 + (0.618 * seed) % 1 * 3
-        return Changing((after, kind(200)(seed)), (20, kind(50)(seed)), (math.inf, kind(400)(seed)))
+        first, second, third = (Limited(f"{count}/s{kind}", seed) for count in (200, 50, 400))
+        return Changing((10 + (0.618 * seed) % 1 * 3, first), (20, second), (math.inf, third))
 
     return limiter
 
@@ -121,37 +107,27 @@ def of_others(run: Figures, case: Case) -> float:
     return run.accepted[-1] / case.ideal
 
 
-def once_for_all(limit: int) -> Callable[[int], Limiter]:
-    return lambda seed: AtOnce(limit)
-
-
-def at_random(share: float) -> Callable[[int], Limiter]:
-    return lambda seed: AtRandom(share, seed)
-
-
-def free(limiter: int) -> Limiter:
-    return Limiter()
-
-
 def rates() -> Iterator[Row]:
-    how = [(status, latency) for status, latency in product((429, 503), LATENCIES)]
-    bare = [({"status": status, "latency": latency}, max(1.0, latency * 200 / 16)) for status, latency in how]
-    fast = [Case(bucket(200, 40), 3000, 15 * full, service) for service, full in bare]
+    bare = [
+        ({"status": status, "latency": latency}, max(1.0, latency * 200 / 16))
+        for status, latency in product((429, 503), LATENCIES)
+    ]
+    fast = [Case("200/s", 3000, 15 * full, service) for service, full in bare]
     yield Row("bucket, 200/s", fast, 1.1, 1.6, 0.03)
     waits = [Case(case.limiter, case.pages, case.ideal, case.service | {"retry_after": 1.0}) for case in fast]
     yield Row("bucket, 200/s, Retry-After", waits, 1.6, 1.8, 0.03)
-    slow = [Case(bucket(20, burst), 300, (300 - burst) / 20, each) for (each, _), burst in product(bare, (4, 40))]
+    slow = [Case(f"20/s,burst={burst}", 300, (300 - burst) / 20, each) for (each, _), burst in product(bare, (4, 40))]
     yield Row("bucket, 20/s", slow, 1.2, 1.8, 0.12)
-    kinds = window(200), log(200), log(200, counts_refused=True)
+    kinds = "200/s,fixed-window", "200/s,sliding-window", "200/s,sliding-window,counts-refused"
     second = [Case(kind, 1500, 7.5 * full, each) for (each, full), kind in product(bare, kinds)]
     yield Row("window or log of a second, 200/s", second, 1.1, 1.6, 0.05)
-    yield Row("100 in 10 s", [Case(window(100, 10), 500, 50, each) for each, _ in bare], 1.0, 1.1)
-    yield Row("1,000 in 60 s", [Case(window(1000, 60), 3000, 180, each) for each, _ in bare], 1.0, 1.1)
+    yield Row("100 in 10 s", [Case("100/10s,fixed-window", 500, 50, each) for each, _ in bare], 1.0, 1.1)
+    yield Row("1,000 in 60 s", [Case("1000/60s,fixed-window", 3000, 180, each) for each, _ in bare], 1.0, 1.1)
     use = partial(Row, middle=0.9, figure=share, more=True)
     each_latency: list[dict[str, Any]] = [{"latency": latency} for latency in LATENCIES]
     buckets, windows = (
         [Case(changing(kind), 6000, min(400, 16 / each["latency"]), each) for each in each_latency]
-        for kind in (lambda count: bucket(count, count / 5), window)
+        for kind in ("", ",fixed-window")
     )
     yield use("200/s, 50/s, then 400/s: used", buckets, worst=0.75)
     yield use("200/s, 50/s, then 400/s in windows: used", windows, worst=0.7)
@@ -161,43 +137,44 @@ def proxies_and_quotas() -> Iterator[Row]:
     limits = product(((20, 300), (50, 1500), (100, 1500)), (0, 1), LATENCIES[1:])
     strict = [
         Case(
-            bucket(rate, 1 + burst), pages, max(pages / rate, pages * latency / 16), {"status": 503, "latency": latency}
+            f"{rate}/s,burst={1 + burst}",
+            pages,
+            max(pages / rate, pages * latency / 16),
+            {"status": 503, "latency": latency},
         )
         for (rate, pages), burst, latency in limits
     ]
     yield Row("nginx without burst, or of one", strict, 1.6, 2.0)
-    minute = [Case(kind, 300, 240) for kind in (window(60, 60), log(60, 60))]
+    minute = [Case(f"60/60s,{kind}-window", 300, 240) for kind in ("fixed", "sliding")]
     yield Row("60 a minute, window or log", minute, 1.2, 1.4, 0.65)
-    yield Row("60 a minute, bucket", [Case(bucket(1, 1), 300, 300)], 1.4, 1.4, 1.5)
+    yield Row("60 a minute, bucket", [Case("1/s", 300, 300)], 1.4, 1.4, 1.5)
     for pages, most in ((1500, 2.2), (20000, 1.35)):
         how = ((8, 429), (8, 503), (7, 429), (6, 503), (4, 429)), LATENCIES[1:]
         cases = [
-            Case(once_for_all(limit), pages, pages / limit * latency, {"status": status, "latency": latency})
+            Case(f"at-once={limit}", pages, pages / limit * latency, {"status": status, "latency": latency})
             for (limit, status), latency in product(*how)
         ]
         yield Row(f"4 to 8 at once, {pages:,} requests", cases if pages < 9999 else cases[::4], most, most)
 
 
 def chance_and_outages() -> Iterator[Row]:
-    chances = [Case(at_random(share), 2000, 2.5) for share in (0.01, 0.03, 0.05, 0.1, 0.25)]
+    chances = [Case(partial(AtRandom, share), 2000, 2.5) for share in (0.01, 0.03, 0.05, 0.1, 0.25)]
     yield Row("1 to 25 % by chance: requests a second", chances, 40, 6, figure=a_second, more=True)
     for seconds in (3.0, 60.0):
         down = [{"down": (2.0, 2.0 + seconds), "outage": kind} for kind in ("503", "refused", "reset", "hang")]
         timeout = {"attempt_timeout": 1.0}
-        cases = [Case(free, 5000, 6.25 + seconds, each, timeout if "hang" in each.values() else {}) for each in down]
+        cases = [Case(None, 5000, 6.25 + seconds, each, timeout if "hang" in each.values() else {}) for each in down]
         yield Row(f"outage of {seconds:g} s", cases, 1.15, 1.3)
     pages = ["dead/1" if number == 300 else str(number) for number in range(2000)]
-    dead = [Case(free, pages, 2000 * 0.02 / 16, {"dead": lambda path, now: path.startswith("dead")})]
+    dead = [Case(None, pages, 2000 * 0.02 / 16, {"says": lambda path: 503 if path.startswith("dead") else 200})]
     yield Row("one page dead for good: the others", dead, 1.3, 1.4, lost=1, figure=of_others)
 
 
 def processes() -> Iterator[Row]:
     for clients, middle, refused in ((2, 1.2, 0.05), (4, 1.2, 0.1), (8, 1.2, 0.17)):
-        cases = [
-            Case(bucket(200, 40), 6000 // clients, 30, {}, {"clients": clients, "apart": apart}) for apart in (0.0, 0.7)
-        ]
+        cases = [Case("200/s", 6000 // clients, 30, {}, {"clients": clients, "apart": apart}) for apart in (0.0, 0.7)]
         yield Row(f"{clients} processes, 200/s", cases, middle, 1.9, refused)
-    yield Row("4 processes, 20/s", [Case(bucket(20, 4), 300, 60, {}, {"clients": 4})], 1.35, 1.35, 0.25)
+    yield Row("4 processes, 20/s", [Case("20/s", 300, 60, {}, {"clients": 4})], 1.35, 1.35, 0.25)
 
 
 def rows() -> list[Row]:

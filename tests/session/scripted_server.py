@@ -17,11 +17,7 @@ _BACKLOG = 1024  # connections that wait to be accepted
 
 
 class SeenRequest(NamedTuple):
-    """A request as it came over the wire.
-
-    Attributes:
-        connection: number of the connection it came on, from 1; equal numbers mean that it was kept alive.
-    """
+    """A request as it came over the wire; `connection` is the number of its connection, from 1."""
 
     method: str
     target: str
@@ -227,7 +223,7 @@ def then_hang(raw: bytes) -> Step:
 
     async def step(connection: Connection) -> None:
         await connection.send(raw)
-        await connection.until_closed()
+        await hang(connection)
 
     return step
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import random
-from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from itertools import accumulate, pairwise
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import attrs
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
+from seorep_async.sandbox import rate_limit as sandbox
+from seorep_async.sandbox.rate_limit import RateLimit
+from seorep_async.sandbox.request import Refusal
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session, Taker
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
@@ -24,77 +26,31 @@ from tests.session.virtual_loop import here, run
 class Limiter:
     """What lets requests through: all of them."""
 
-    def take(self, now: float) -> bool:
+    def take(self) -> bool:
         """Tell whether a request that arrives now is let through."""
         return True
 
-    def give_back(self, now: float) -> None:
+    def give_back(self) -> None:
         """Note that a request that was let through was answered."""
 
 
-class TokenBucket(Limiter):
-    """Lets `rate` requests a second through, and `burst` at once after a rest."""
+class Limited(Limiter):
+    """A limit as the sandbox takes it, such as `200/s`; the seed says when its first window ends."""
 
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate = rate
-        self._burst = self._tokens = burst
-        self._filled = 0.0
+    def __init__(self, limit: str, seed: int = 0, clock: Callable[[], float] = lambda: here().now) -> None:
+        read = RateLimit.parse(limit)
+        self._before = 0.0
+        self._limiter = sandbox.Limiter(read, lambda: clock() + self._before if self._before else 0.0)
+        self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
 
-    def take(self, now: float) -> bool:
-        self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate)
-        self._filled = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+    def take(self) -> bool:
+        with suppress(Refusal):
+            self._limiter.acquire()
+            return True
+        return False
 
-
-class FixedWindow(Limiter):
-    """Lets `count` requests through in each window of so many seconds; `phase` is when the first one ends."""
-
-    def __init__(self, count: int, seconds: float = 1.0, phase: float = 0.37) -> None:
-        self._count, self._seconds, self._phase = count, seconds, phase
-        self._window = -1.0
-        self._taken = 0
-
-    def take(self, now: float) -> bool:
-        window = (now - self._phase) // self._seconds
-        if window != self._window:
-            self._window, self._taken = window, 0
-        self._taken += 1
-        return self._taken <= self._count
-
-
-class SlidingLog(Limiter):
-    """Lets a request through if fewer than `count` were in the last seconds, those refused among them or not."""
-
-    def __init__(self, count: int, seconds: float = 1.0, *, counts_refused: bool = False) -> None:
-        self._count, self._seconds, self._counts_refused = count, seconds, counts_refused
-        self._log: deque[float] = deque()
-
-    def take(self, now: float) -> bool:
-        while self._log and self._log[0] <= now - self._seconds:
-            self._log.popleft()
-        fits = len(self._log) < self._count
-        if fits or self._counts_refused:
-            self._log.append(now)
-        return fits
-
-
-class AtOnce(Limiter):
-    """Lets a request through if fewer than `count` are being answered."""
-
-    def __init__(self, count: int) -> None:
-        self._free = count
-
-    def take(self, now: float) -> bool:
-        if self._free == 0:
-            return False
-        self._free -= 1
-        return True
-
-    def give_back(self, now: float) -> None:
-        self._free += 1
+    def give_back(self) -> None:
+        self._limiter.release()
 
 
 class AtRandom(Limiter):
@@ -104,22 +60,8 @@ class AtRandom(Limiter):
         self._share = share
         self._chance = random.Random(seed)
 
-    def take(self, now: float) -> bool:
+    def take(self) -> bool:
         return self._chance.random() >= self._share
-
-
-class Both(Limiter):
-    """Lets through what both of two limiters do."""
-
-    def __init__(self, first: Limiter, second: Limiter) -> None:
-        self._limiters = (first, second)
-
-    def take(self, now: float) -> bool:
-        return all(limiter.take(now) for limiter in self._limiters)
-
-    def give_back(self, now: float) -> None:
-        for limiter in self._limiters:
-            limiter.give_back(now)
 
 
 class Changing(Limiter):
@@ -128,8 +70,8 @@ class Changing(Limiter):
     def __init__(self, *limiters: tuple[float, Limiter]) -> None:
         self._limiters = limiters
 
-    def take(self, now: float) -> bool:
-        return next(limiter for until, limiter in self._limiters if now < until).take(now)
+    def take(self) -> bool:
+        return next(limiter for until, limiter in self._limiters if here().now < until).take()
 
 
 @attrs.define(slots=False)
@@ -139,39 +81,37 @@ class SimulatedService:
     A refusal comes sooner than an answer, after a fifth of the latency.
 
     Attributes:
-        limiter: what lets attempts through.
+        limiter: what lets attempts through, or a limit as the sandbox takes it; all unless given.
         latency: seconds that an answer takes, a fifth more or less.
         status: what a refusal says, 429 or 503.
         retry_after: seconds that a refusal asks to wait, or None.
         down: from when to when nothing is answered as it should be.
         outage: what happens then: a status, `refused` (no connection), `reset` (it breaks), `hang` (no answer).
-        late_refusals: whether a refusal takes as long as an answer.
-        dead: answered with 503 whatever the limiter says: the path and the time.
+        says: what a path, with its query, is answered, as a status or whole; None is silence; 200 asks the limiter.
         stall: seconds that all stands still at most, the client and the service, every few seconds.
-        started: when attempts started.
+        started, paths: when attempts started, and of what.
         accepted: when attempts were let through, by client.
         refused: how many were refused by the limiter.
-        failed: how many more failed.
         announced: waits asked for, as the times at which they were heard of and at which they end.
     """
 
-    limiter: Limiter = attrs.field(factory=Limiter)
+    limiter: Limiter | str = attrs.field(factory=Limiter)
     latency: float = 0.02
     status: int = 429
     retry_after: float | None = None
     seed: int = 0
     down: tuple[float, float] = (0, 0)
     outage: str = "503"
-    late_refusals: bool = False
-    dead: Callable[[str, float], bool] = lambda path, now: False
+    says: Callable[[str], int | Response | Failure | None] = lambda path: 200
     stall: float = 0.0
     started: list[float] = attrs.field(factory=list)
+    paths: list[str] = attrs.field(factory=list)
     accepted: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
     refused: int = 0
-    failed: int = 0
     announced: list[tuple[float, float]] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
+        self._limiter = Limited(self.limiter, self.seed) if isinstance(self.limiter, str) else self.limiter
         self._chance = random.Random(self.seed)
         self._next_stall = self._chance.random() if self.stall else math.inf
 
@@ -179,49 +119,56 @@ class SimulatedService:
     def attempts(self) -> int:
         return len(self.started)
 
+    def reply_after(self, seconds: float, answer: asyncio.Future[Response | Failure], what: Response | Failure) -> None:
+        """Answer an attempt in a moment, unless it has ended by then."""
+
+        def reply() -> None:
+            if not answer.done():
+                if isinstance(what, Response) and what.retry_after is not None:
+                    self.announced.append((here().now, here().now + what.retry_after))
+                answer.set_result(what)
+
+        here().call_later(seconds, reply)
+
     def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Response | Failure]:
-        loop = here()
+        loop, path = here(), f"{request.path}?{request.query}".rstrip("?")
         self.started.append(loop.now)
+        self.paths.append(path)
+        said = self.says(path)
         answer: asyncio.Future[Response | Failure] = loop.create_future()
         took = self.latency * (0.8 + 0.4 * self._chance.random())
 
-        def reply(result: Response | Failure) -> None:
-            if not answer.done():
-                if isinstance(result, Response) and result.retry_after is not None:
-                    self.announced.append((loop.now, loop.now + result.retry_after))
-                answer.set_result(result)
-
         def finish() -> None:
-            self.limiter.give_back(loop.now)
-            loop.call_later(0.1 * took, reply, Response(200, b""))
+            self._limiter.give_back()
+            self.reply_after(0.1 * took, answer, Response(200, b""))
 
         def arrive() -> None:
             now = loop.now
             if now > self._next_stall:
                 self._next_stall = now + 5 * self._chance.random()
                 loop.now += self.stall * self._chance.random()
+            reply: Response | Failure = Response(self.status, b"", self.retry_after)
             if self.down[0] <= now < self.down[1]:
-                self.failed += 1
+                if self.outage == "hang":
+                    return
+                sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
+                reply = Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
                 if self.outage.isdigit():
-                    loop.call_later(0.1 * took, reply, Response(int(self.outage), b""))
-                elif self.outage in ("refused", "reset"):
-                    sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
-                    broken = Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
-                    loop.call_later(0.1 * took, reply, broken)
-            elif self.dead(request.path, now):
-                self.failed += 1
-                loop.call_later(0.1 * took, reply, Response(503, b"", self.retry_after))
-            elif self.limiter.take(now):
+                    reply = Response(int(self.outage), b"")
+            elif said != 200:
+                if said is not None:
+                    whole = Response(said, b"", self.retry_after) if isinstance(said, int) else said
+                    self.reply_after(0.8 * took, answer, whole)
+                return
+            elif self._limiter.take():
                 self.accepted[client].append(now)
                 loop.call_later(0.8 * took, finish)
+                return
             else:
                 self.refused += 1
-                wait = (0.9 if self.late_refusals else 0.1) * took
-                loop.call_later(wait, reply, Response(self.status, b"", self.retry_after))
+            self.reply_after(0.1 * took, answer, reply)
 
-        late = Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
-        alarm = loop.call_later(timeout, reply, late)
-        answer.add_done_callback(lambda _: alarm.cancel())
+        self.reply_after(timeout, answer, Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer")))
         loop.call_later(0.1 * took, arrive)
         return answer
 
@@ -259,11 +206,7 @@ async def session_above(
 
 
 async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 32) -> list[SeoRepError]:
-    """Ask for pages as a pull does, some at a time and each until it is there; return what failed.
-
-    Args:
-        pages: how many, or their paths.
-    """
+    """Ask for some pages, or those of some paths, as a pull does, a few at a time; return what failed."""
     errors: list[SeoRepError] = []
     room, taker = asyncio.Semaphore(in_progress), Taker()
 
@@ -283,10 +226,6 @@ async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 
     return errors
 
 
-SETTLED = 5.0
-"""Seconds after the last start from which it is measured how fairly clients share a limit."""
-
-
 @attrs.frozen
 class Figures:
     """What pulls cost, as the fault matrix measures it.
@@ -294,20 +233,16 @@ class Figures:
     Attributes:
         lost: requests that failed.
         refused: attempts that the limiter refused, for each request.
-        amplification: attempts for each request.
         seconds: until the last end.
-        jain: Jain's index of the clients' requests a second while all were at work; 1 is fair.
-        starved: the longest time in which a client that was at work got nothing, in seconds.
+        jain: Jain's index of the clients' requests a second; 1 is fair.
         started_in_a_wait: attempts that started in a wait that was asked for.
         accepted: when attempts were let through.
     """
 
     lost: int
     refused: float
-    amplification: float
     seconds: float
     jain: float
-    starved: float
     started_in_a_wait: int
     accepted: list[float] = attrs.field(repr=False)
 
@@ -325,16 +260,8 @@ def simulate(
     limits: Limits | None = None,
     **settings: Any,
 ) -> Figures:
-    """Pull through a service, in virtual time.
-
-    Args:
-        service: what to pull through.
-        pages: of each client.
-        clients: how many.
-        apart: seconds from the start of one to the next.
-        limits: shared by the clients, or None for a governor each.
-    """
-    count = pages if isinstance(pages, int) else len(pages)
+    """Pull `pages` with each of some clients, which start `apart` seconds from each other, in virtual time."""
+    count = clients * (pages if isinstance(pages, int) else len(pages))
 
     async def one(client: int) -> tuple[float, float, int]:
         await asyncio.sleep(client * apart)
@@ -347,31 +274,14 @@ def simulate(
         return await asyncio.gather(*map(one, range(clients)))
 
     ends = run(all_of_them())
-    begin, end = max(begun for begun, *_ in ends) + SETTLED, min(end for _, end, _ in ends)
-    if end - begin < SETTLED or clients == 1 or apart < 1:
-        rates = [count / max(1e-9, end - begun) for begun, end, _ in ends]
-    else:
-        rates = [sum(begin <= t < end for t in service.accepted[client]) / (end - begin) for client in range(clients)]
-    gaps = [
-        later - earlier
-        for client, (begun, end, _) in enumerate(ends)
-        for earlier, later in pairwise([begun, *(t for t in service.accepted[client] if begun < t < end), end])
-    ]
+    rates = [1 / max(1e-9, end - begun) for begun, end, _ in ends]
     return Figures(
         lost=sum(lost for *_, lost in ends),
-        refused=service.refused / (count * clients),
-        amplification=service.attempts / (count * clients),
+        refused=service.refused / count,
         seconds=max(end for _, end, _ in ends),
         jain=sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)),
-        starved=max(gaps, default=math.inf),
-        started_in_a_wait=_inside(service.started, service.announced),
-        accepted=sorted(t for times in service.accepted.values() for t in times),
+        started_in_a_wait=sum(
+            any(begin <= start < end for begin, end in service.announced) for start in service.started
+        ),
+        accepted=sorted(itertools.chain(*service.accepted.values())),
     )
-
-
-def _inside(moments: list[float], spans: list[tuple[float, float]]) -> int:
-    """Count the moments that lie inside any of the spans."""
-    ends = list(accumulate((end for _, end in sorted(spans)), max))
-    begins = sorted(begin for begin, _ in spans)
-    places = (bisect_left(begins, moment) - 1 for moment in moments)
-    return sum(place >= 0 and moment < ends[place] for place, moment in zip(places, moments, strict=True))

@@ -88,13 +88,13 @@ def test_address_is_refused_with_what_to_do_and_not_shown(base_url: object, said
     assert "c4n4ry" not in problem
 
 
-@pytest.mark.parametrize("base_url", [*INSECURE, "http://10.0.0.1:8080"])
-def test_insecure_address_can_be_allowed(base_url: str) -> None:
-    assert base_url_problem(base_url, allow_insecure_http=True) is None
+def test_insecure_addresses_and_nothing_else_can_be_allowed() -> None:
+    allowed = [address for address in [*INSECURE, *(one for one, _ in BAD)] if is_allowed(address)]
+    assert allowed == INSECURE
 
 
-def test_nothing_else_can_be_allowed() -> None:
-    assert [base_url for base_url, _ in BAD if base_url_problem(base_url, allow_insecure_http=True) is None] == []
+def is_allowed(address: object) -> bool:
+    return base_url_problem(address, allow_insecure_http=True) is None
 
 
 # the key
@@ -134,8 +134,7 @@ def test_header_is_basic_with_an_empty_user(key: str) -> None:
 
 
 def test_key_is_in_no_repr() -> None:
-    authentication = Authentication("c4n4ry")
-    assert "c4n4ry" not in f"{authentication!r} {authentication} {vars(Authentication)}"
+    assert "c4n4ry" not in f"{Authentication('c4n4ry')!r} {Authentication('c4n4ry')}"
 
 
 def test_key_is_not_pickled() -> None:

@@ -9,96 +9,82 @@ import pytest
 from aioresponses import aioresponses
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from seorep_async import (
-    AttemptTimeoutError,
-    AuthenticationError,
-    ConnectionFailedError,
-    InvalidRequestError,
-    NotFoundError,
-    Page,
-    ProtocolError,
-    RateLimitedError,
-    SeoRepClient,
-    SeoRepError,
-    ServerError,
-    Settings,
-    StatusError,
-)
+from seorep_async import Attempt, Page, SeoRepClient, Settings, errors
 from tests.session.calls import KEY, Connect, OpenClient, ask, failure, open_session, write
 from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, ScriptedServer, answer, then_close
-
-FINAL: dict[type[StatusError], list[int]] = {
-    InvalidRequestError: [400, 402, 405, 409, 410, 422],
-    AuthenticationError: [401, 403],
-    NotFoundError: [404],
-    ServerError: [501, 505],
-}
-PASSING: dict[type[StatusError], list[int]] = {
-    InvalidRequestError: [408],
-    ServerError: [500, 502, 503, 504, 520],
-}
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "attempts"),
-    [
-        (status, kind, attempts)
-        for attempts, kinds in ((1, FINAL), (3, PASSING))
-        for kind, statuses in kinds.items()
-        for status in statuses
-    ],
+from tests.session.scripted_server import (
+    EMPTY_PAGE,
+    FINE,
+    Connection,
+    ScriptedServer,
+    Step,
+    answer,
+    hang,
+    reset,
+    then_close,
 )
-async def test_status_is_an_error_at_once_or_after_all_attempts(
-    status: int, kind: type[StatusError], attempts: int, connect: Connect
-) -> None:
-    client, _ = await connect(*[answer(b"because of this", status=status)] * attempts, max_attempts=3)
-    error = await failure(client, kind)
-    assert type(error) is kind
-    assert (error.status, error.attempts, error.method, error.path) == (status, attempts, "GET", "/v3/campaigns")
-    assert error.body_excerpt == "because of this"
 
-
-DISGUISED: list[tuple[dict[str, Any], type[StatusError], int]] = [
-    ({"status": "error", "code": 400}, InvalidRequestError, 1),
-    ({"status": "error", "code": 403}, AuthenticationError, 1),
-    ({"status": "error", "code": 404}, NotFoundError, 1),
-    ({"status": "error", "code": 422}, InvalidRequestError, 1),
-    ({"status": "error", "code": 500}, ServerError, 2),
-    ({"status": "error", "message": "no reason"}, StatusError, 2),
+STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
+    (errors.InvalidRequestError, "permanent"): [400, 402, 405, 409, 410, 422],
+    (errors.AuthenticationError, "authentication"): [401, 403],
+    (errors.NotFoundError, "permanent"): [404],
+    (errors.ServerError, "permanent"): [501, 505],
+    (errors.InvalidRequestError, "transient"): [408],
+    (errors.ServerError, "transient"): [500, 502, 504, 520],
+    (errors.ServerError, "overload"): [503],
+    (errors.RateLimitedError, "throttle"): [429],
+}
+UNDER_200: list[tuple[type[errors.SeoRepError], str, int | None]] = [
+    *((errors.InvalidRequestError, "permanent", code) for code in (400, 422)),
+    *((errors.AuthenticationError, "authentication", 403), (errors.NotFoundError, "permanent", 404)),
+    *(
+        (errors.RateLimitedError, "throttle", 429),
+        (errors.ServerError, "transient", 500),
+        (errors.StatusError, "transient", None),
+    ),
 ]
+FAILURES: dict[str, tuple[Step, int | None, type[errors.SeoRepError], str]] = {
+    **{
+        str(status): (answer(b"because of this", status=status), status, *failed)
+        for failed, statuses in STATUSES.items()
+        for status in statuses
+    },
+    **{
+        f"{code} under 200": (answer({"status": "error"} | ({"code": code} if code else {})), 200, kind, cause)
+        for kind, cause, code in UNDER_200
+    },
+    "reset": (reset, None, errors.ConnectionFailedError, "transient"),
+    "cut body": (then_close(answer(b'{"da', length=90)), None, errors.ConnectionFailedError, "transient"),
+    "garbage": (then_close(b"no HTTP at all\r\n\r\n"), None, errors.ProtocolError, "transient"),
+    "a body that is not JSON": (answer(b"<html>"), 200, errors.ProtocolError, "transient"),
+    "silence": (hang, None, errors.AttemptTimeoutError, "overload"),
+    "another shape": (answer({"data": 1}), 200, errors.DecodeError, "permanent"),
+}
+ATTEMPTS = {"permanent": 1, "authentication": 1, "throttle": 4}  # three throttled ones cost as much as one
 
 
-@pytest.mark.parametrize(("body", "kind", "attempts"), DISGUISED)
-async def test_error_under_status_200_is_treated_as_what_it_says(
-    body: dict[str, Any], kind: type[StatusError], attempts: int, connect: Connect
+@pytest.mark.parametrize(("step", "status", "kind", "cause"), FAILURES.values(), ids=FAILURES)
+async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
+    step: Step, status: int | None, kind: type[errors.SeoRepError], cause: str, connect: Connect
 ) -> None:
-    client, _ = await connect(*[answer(body)] * attempts, max_attempts=2)
+    seen: list[Attempt] = []
+    timeout = 0.1 if step is hang else 60
+    client, _ = await connect(forever=step, max_attempts=2, attempt_timeout=timeout, on_attempt=seen.append)
     error = await failure(client, kind)
     assert type(error) is kind
-    assert (error.status, error.attempts) == (200, attempts)
+    assert (error.status, error.method, error.path) == (status, "GET", "/v3/campaigns")
+    assert error.body_excerpt == "because of this" or status in (200, None)
+    expected = [(number, status, kind, cause) for number in range(1, ATTEMPTS.get(cause, 2) + 1)]
+    assert [(one.number, one.status, one.error, one.cause) for one in seen] == expected
+    assert error.attempts == len(seen)
 
 
-THROTTLED = pytest.mark.parametrize(
-    ("throttled", "status"),
-    [(answer(status=429), 429), (answer({"status": "error", "code": 429}), 200)],
-    ids=["429", "429 under 200"],
-)
-
-
-@THROTTLED
-async def test_three_throttled_attempts_cost_as_much_as_one(throttled: bytes, status: int, connect: Connect) -> None:
+@pytest.mark.parametrize("throttled", [answer(status=429), answer({"status": "error", "code": 429})])
+async def test_three_throttled_attempts_cost_as_much_as_one(throttled: bytes, connect: Connect) -> None:
     client, server = await connect(throttled, throttled, throttled, FINE, max_attempts=2, backoff_initial=2)
     await ask(client)
     assert len(server.requests) == 4
-
-
-@THROTTLED
-async def test_throttling_without_an_end_is_an_error(throttled: bytes, status: int, connect: Connect) -> None:
-    client, _ = await connect(*[throttled] * 4, max_attempts=2, backoff_initial=2)
-    error = await failure(client, RateLimitedError)
-    assert (error.status, error.attempts) == (status, 4)
 
 
 async def test_throttling_under_status_200_slows_the_client_down(connect: Connect) -> None:
@@ -114,7 +100,7 @@ async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
 ) -> None:
     client, _ = await connect(answer(body, status=status, headers=[("Retry-After", "3600")]))
     for attempts in (1, 0, 0):
-        error = await failure(client, RateLimitedError)
+        error = await failure(client, errors.RateLimitedError)
         assert error.attempts == attempts
         assert error.retry_after == pytest.approx(3600, abs=60)
     assert fake_time.slept == []
@@ -164,10 +150,9 @@ async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     retry_after: str, seconds: float | None, connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(answer(status=429, headers=[("Retry-After", retry_after)]), max_attempts=1)
-    error = await failure(client, RateLimitedError)
-    assert error.retry_after == seconds
+    error = await failure(client, errors.RateLimitedError)
+    assert (error.retry_after, fake_time.slept) == (seconds, [])
     assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
-    assert fake_time.slept == []
 
 
 STATUS_LINES = [b"200 OK", b"204 No", b"304 No", b"100 Continue", b"101 Up", b"999 x", b"000 x", b"500", b"429 x"]
@@ -199,8 +184,8 @@ def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
             return result
 
     result = asyncio.run(exchange())
-    assert isinstance(result, Page | SeoRepError)
-    assert not isinstance(result, AttemptTimeoutError)
+    assert isinstance(result, Page | errors.SeoRepError)
+    assert not isinstance(result, errors.AttemptTimeoutError)
     assert type(pickle.loads(pickle.dumps(result))) is type(result)  # noqa: S301
 
 
@@ -219,46 +204,40 @@ def nowhere(request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: p
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_request_that_was_never_sent_is_retried(method: str, nowhere: str, fake_time: FakeTime) -> None:
     async with open_session(nowhere, fake_time, max_attempts=3) as session:
-        with pytest.raises(ConnectionFailedError, match=nowhere.partition("//")[2]) as caught:
+        with pytest.raises(errors.ConnectionFailedError, match=nowhere.partition("//")[2]) as caught:
             await session.send(write(method))
     assert (caught.value.attempts, session.stats.attempts) == (3, 3)
+    assert_error_does_not_show_key(caught.value)
 
 
-RAISED: list[tuple[Exception, type[SeoRepError]]] = [
-    (aiohttp.ClientConnectionResetError("Cannot write to closing transport"), ConnectionFailedError),
-    (aiohttp.ClientConnectionError("Connector is closed."), ConnectionFailedError),
-    (aiohttp.ClientOSError(104, "reset"), ConnectionFailedError),
-    (aiohttp.ServerDisconnectedError(), ConnectionFailedError),
-    (aiohttp.ClientPayloadError("half"), ConnectionFailedError),
-    (aiohttp.ConnectionTimeoutError("late"), AttemptTimeoutError),
-    (aiohttp.SocketTimeoutError("late"), AttemptTimeoutError),
-    (aiohttp.ServerTimeoutError("late"), AttemptTimeoutError),
-    (TimeoutError(), AttemptTimeoutError),
-    (OSError(101, "unreachable"), ConnectionFailedError),
-    (aiohttp.InvalidURL("x"), ProtocolError),
-    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), ProtocolError),
+RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
+    (aiohttp.ClientConnectionResetError("Cannot write to closing transport"), errors.ConnectionFailedError),
+    (aiohttp.ClientConnectionError("Connector is closed."), errors.ConnectionFailedError),
+    (aiohttp.ClientOSError(104, "reset"), errors.ConnectionFailedError),
+    (aiohttp.ServerDisconnectedError(), errors.ConnectionFailedError),
+    (aiohttp.ClientPayloadError("half"), errors.ConnectionFailedError),
+    (aiohttp.ConnectionTimeoutError("late"), errors.AttemptTimeoutError),
+    (aiohttp.SocketTimeoutError("late"), errors.AttemptTimeoutError),
+    (aiohttp.ServerTimeoutError("late"), errors.AttemptTimeoutError),
+    (TimeoutError(), errors.AttemptTimeoutError),
+    (OSError(101, "unreachable"), errors.ConnectionFailedError),
+    (aiohttp.InvalidURL("x"), errors.ProtocolError),
+    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), errors.ProtocolError),
 ]
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
-async def test_what_aiohttp_raises_becomes_our_error(
-    raised: Exception, kind: type[SeoRepError], open_client: OpenClient, seorep_responses: aioresponses
+async def test_what_aiohttp_raises_is_our_error_and_unsent_only_if_proved(
+    raised: Exception, kind: type[errors.SeoRepError], method: str, fake_time: FakeTime, seorep_responses: aioresponses
 ) -> None:
-    client = await open_client("https://api.example.com", max_attempts=1)
-    seorep_responses.get("https://api.example.com/v3/campaigns?page=1", exception=raised)
-    error = await failure(client, kind)
-    assert type(error) is kind
-
-
-@pytest.mark.parametrize(("raised", "kind"), RAISED)
-async def test_write_is_never_taken_for_unsent_without_proof(
-    raised: Exception, kind: type[SeoRepError], fake_time: FakeTime, seorep_responses: aioresponses
-) -> None:
-    seorep_responses.post("https://api.example.com/v3/campaigns", exception=raised, repeat=True)
+    seorep_responses.add("https://api.example.com/v3/campaigns", method, exception=raised, repeat=True)
+    is_repeated = method == "GET" or isinstance(raised, aiohttp.ConnectionTimeoutError)
     async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
-        with pytest.raises(SeoRepError) as caught:
-            await session.send(write())
-    assert caught.value.attempts == (2 if isinstance(raised, aiohttp.ConnectionTimeoutError) else 1)
+        with pytest.raises(errors.SeoRepError) as caught:
+            await session.send(write(method, idempotent=method == "GET"))
+    assert type(caught.value if is_repeated else caught.value.__cause__) is kind
+    assert caught.value.attempts == 1 + is_repeated
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -295,7 +274,7 @@ async def test_404_of_something_else_names_the_wrong_server(
 ) -> None:
     path, message = about
     client, _ = await connect(answer(body, status=404))
-    with pytest.raises(NotFoundError) as caught:
+    with pytest.raises(errors.NotFoundError) as caught:
         await client.request("GET", path)
     assert caught.value.message == message
 
@@ -303,7 +282,7 @@ async def test_404_of_something_else_names_the_wrong_server(
 async def test_a_404_after_other_answers_is_about_an_object(connect: Connect) -> None:
     client, _ = await connect(FINE, answer(HTML, status=404))
     await ask(client)
-    error = await failure(client, NotFoundError)
+    error = await failure(client, errors.NotFoundError)
     assert error.message == NO_OBJECT
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -20,42 +21,39 @@ else:
     LOOPS["uvloop"] = uvloop.new_event_loop
 
 
-async def one(client: SeoRepClient, number: int) -> object:
-    return await client.campaigns.get(number)
+async def round_of(client: SeoRepClient, chance: random.Random) -> None:
+    """Begin some work, and end it in some way at some moment."""
+    how = chance.choice(["cancel", "close", "timeout"])
+    async with client:
+        calls = [asyncio.ensure_future(client.campaigns.get(number)) for number in range(1, 9)]
+        calls.append(asyncio.ensure_future(pulled(client)))
+        await asyncio.sleep(chance.random() * 0.02)
+        if how == "close":
+            await client.close()
+        if how == "timeout":
+            with client.timeout(chance.random() * 0.01 + 0.001):
+                calls.append(asyncio.ensure_future(client.campaigns.get(1)))
+        for call in calls if how == "cancel" else []:
+            call.cancel()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(not isinstance(end, Exception) or isinstance(end, SeoRepError) for end in ends)
+        assert client.stats.in_flight == 0
 
 
-async def pulled(client: SeoRepClient) -> object:
+async def pulled(client: SeoRepClient) -> Any:
     return await client.rankings.pull(range(1, 21), *DAYS)
 
 
 async def rounds(count: int, seed: int) -> None:
     chance = random.Random(seed)
-    loop = asyncio.get_running_loop()
     if hasattr(asyncio, "eager_task_factory") and seed % 2:
-        loop.set_task_factory(asyncio.eager_task_factory)
-    async with Sandbox(campaigns=20, keywords=3, latency=0.002) as box:
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+    async with Sandbox(campaigns=20, keywords=3, latency=0.002, faults="resets=5%,cut=5%,hang=2%") as box:
         for _ in range(count):
             before = asyncio.all_tasks()
-            client = SeoRepClient(
-                box.base_url, box.api_key, settings=Settings(max_concurrency=chance.choice([1, 3, 16]))
-            )
-            async with client:
-                how = chance.choice(["cancel", "close", "timeout"])
-                calls = [
-                    asyncio.ensure_future(work) for work in (pulled(client), *(one(client, n) for n in range(1, 9)))
-                ]
-                await asyncio.sleep(chance.random() * 0.02)
-                if how == "close":
-                    await client.close()
-                for call in calls:
-                    if how == "cancel":
-                        call.cancel()
-                if how == "timeout":
-                    with client.timeout(chance.random() * 0.01 + 0.001):
-                        calls.append(asyncio.ensure_future(one(client, 1)))
-                ends = await asyncio.gather(*calls, return_exceptions=True)
-                assert all(not isinstance(end, Exception) or isinstance(end, SeoRepError) for end in ends)
-                assert client.stats.in_flight == 0
+            little: dict[str, Any] = {"attempt_timeout": 0.1, "backoff_initial": 0.01, "max_attempts": 3}
+            settings = Settings(max_concurrency=chance.choice([1, 3, 16]), **little)
+            await round_of(SeoRepClient(box.base_url, box.api_key, settings=settings), chance)
             left = [task for task in asyncio.all_tasks() - before if not task.done()]
             assert [task for task in left if any(part in repr(task) for part in OURS)] == []  # others are the server's
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, DeadlineExceededError, OutcomeUnknownError, SeoRepError
+from seorep_async import AuthenticationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
@@ -15,26 +15,8 @@ from tests.session.virtual_loop import at_rest, here
 pytestmark = pytest.mark.virtual
 
 
-class Guarded(SimulatedService):
-    """Answers with the status that a function gives for a path; notes the paths."""
-
-    def __init__(self, status: Callable[[str], int], latency: float = 0.05) -> None:
-        super().__init__(latency=latency)
-        self.status_of = status
-        self.paths: list[str] = []
-
-    def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
-        path = f"{request.path}?{request.query}".rstrip("?")
-        self.paths.append(path)
-        answer = here().create_future()
-        status, seconds = self.status_of(path), self.latency * (0.8 + 0.4 * self._chance.random())
-        here().call_later(seconds, self.reply, answer, Response(status, b""))
-        return answer
-
-    @staticmethod
-    def reply(answer: Any, response: Response) -> None:
-        if not answer.done():
-            answer.set_result(response)
+def guarded(status: Callable[[str], int], latency: float = 0.05) -> SimulatedService:
+    return SimulatedService(says=status, latency=latency)
 
 
 def ask(session: Session, path: str, **options: Any) -> asyncio.Task[int]:
@@ -47,7 +29,7 @@ async def ends(session: Session, paths: list[str]) -> list[Any]:
 
 async def run_through(status: Callable[[str], int], count: int) -> tuple[list[Any], list[str], float]:
     """Ask for paths one after the other; return what they gave, all that was sent, and the seconds."""
-    service = Guarded(status)
+    service = guarded(status)
     async with session_above(service, max_concurrency=1) as session:
         return await ends(session, [f"/{n}" for n in range(count)]), service.paths, here().now
 
@@ -76,7 +58,7 @@ async def test_the_probe_repeats_the_last_success() -> None:
 
 
 async def test_a_write_or_a_private_answer_is_never_repeated() -> None:
-    service = Guarded(lambda path: 403 if path.startswith("/no") else 200)
+    service = guarded(lambda path: 403 if path.startswith("/no") else 200)
     async with session_above(service, max_concurrency=1) as session:
         await session.send(Request("GET", "/read", len))
         await session.send(Request("GET", "/private", len, private=True))
@@ -100,7 +82,7 @@ async def test_a_probe_that_fails_otherwise_speaks_for_the_key() -> None:
 
 
 async def test_a_401_stops_everything_at_once() -> None:
-    service = Guarded(lambda path: 401)
+    service = guarded(lambda path: 401)
     async with session_above(service, requests_per_second=0.001) as session:
         found = await ends(session, [f"/{n}" for n in range(100)])
         assert here().now < 1
@@ -110,7 +92,7 @@ async def test_a_401_stops_everything_at_once() -> None:
 
 async def test_what_begins_after_a_refusal_is_sent() -> None:
     refused = iter([401])
-    service = Guarded(lambda path: next(refused, 200))
+    service = guarded(lambda path: next(refused, 200))
     async with session_above(service) as session:
         assert isinstance((await ends(session, ["/1"]))[0], AuthenticationError)
         assert await ends(session, ["/2"]) == [0]
@@ -118,7 +100,7 @@ async def test_what_begins_after_a_refusal_is_sent() -> None:
 
 async def test_a_late_401_of_before_does_not_stop_what_began_after() -> None:
     statuses = iter([401, 401])
-    service = Guarded(lambda path: 200 if path == "/new" else next(statuses))
+    service = guarded(lambda path: 200 if path == "/new" else next(statuses))
     async with session_above(service) as session:
         first = ask(session, "/1")
         await asyncio.sleep(0.02)
@@ -130,7 +112,7 @@ async def test_a_late_401_of_before_does_not_stop_what_began_after() -> None:
 
 
 async def test_nothing_new_starts_until_the_probe_is_answered() -> None:
-    service = Guarded(lambda path: 200 if "limit" in path else 403)
+    service = guarded(lambda path: 200 if "limit" in path else 403)
     async with session_above(service, max_concurrency=4) as session:
         calls = [ask(session, f"/{n}") for n in range(30)]
         for _ in range(200):
@@ -143,7 +125,7 @@ async def test_nothing_new_starts_until_the_probe_is_answered() -> None:
 
 
 async def test_a_wait_for_the_probe_ends_with_the_deadline() -> None:
-    service = Guarded(lambda path: 200 if "limit" in path else 403, latency=1.0)
+    service = guarded(lambda path: 200 if "limit" in path else 403, latency=1.0)
     async with session_above(service, max_concurrency=8) as session:
         await ends(session, [f"/{n}" for n in range(8)])
         with pytest.raises(
@@ -154,7 +136,7 @@ async def test_a_wait_for_the_probe_ends_with_the_deadline() -> None:
 
 
 async def test_closing_ends_a_wait_for_the_probe() -> None:
-    service = Guarded(lambda path: 200 if "limit" in path else 403, latency=1.0)
+    service = guarded(lambda path: 200 if "limit" in path else 403, latency=1.0)
     async with session_above(service, max_concurrency=8) as session:
         await ends(session, [f"/{n}" for n in range(8)])
         waiting = ask(session, "/x")
@@ -163,7 +145,7 @@ async def test_closing_ends_a_wait_for_the_probe() -> None:
 
 
 async def seconds_with(forbidden: Callable[[int], bool]) -> float:
-    service = Guarded(lambda path: 403 if path[1:].isdigit() and forbidden(int(path[1:])) else 200)
+    service = guarded(lambda path: 403 if path[1:].isdigit() and forbidden(int(path[1:])) else 200)
     async with session_above(service) as session:
         begun = here().now
         await ends(session, [f"/{n}" for n in range(400)])
@@ -178,46 +160,33 @@ async def test_nothing_waits_for_403s(forbidden: Callable[[int], bool]) -> None:
 PAGE = b"<!DOCTYPE html><html><body>Request blocked</body></html>"
 
 
-class Firewalled(Guarded):
-    """A firewall in front answers some requests itself."""
+def firewalled(first: int, last: int, body: bytes = PAGE) -> SimulatedService:
+    """Return a service whose firewall answers some requests itself, counted from 1."""
 
-    def __init__(self, first: int, last: int, body: bytes = PAGE) -> None:
-        super().__init__(lambda path: 200)
-        self.blocked, self.body = range(first, last), body
+    def says(path: str) -> int | Response:
+        blocked = len(service.paths) in range(first, last)
+        return Response(403, body, None, {"Content-Type": "text/html"}) if blocked else 200
 
-    def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
-        answer = super().attempt(client, request, timeout)
-        if len(self.paths) in self.blocked:
-            answer.set_result(Response(403, self.body, None, {"Content-Type": "text/html"}))
-        return answer
+    service = SimulatedService(says=says, latency=0.05)
+    return service
 
 
-async def test_a_firewall_s_page_is_slowed_down_for_and_retried() -> None:
-    service = Firewalled(40, 61)
-    async with session_above(service) as session:
-        assert await ends(session, [f"/{n}" for n in range(100)]) == [0] * 100
-        assert session.stats.pace is not None
-
-
-async def test_a_firewall_s_page_before_any_success_is_a_403() -> None:
-    async with session_above(Firewalled(0, 99)) as session:
-        found = await ends(session, ["/1", "/2"])
-    assert {type(end) for end in found} == {AuthenticationError}
-
-
-async def test_a_403_in_json_stays_what_it_is() -> None:
-    service = Firewalled(2, 99, b'{"status": "error"}')
-    async with session_above(service, max_concurrency=1) as session:
-        found = await ends(session, ["/1", "/2"])
-    assert [type(end) for end in found] == [int, AuthenticationError]
+@pytest.mark.parametrize(
+    ("blocked", "body", "lost"),
+    [((40, 61), PAGE, []), ((0, 99), PAGE, [0, 1]), ((2, 99), b'{"status": "error"}', [*range(1, 10)])],
+    ids=["it is slowed down for and retried", "before any success it is a 403", "JSON stays a 403"],
+)
+async def test_a_page_after_a_success_is_a_firewall_s(blocked: tuple[int, int], body: bytes, lost: list[int]) -> None:
+    async with session_above(firewalled(*blocked, body), max_concurrency=1) as session:
+        found = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
+        assert (session.stats.pace is None) is bool(lost)
+    assert [n for n, end in enumerate(found) if isinstance(end, AuthenticationError)] == lost
+    assert all(end == 0 or n in lost for n, end in enumerate(found))
 
 
 async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
-    service = Firewalled(2, 3)
+    service = firewalled(2, 3)
     async with session_above(service, max_concurrency=1) as session:
         await session.send(Request("GET", "/read", len))
-        try:
-            assert await session.send(Request("POST", "/write", len, idempotent=False)) == 0
-        except OutcomeUnknownError:
-            pytest.fail("the firewall did not pass it on")
+        assert await session.send(Request("POST", "/write", len, idempotent=False)) == 0
     assert service.paths == ["/read", "/write", "/write"]

@@ -8,6 +8,7 @@ import pytest
 
 from seorep_async import ConfigurationError, DeadlineExceededError, Limits, RateLimitedError, SeoRepClient, Settings
 from seorep_async.session import Request
+from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.calls import KEY, ask
 from tests.session.simulated_service import SimulatedService, session_above
@@ -69,21 +70,20 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
 def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
     limits = Limits(max_concurrency=1, requests_per_second=0.5)
     dead = new_client(limits)
-    permits = []
 
-    async def leave() -> None:
+    async def leave() -> Permit | None:
         await dead.open()
-        permits.append(await dead._session.governor.acquire(0, 1e9))
+        return await dead._session.governor.acquire(0, 1e9)
 
-    asyncio.run(leave())
+    permit = asyncio.run(leave())
+    assert permit is not None
 
     async def use() -> None:
         async with new_client(limits) as client:
             waiting = asyncio.ensure_future(client._session.governor.acquire(0, 1e9))
             await asyncio.sleep(0)
-            assert permits[0] is not None
             # as the garbage collector does in a thread without a loop
-            await asyncio.to_thread(dead._session.governor.release, permits[0], None)
+            await asyncio.to_thread(dead._session.governor.release, permit, None)
             assert not waiting.done()
             waiting.cancel()
 

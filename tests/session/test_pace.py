@@ -3,22 +3,20 @@
 import asyncio
 import json
 import math
-from typing import Any
 
 import pytest
 
 from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
-from seorep_async.session import Request
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, Asked
 from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (
     AtRandom,
     Changing,
+    Limited,
     SimulatedService,
-    TokenBucket,
     pull,
     session_above,
     simulate,
@@ -43,15 +41,15 @@ def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
 
 @pytest.mark.parametrize("retry_after", [1.0, 5.0])
 def test_nothing_starts_in_a_wait_that_was_asked_for(retry_after: float) -> None:
-    run = simulate(SimulatedService(TokenBucket(20, 10), latency=0.05, retry_after=retry_after), 500)
+    run = simulate(SimulatedService("20/s,burst=10", latency=0.05, retry_after=retry_after), 500)
     assert (run.lost, run.started_in_a_wait) == (0, 0)
     assert run.seconds <= 100
 
 
 @pytest.mark.parametrize("rest", [5, 3600])
-@pytest.mark.parametrize(("rate", "burst", "pages"), [(200, 40, 1500), (20, 4, 300)])
-async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, burst: float, pages: int, rest: float) -> None:
-    service = SimulatedService(TokenBucket(rate, burst), latency=0.05)
+@pytest.mark.parametrize(("rate", "pages"), [(200, 1500), (20, 300)])
+async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, pages: int, rest: float) -> None:
+    service = SimulatedService(f"{rate}/s", latency=0.05)
     async with session_above(service) as session:
         assert await pull(session, pages) == []
         await asyncio.sleep(rest)
@@ -63,7 +61,7 @@ async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, burst: 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.25])
 async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float) -> None:
-    limiter = Changing((10, TokenBucket(200, 40)), (math.inf, AtRandom(share, seed=0)))
+    limiter = Changing((10, Limited("200/s")), (math.inf, AtRandom(share, seed=0)))
     async with session_above(SimulatedService(limiter)) as session:
         assert await pull(session, 1500) == []
         assert await pull(session, 400) == []
@@ -79,27 +77,23 @@ async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) 
 
 
 def test_a_loop_that_stalls_makes_no_burst() -> None:
-    run = simulate(SimulatedService(TokenBucket(50, 5), latency=0.05, stall=2.0), 1000, requests_per_second=40)
+    run = simulate(SimulatedService("50/s,burst=5", latency=0.05, stall=2.0), 1000, requests_per_second=40)
     assert (run.lost, run.refused) == (0, 0)
 
 
 async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
     dead = False
 
-    class Feed(SimulatedService):
-        def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
-            asked = Asked(request.path, request.query)
-            pages = 40 if asked.id == 100 else 1
-            answer = here().create_future()
-            body = json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode()
-            status = 503 if dead and asked.id == 100 and asked.page > 1 else 200
-            seconds = self.latency * (0.8 + 0.4 * self._chance.random()) * (0.2 if status == 503 else 1)
-            here().call_later(seconds, answer.set_result, Response(status, body if status == 200 else b""))
-            return answer
+    def page(path: str) -> int | Response:
+        asked = Asked(*path.split("?"))
+        pages = 40 if asked.id == 100 else 1
+        if dead and asked.id == 100 and asked.page > 1:
+            return 503
+        return Response(200, json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode())
 
     async def seconds() -> float:
         begun = here().now
-        async with session_above(Feed()) as session:
+        async with session_above(SimulatedService(says=page)) as session:
             rankings = Rankings(session, decoder_for(EngineNames()), "account")
             async with rankings.pull(range(1, 1001), "2023-01-01", "2023-01-31") as outcomes:
                 ends = [here().now async for outcome in outcomes if outcome.ok]

@@ -2,19 +2,13 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 
-from seorep_async import (
-    DeadlineExceededError,
-    OutcomeUnknownError,
-    RateLimitedError,
-    SeoRepError,
-    ServerError,
-    Settings,
-)
+from seorep_async import Settings, errors
 from seorep_async.session.retry_policy import (
     Cause,
     Failure,
@@ -29,6 +23,7 @@ from seorep_async.session.retry_policy import (
 )
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
+PATIENT = partial(Settings, max_attempts=100)
 FINAL = (Cause.AUTHENTICATION, Cause.PERMANENT)
 PASSING = (Cause.THROTTLE, Cause.OVERLOAD, Cause.TRANSIENT)
 COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 5, Cause.TRANSIENT: 14}
@@ -36,34 +31,24 @@ COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 5, Cause.TRANSIENT: 14}
 
 
 def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failure:
-    return Failure(sent, cause, ServerError("as it was", status=500, body_excerpt="its body"), retry_after)
+    return Failure(sent, cause, errors.ServerError("as it was", status=500, body_excerpt="its body"), retry_after)
+
+
+FACTS: dict[str, Any] = {
+    "attempts": 1,
+    "throttled": 0,
+    "idempotent": True,
+    "remaining": math.inf,
+    "tokens": 500,
+    "jitter": 1.0,
+    "settings": SETTINGS,
+}
 
 
 def verdict(
-    sent: Sent = Sent.RESPONDED,
-    cause: Cause = Cause.TRANSIENT,
-    *,
-    retry_after: float | None = None,
-    idempotent: bool = True,
-    attempts: int = 1,
-    throttled: int = 0,
-    probe: bool = False,
-    remaining: float = math.inf,
-    tokens: int = 500,
-    jitter: float = 1.0,
-    settings: Settings = SETTINGS,
-) -> Retry | SeoRepError:
-    return decide(
-        failure(sent, cause, retry_after),
-        attempts=attempts,
-        throttled=throttled,
-        probe=probe,
-        idempotent=idempotent,
-        remaining=remaining,
-        tokens=tokens,
-        jitter=jitter,
-        settings=settings,
-    )
+    sent: Sent = Sent.RESPONDED, cause: Cause = Cause.TRANSIENT, *, retry_after: float | None = None, **facts: Any
+) -> Retry | errors.SeoRepError:
+    return decide(failure(sent, cause, retry_after), **(FACTS | facts))
 
 
 STATUSES: list[tuple[Callable[[int], Cause | Sent], Cause | Sent, list[int]]] = [
@@ -84,20 +69,14 @@ def test_status_has_a_cause_and_says_how_far_it_got(
     assert {meaning_of(status) for status in statuses} == {meaning}
 
 
-def test_causes_have_the_names_that_figures_stay_under() -> None:
-    assert {cause.value for cause in Cause} == {"throttle", "overload", "transient", "authentication", "permanent"}
-
-
-def test_no_wait_was_asked_for_unless_it_was() -> None:
-    assert Failure(Sent.RESPONDED, Cause.OVERLOAD, ServerError("no")).retry_after is None
-
-
 @pytest.mark.parametrize("sent", Sent)
 @pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("cause", FINAL)
 def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause) -> None:
     lost = (sent, cause, idempotent) == (Sent.MAYBE, Cause.PERMANENT, False)
-    assert type(verdict(sent, cause, idempotent=idempotent)) is (OutcomeUnknownError if lost else ServerError)
+    assert type(verdict(sent, cause, idempotent=idempotent)) is (
+        errors.OutcomeUnknownError if lost else errors.ServerError
+    )
 
 
 @pytest.mark.parametrize("sent", Sent)
@@ -142,59 +121,44 @@ def test_a_write_is_retried_only_if_certainly_not_executed(sent: Sent, cause: Ca
     is_unexecuted = NOT_EXECUTED[sent, cause, retry_after]
     assert certainly_not_executed(failure(sent, cause, retry_after)) is is_unexecuted
     decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
-    assert isinstance(decided, Retry if is_unexecuted else OutcomeUnknownError)
+    assert isinstance(decided, Retry if is_unexecuted else errors.OutcomeUnknownError)
 
 
 def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     unknown, late = verdict(Sent.MAYBE, idempotent=False), verdict(remaining=0.1)
-    assert (type(unknown), type(late)) == (OutcomeUnknownError, DeadlineExceededError)
-    assert isinstance(unknown, SeoRepError)
-    assert isinstance(late, SeoRepError)
+    assert (type(unknown), type(late)) == (errors.OutcomeUnknownError, errors.DeadlineExceededError)
+    assert isinstance(unknown, errors.SeoRepError)
+    assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
         "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), "
         "by filter or username, before you send it again"
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"
     for error in (unknown, late):
-        assert (error.status, error.body_excerpt, type(error.__cause__)) == (500, "its body", ServerError)
+        assert (error.status, error.body_excerpt, type(error.__cause__)) == (500, "its body", errors.ServerError)
 
 
 @pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
 def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any]) -> None:
-    assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is OutcomeUnknownError
+    assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is errors.OutcomeUnknownError
 
 
-@pytest.mark.parametrize(
-    ("attempts", "throttled", "cause", "jitter", "delay"),
-    [
-        (1, 0, Cause.TRANSIENT, 1.0, 0.5),
-        (2, 0, Cause.TRANSIENT, 1.0, 1.0),
-        (3, 0, Cause.TRANSIENT, 1.0, 1.5),
-        (1, 0, Cause.TRANSIENT, 0.5, 0.25),
-        (3, 0, Cause.TRANSIENT, 0.5, 0.75),
-        (2, 0, Cause.TRANSIENT, 0.0, 0.0),
-        (2, 0, Cause.OVERLOAD, 1.0, 1.0),
-        (4, 3, Cause.TRANSIENT, 1.0, 0.5),
-        (4, 2, Cause.TRANSIENT, 1.0, 1.0),
-        (3, 1, Cause.THROTTLE, 1.0, 0.5),
-        (3, 2, Cause.THROTTLE, 1.0, 1.0),
-        (3, 3, Cause.THROTTLE, 1.0, 1.5),
-    ],
-)
-def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
-    attempts: int, throttled: int, cause: Cause, jitter: float, delay: float
-) -> None:
-    decided = verdict(cause=cause, attempts=attempts, throttled=throttled, jitter=jitter)
-    assert decided == Retry(delay, COST[cause])
+BACK_OFF: list[tuple[float, dict[str, Any]]] = [
+    *((delay, {"attempts": n}) for n, delay in ((1, 0.5), (2, 1.0), (3, 1.5))),
+    *((delay, {"attempts": n, "jitter": 0.5}) for n, delay in ((1, 0.25), (3, 0.75))),
+    (0.0, {"attempts": 2, "jitter": 0.0}),
+    (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}),
+    *((delay, {"attempts": 4, "throttled": n}) for n, delay in ((3, 0.5), (2, 1.0))),
+    *((n / 2, {"attempts": 3, "throttled": n, "cause": Cause.THROTTLE}) for n in (1, 2, 3)),
+    # 30 doublings at most
+    *((1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)}) for n in (31, 32)),
+    (7.0, {"attempts": 99, "settings": PATIENT(backoff_initial=0.5, backoff_max=7.0)}),
+]
 
 
-@pytest.mark.parametrize(
-    ("attempts", "initial", "longest", "delay"),
-    [(31, 0.5**30, 1e9, 1.0), (32, 0.5**30, 1e9, 1.0), (99, 0.5, 7.0, 7.0)],  # 30 doublings at most
-)
-def test_back_off_of_a_late_attempt_is_finite(attempts: int, initial: float, longest: float, delay: float) -> None:
-    patient = Settings(max_attempts=100, backoff_initial=initial, backoff_max=longest)
-    assert verdict(attempts=attempts, settings=patient) == Retry(delay, 14)
+@pytest.mark.parametrize(("delay", "facts"), BACK_OFF)
+def test_back_off_doubles_with_failures_of_a_kind_and_is_random(delay: float, facts: dict[str, Any]) -> None:
+    assert verdict(**facts) == Retry(delay, COST[facts.get("cause", Cause.TRANSIENT)])
 
 
 @pytest.mark.parametrize(
@@ -203,20 +167,14 @@ def test_back_off_of_a_late_attempt_is_finite(attempts: int, initial: float, lon
 )
 def test_throttled_attempt_counts_as_a_third(throttled: int, last: int) -> None:
     decided = {attempts: type(verdict(attempts=attempts, throttled=throttled)) for attempts in (last, last + 1)}
-    assert decided == {last: Retry, last + 1: ServerError}
-
-
-@pytest.mark.parametrize(("throttled", "cause"), [(0, Cause.TRANSIENT), (1, Cause.THROTTLE)])
-def test_only_attempt_is_not_repeated(throttled: int, cause: Cause) -> None:
-    once = Settings(max_attempts=1)
-    assert type(verdict(cause=cause, throttled=throttled, settings=once)) is ServerError
+    assert decided == {last: Retry, last + 1: errors.ServerError}
 
 
 @pytest.mark.parametrize("cause", PASSING)
 def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
     refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
-    assert isinstance(refused, ServerError)
+    assert isinstance(refused, errors.ServerError)
     assert refused.message == "as it was; not tried again, as too many calls of this client failed"
 
 
@@ -226,15 +184,15 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
         (0.0, math.inf, Retry(0.0, 5)),
         (7.0, math.inf, Retry(7.0, 5)),
         (60.0, math.inf, Retry(60.0, 5)),
-        (60.1, math.inf, ServerError),
-        (3600.0, math.inf, ServerError),
-        (5.0, 4.0, ServerError),
-        (5.0, 5.0, DeadlineExceededError),
+        (60.1, math.inf, errors.ServerError),
+        (3600.0, math.inf, errors.ServerError),
+        (5.0, 4.0, errors.ServerError),
+        (5.0, 5.0, errors.DeadlineExceededError),
         (5.0, 5.1, Retry(5.0, 5)),
-        (None, 0.5, DeadlineExceededError),
+        (None, 0.5, errors.DeadlineExceededError),
         (None, 0.6, Retry(0.5, 5)),
-        (None, 0.0, DeadlineExceededError),
-        (None, -1.0, DeadlineExceededError),
+        (None, 0.0, errors.DeadlineExceededError),
+        (None, -1.0, errors.DeadlineExceededError),
     ],
 )
 def test_wait_fits_its_limits_or_the_call_ends_at_once(
@@ -255,12 +213,3 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
 def test_end_of_time_after_refusals_alone_speaks_of_a_quota(last: Failure | None, refused: int, named: bool) -> None:
     words = f"each of the last {refused} requests was refused: a quota may be used up"
     assert (words in deadline_exceeded(last, refused).message) is named
-
-
-@pytest.mark.parametrize("idempotent", [True, False])
-def test_throttling_on_the_last_attempt_is_reported_as_such(idempotent: bool) -> None:
-    throttled = Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)
-    decided = decide(
-        throttled, attempts=4, throttled=1, idempotent=idempotent, remaining=9, tokens=500, jitter=1, settings=SETTINGS
-    )
-    assert decided is throttled.error

@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import ssl
+from typing import Any
 
 import aiohttp
 import pytest
@@ -42,24 +43,14 @@ async def test_good_certificate_is_taken(connect: Connect, authority: trustme.CA
     assert server.connections == 1
 
 
-async def test_unknown_authority_is_refused_before_anything_is_sent(
-    connect: Connect, fake_time: FakeTime, authority: trustme.CA
-) -> None:
-    client, server = await connect(tls=server_context(authority.issue_cert("127.0.0.1")))
-    error = await failure(client, ConnectionFailedError, match="no TLS connection")
-    assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
-
-
-@pytest.mark.parametrize("fault", ["other host", "expired"])
+@pytest.mark.parametrize("fault", ["unknown authority", "other host", "expired"])
 async def test_bad_certificate_is_refused_before_anything_is_sent(
     fault: str, connect: Connect, fake_time: FakeTime, authority: trustme.CA
 ) -> None:
-    certificate = (
-        authority.issue_cert("api.example.com")
-        if fault == "other host"
-        else authority.issue_cert("127.0.0.1", not_before=YESTERDAY - dt.timedelta(days=1), not_after=YESTERDAY)
-    )
-    async with trusting(authority) as session:
+    dates: dict[str, Any] = {"not_before": YESTERDAY - dt.timedelta(days=1), "not_after": YESTERDAY}
+    host = "api.example.com" if fault == "other host" else "127.0.0.1"
+    certificate = authority.issue_cert(host, **(dates if fault == "expired" else {}))
+    async with trusting(authority if fault != "unknown authority" else trustme.CA()) as session:
         client, server = await connect(tls=server_context(certificate), session=session)
         error = await failure(client, ConnectionFailedError, match="no TLS connection")
     assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])

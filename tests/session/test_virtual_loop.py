@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.session.virtual_loop import at_rest, here, run
+from tests.session.virtual_loop import here, run
 
 
 class Alarm(BaseException):
@@ -35,19 +35,18 @@ def test_an_alarm_within_a_task_ends_a_simulation() -> None:
 
 def test_a_wait_of_less_than_the_resolution_ends() -> None:
     async def wait() -> float:
-        loop, ended = here(), []
+        loop = here()
         loop.now = 0.15
-        moment = math.nextafter(loop.now, 1)
+        moment, ended = math.nextafter(loop.now, 1), asyncio.Event()
 
         def look() -> None:
             if moment > loop.now:
                 loop.call_later(moment - loop.now, look)
             else:
-                ended.append(loop.now)
+                ended.set()
 
         look()
-        await at_rest()
-        await asyncio.sleep(0.001)
-        return ended[0]
+        await ended.wait()
+        return loop.now
 
     assert run(wait()) == math.nextafter(0.15, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import ConnectionFailedError, ProtocolError, RedirectError, SeoRepClient, ServerError, StatusError
+from seorep_async import ProtocolError, RedirectError, SeoRepClient, ServerError, StatusError
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
@@ -33,13 +33,6 @@ async def test_request_asks_for_json_and_names_itself(connect: Connect) -> None:
         "User-Agent": "reporting/1.0",
         "Authorization": AUTHORIZATION,
     }
-
-
-async def test_connection_is_kept_alive_for_reads(connect: Connect) -> None:
-    client, server = await connect(FINE, FINE, FINE)
-    for _ in range(3):
-        await ask(client)
-    assert server.connections == 1
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -86,23 +79,6 @@ async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
     assert (caught.value.status, caught.value.retry_after) == (503, 3600)
 
 
-async def test_a_grant_that_met_an_unasked_response_is_sent(connect: Connect) -> None:
-    idle = asyncio.Event()
-
-    async def twice(connection: Connection) -> None:
-        await connection.send(FINE)
-        await idle.wait()
-        await connection.send(answer(status=408))
-
-    grant = {"data": {"token": "t", "login_url": "u", "user_id": 7}}
-    client, server = await connect(twice, answer(grant))
-    await ask(client)
-    idle.set()
-    await asyncio.sleep(0.05)
-    assert (await client.users.login_grant(7)).user_id == 7
-    assert len(server.requests) == 2
-
-
 async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
     server = await scripted_server(answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE)
     client = await open_client(f"http://localhost:{server.port}")  # by name: an IP address has no cookies anyway
@@ -112,12 +88,14 @@ async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartSe
     assert list(client._session._transport._reads.cookie_jar) == []
 
 
-async def test_cookies_of_a_borrowed_session_are_not_sent(connect: Connect) -> None:
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(cookies={"track": "1"}, cookie_jar=jar) as session:
+async def test_cookies_and_headers_of_a_borrowed_session_are_not_sent(connect: Connect) -> None:
+    headers, jar = {"Authorization": "Basic other", "Accept": "text/html"}, aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(headers=headers, cookies={"track": "1"}, cookie_jar=jar) as session:
         client, server = await connect(FINE, session=session)
         await ask(client)
-    assert "Cookie" not in server.requests[0].headers
+    sent = server.requests[0].headers
+    assert "Cookie" not in sent
+    assert (sent.getall("Authorization"), sent.getall("Accept")) == ([AUTHORIZATION], ["application/json"])
 
 
 ELSEWHERE = {
@@ -166,28 +144,12 @@ async def test_environment_gives_no_proxy_and_no_password(
     assert server.requests[0].headers["Authorization"] == AUTHORIZATION
 
 
-async def test_password_of_a_borrowed_session_does_not_replace_the_key(connect: Connect) -> None:
-    async with aiohttp.ClientSession(headers={"Authorization": "Basic other", "Accept": "text/html"}) as session:
-        client, server = await connect(FINE, session=session)
-        await ask(client)
-    assert server.requests[0].headers.getall("Authorization") == [AUTHORIZATION]
-    assert server.requests[0].headers.getall("Accept") == ["application/json"]
-
-
 @pytest.mark.parametrize("breaks", [reset, then_close(b"")], ids=["reset", "closed"])
 async def test_nothing_is_sent_that_was_not_counted(breaks: Step, connect: Connect) -> None:
     client, server = await connect(FINE, breaks, FINE, breaks, breaks, FINE)
     for _ in range(3):
         await ask(client)
     assert client.stats.attempts == len(server.requests) == 6
-
-
-async def test_a_single_attempt_on_a_reused_connection_is_sent_once(connect: Connect) -> None:
-    client, server = await connect(FINE, reset, max_attempts=1)
-    await ask(client)
-    with pytest.raises(ConnectionFailedError):
-        await ask(client)
-    assert [request.connection for request in server.requests] == [1, 1]
 
 
 async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
@@ -206,16 +168,6 @@ async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
     await asyncio.gather(*(ask(client) for _ in range(4)))
     await ask(client)
     assert server.connections == 5
-
-
-@pytest.mark.parametrize("headers", [[], [("Connection", "close")]], ids=["without a word", "announced"])
-async def test_server_that_closes_after_every_answer_costs_no_call(
-    headers: list[tuple[str, str]], connect: Connect
-) -> None:
-    client, server = await connect(forever=then_close(answer(EMPTY_PAGE, headers=headers)))
-    await asyncio.gather(*(ask(client) for _ in range(30)))
-    assert client.stats.attempts == len(server.requests) + client.stats.retries.get("transient", 0)
-    assert len(server.requests) == 30
 
 
 async def test_borrowed_session_is_used_and_stays_open(scripted_server: StartServer, open_client: OpenClient) -> None:

@@ -1,18 +1,16 @@
 """An event loop whose time passes at once: it jumps to the next thing that is due."""
 
 import asyncio
-import heapq
-import itertools
+import selectors
 import signal
-from collections.abc import Callable, Coroutine
-from contextvars import Context
-from types import FrameType
+import sys
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class VirtualLoop(asyncio.BaseEventLoop):
+class VirtualLoop(asyncio.SelectorEventLoop):
     """A loop in which sleeps, alarms and time limits take no time, but happen in their order; it has no sockets.
 
     Attributes:
@@ -20,70 +18,47 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(_Jumps(self))
         self.now = 0.0
-        self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
-        self._numbers = itertools.count()
-        self._alarm: BaseException | None = None
-
-    def run_forever(self) -> None:
-        """Run, and let an error of a handler of SIGALRM through, which is no concern of the callback that it meets."""
-        before = signal.getsignal(signal.SIGALRM)
-        if not callable(before):
-            return super().run_forever()
-        self._alarm = None
-
-        def ring(number: int, frame: FrameType | None) -> None:
-            try:
-                before(number, frame)
-            except BaseException as alarm:
-                self._alarm = alarm
-                raise
-
-        signal.signal(signal.SIGALRM, ring)
-        try:
-            super().run_forever()
-        finally:
-            signal.signal(signal.SIGALRM, before)
 
     def time(self) -> float:
         return self.now
+
+    @property
+    def alarms(self) -> list[asyncio.TimerHandle]:
+        """What is to happen, in its order, and what will not."""
+        return self._scheduled  # type: ignore[attr-defined, no-any-return]
 
     @property
     def is_busy(self) -> bool:
         """Whether something besides the caller can happen before time passes."""
         return bool(self._ready)  # type: ignore[attr-defined]
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._due, (when, next(self._numbers), handle))
-        return handle
+    def run_forever(self) -> None:
+        """Run, and let what a handler of SIGALRM raises through, which asyncio takes for an error of a callback."""
+        before = signal.getsignal(signal.SIGALRM)
+        if callable(before):
+            signal.signal(signal.SIGALRM, lambda *_: sys.exit())  # which asyncio lets through
+        try:
+            super().run_forever()
+        except SystemExit:
+            before(signal.SIGALRM, None)  # type: ignore[operator, misc]  # it is callable
+        finally:
+            signal.signal(signal.SIGALRM, before)
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        pass  # it is dropped when it is due
 
-    def _run_once(self) -> None:
-        ready: Any = self._ready  # type: ignore[attr-defined]
-        due = self._due
-        while not ready:
-            assert due, "everybody waits, and nothing will ever happen"
-            when, _, first = heapq.heappop(due)
-            if not first.cancelled():
-                self.now = max(self.now, when)
-                ready.append(first)
-        while due and due[0][0] <= self.now + 1e-9:  # the resolution of a clock, as in asyncio
-            when, _, handle = heapq.heappop(due)
-            self.now = max(self.now, when)  # or one that comes back for the rest of its wait would never see it pass
-            ready.append(handle)
-        for _ in range(len(ready)):
-            taken = ready.popleft()
-            if not taken.cancelled():
-                taken._run()
-            if self._alarm is not None:
-                alarm, self._alarm = self._alarm, None
-                raise alarm
+class _Jumps(selectors.DefaultSelector):
+    """Waits for nothing, but moves the loop's time on to the next alarm."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everybody waits, and nothing will ever happen"
+        if timeout > 0:
+            self._loop.now = max(self._loop.now, self._loop.alarms[0].when())  # exactly, or its wait might never end
+        return []
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
