@@ -30,10 +30,8 @@ _NO_WRAPPING = 1_000_000
 def messages(*, quiet: bool = False) -> Console:
     """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    width = None if terminal else _NO_WRAPPING
-    return Console(
-        stderr=True, force_terminal=terminal, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
-    )
+    plain: Any = dict.fromkeys(("highlight", "markup", "emoji"), False)
+    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
 
 
 def on_terminal() -> bool:
@@ -168,7 +166,7 @@ def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
 def _string(value: object) -> str:
     if value is None or value == {} or isinstance(value, str):
         return value or ""  # type: ignore[return-value]
-    return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
+    return str(_plain(value)) if isinstance(value, dt.date | enum.Enum) else printable_json(value)
 
 
 def duration(seconds: float) -> str:

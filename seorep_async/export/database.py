@@ -20,7 +20,7 @@ from seorep_async.export.contents import Contents, tables_of
 from seorep_async.export.files import Target, check_file, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
-from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
+from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
 from seorep_async.tables.columns import Table, fits
@@ -218,14 +218,13 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
     database.register(rows, format_.reader(contents.table(table)))
     if again is not None:
         database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
-        rows = "arriving"
+        is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
+        rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
     for condition in (covered(table, request), again):
         if condition is not None:
             where = f"r.account = {quoted(request.account)} AND ({condition})"
             database.execute(f"DELETE FROM {table.name} r WHERE {where}")
-    left_out = f"WHERE NOT EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)}) ORDER BY n.rowid"
-    which = left_out if table in (*LATEST, *BY_DATE) else ""
-    database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows} n {which}")
+    database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows}")
 
 
 def _first_line(error: Exception) -> str:

@@ -222,7 +222,9 @@ def _page(**values: Any) -> str:
     environment.filters |= {"words": _words, "number": _number, "figure": _figure}
     environment.globals["marks"] = marks
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    html: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
+    html: str = environment.from_string(template).render(
+        values, marks=marks, style=style, digest=digest, made_by=_MADE_BY
+    )
     return html
 
 

@@ -48,9 +48,6 @@ class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     version: bool | None = None
 
 
-_NO_METADATA = _Metadata()
-
-
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: int | float | None
 
@@ -84,7 +81,7 @@ class CompiledRows(Generic[M]):
         layout = self._layout(self._taken_after(refusal)) if refusal else self._current
         page, feed = _read(body, layout)
         layout.convert(feed.rows)
-        metadata, totals = page.metadata or _NO_METADATA, _totals(feed.totals) if feed.totals else None
+        metadata, totals = page.metadata or _Metadata(), _totals(feed.totals) if feed.totals else None
         counts = metadata.total_pages, metadata.total_records
         return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 

@@ -66,11 +66,10 @@ class ModelConverter:
         halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
         if model is KeywordRanking:
             halves["primary_keyword"] = values.flag
+        hooks = {name: partial(_first, half) for name, half in halves.items()}
         overrides = {
-            field.name: override(
-                rename=names.get(field.name), omit=field.name not in names, struct_hook=_first(halves.get(field.name))
-            )
-            for field in attrs.fields(model)
+            name: override(rename=names.get(name), omit=name not in names, struct_hook=hooks.get(name))
+            for name in attrs.fields_dict(model)
         }
         structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]  # mypy takes them for options, too
         known = frozenset(names.values())
@@ -122,8 +121,8 @@ class ModelConverter:
         return first, ""
 
 
-def _first(half: _Take | None) -> Callable[[Any, Any], Any] | None:
-    return half and (lambda value, _: half(value)[0])
+def _first(half: _Take, value: Any, _: Any) -> Any:
+    return half(value)[0]
 
 
 def _ignoring_type(take: _Take) -> Callable[[Any, Any], Any]:

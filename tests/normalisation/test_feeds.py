@@ -89,7 +89,7 @@ def test_a_path_has_the_brand_names_of_the_account() -> None:
 
 
 @pytest.mark.parametrize("model", REFERENCE, ids=lambda model: model.__name__)
-def test_attributes_have_the_names_of_the_reference_and_of_brands(model: type) -> None:
+def test_attributes_have_the_names_of_reference_and_brands(model: type) -> None:
     fields = REFERENCE[model]
     assert wire_names(model, EngineNames()) == {field.attribute: field.name for field in fields}
     assert wire_names(model, BRANDS) == {field.attribute: branded(field.name) for field in fields}
