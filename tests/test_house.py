@@ -213,10 +213,10 @@ def test_the_repository_has_the_known_top_level_entries_only() -> None:
     assert found <= ENTRIES
 
 
-@pytest.mark.parametrize("name", ["", ".cli", ".errors", ".pytest_plugin", ".sandbox"])
+@pytest.mark.parametrize("name", ["", ".cli", ".errors", ".export", ".pytest_plugin", ".sandbox"])
 def test_an_import_loads_nothing_of_the_extras(name: str) -> None:
     late = {"click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt", "dask", "pyspark", "mcp", "aiohttp"}
-    late -= {"aiohttp"} if name == ".sandbox" else set()  # the rest loads it once a public name is used
+    late -= {"aiohttp"} if name in (".export", ".sandbox") else set()  # the rest loads it once a public name is used
     found = f"{late} & sys.modules.keys()"
     if name == ".pytest_plugin":  # which pytest loads always
         found = "[name for name in sys.modules if 'seorep' in name][2:]"
