@@ -420,7 +420,7 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(tmp_path: Path
     assert "a value can't be written to" in failure.message
 
 
-async def test_a_new_database_can_be_opened_by_the_lowest_duckdb(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_the_lowest_duckdb_opens_a_new_database(client: SeoRepClient, tmp_path: Path) -> None:
     await pull(client, tmp_path / "x.duckdb")
     with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as database:
         query = "SELECT tags::VARCHAR FROM duckdb_databases() WHERE database_name = 'x'"
