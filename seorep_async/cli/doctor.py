@@ -8,6 +8,7 @@ import os
 import urllib.parse
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 import attrs
@@ -112,13 +113,7 @@ async def _check_feeds(
     _show("ok", "key", "accepted")
     _show("", "campaigns", _counts(campaigns))
     _show_unknown_fields("campaigns", campaigns.items)
-
-    async def show(feed: Feed, id_: int) -> Sequence[Any]:
-        listing: Any = getattr(client.rankings, feed.value.replace("-", "_"))(id_, *days)
-        page: Page[Any] = await listing.page(1)
-        _show_feed(feed, id_, page, json.loads(answers[-1].body)["data"])
-        return page.items
-
+    show = partial(_show_feed, client, answers, days)
     for one in (campaign.id for campaign in campaigns.items[:_TRIED]):
         try:
             rows = await show(Feed.CAMPAIGN, one)
@@ -138,8 +133,13 @@ async def _check_feeds(
     return ExitCode.OK
 
 
-def _show_feed(feed: Feed, id_: int, page: Page[Any], data: Any) -> None:
-    """Show a page of a feed; the models do not show the shape of its `data`."""
+async def _show_feed(
+    client: SeoRepClient, answers: Sequence[RawAnswer], days: Sequence[dt.date], feed: Feed, id_: int
+) -> Sequence[Any]:
+    """Fetch a page of a feed, show it, and return its rows."""
+    listing: Any = getattr(client.rankings, feed.value.replace("-", "_"))(id_, *days)
+    page: Page[Any] = await listing.page(1)
+    data = json.loads(answers[-1].body)["data"]  # the models do not show its shape
     rows = data if isinstance(data, list) else data.get("rows") or []
     shape = "flat" if isinstance(data, list) else "nested"
     age = "older" if any("globalMonthlySearches" in row for row in rows) else "current"
@@ -149,6 +149,7 @@ def _show_feed(feed: Feed, id_: int, page: Page[Any], data: Any) -> None:
     _show_unknown_fields(feed.value, page.items)
     if page.total_records is None or page.total_pages is None:
         _show("note", feed.value, "no total counts; a pull reads pages until one is empty")
+    return page.items
 
 
 def _show_unknown_fields(name: str, items: Sequence[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from types import SimpleNamespace
 from typing import Literal
 
 import attrs
@@ -13,7 +14,6 @@ from seorep_async import guides
 from seorep_async.cli.exit_codes import ExitCode, UsageError, near
 from seorep_async.cli.options import Output
 from seorep_async.cli.output import as_json, formatted, on_terminal, stdout_width, write
-from seorep_async.tables.columns import Column
 from seorep_async.tables.declared import all_tables
 
 _TABLES = {table.name: table for table in all_tables()}
@@ -24,7 +24,7 @@ def guide(name: str | None = None, /) -> int:
     pages = guides.pages()
     if name is None:
         write("seorep guide NAME shows one of:\n")
-        write("".join(f"  {one:<18}{text.partition(chr(10))[0].lstrip('# ')}\n" for one, text in pages.items()))
+        write("".join(f"  {one:<20}{text.partition(chr(10))[0].lstrip('# ')}\n" for one, text in pages.items()))
     elif name not in pages:
         raise UsageError(f"there is no page {name!r}; there are: {', '.join(pages)}.{near(name, pages)}")
     elif on_terminal():
@@ -43,8 +43,8 @@ def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Outpu
     if output.kind == "json":
         write(as_json([{"table": one.name, **attrs.asdict(one)} for one in chosen]))
     elif output.kind != "table":
-        fields = [field.name for field in attrs.fields(Column)]
-        write(formatted([column for one in chosen for column in one.columns], fields, output.kind))
+        rows = [SimpleNamespace(table=one.name, **attrs.asdict(column)) for one in chosen for column in one.columns]
+        write(formatted(rows, ("table", "name", "type", "nullable", "description"), output.kind))
     else:
         for one in chosen:
             lines = [f"{one.name}: {one.description}", ""]

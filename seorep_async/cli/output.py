@@ -30,10 +30,8 @@ _NO_WRAPPING = 1_000_000
 def messages(*, quiet: bool = False) -> Console:
     """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    width = None if terminal else _NO_WRAPPING
-    return Console(
-        stderr=True, force_terminal=terminal, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
-    )
+    plain: Any = dict.fromkeys(("highlight", "markup", "emoji"), False)
+    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
 
 
 def on_terminal() -> bool:
@@ -168,21 +166,12 @@ def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
 def _string(value: object) -> str:
     if value is None or value == {} or isinstance(value, str):
         return value or ""  # type: ignore[return-value]
-    return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
+    return str(_plain(value)) if isinstance(value, dt.date | enum.Enum) else printable_json(value)
 
 
 def duration(seconds: float) -> str:
     """Return a time such as `1:05:07`, or `0.6 s`."""
     return f"{seconds:.1f} s" if seconds < 60 else str(dt.timedelta(seconds=round(seconds)))
-
-
-def size(count: float) -> str:
-    """Return a number of bytes such as `1.2 MB`."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.1f} {unit}" if count % 1 > 0 and count < 10 else f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 def counted(count: int, one: str, several: str = "") -> str:

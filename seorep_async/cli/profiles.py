@@ -6,7 +6,7 @@ import enum
 import os
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import attrs
@@ -48,19 +48,18 @@ class Connection:
     @asynccontextmanager
     async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
         """Open a client, with some settings in place of its own, and run the sandbox as long."""
-        async with AsyncExitStack() as ending:
+        async with nullcontext() if self.sandbox is None else started(self.sandbox):
             address, key = self.base_url, self.key
             if self.sandbox is not None:
-                await ending.enter_async_context(started(self.sandbox))
                 address, key = self.sandbox.base_url, Secret(self.sandbox.api_key)
+            changed = attrs.evolve(self.settings, **settings)
             try:
-                client = SeoRepClient(
-                    address, key, settings=attrs.evolve(self.settings, **settings), account=self.account
-                )
+                client = SeoRepClient(address, key, settings=changed, account=self.account)
             except ConfigurationError as error:
                 name = "key" if error.argument == "api_key" else error.argument or ""
                 raise UsageError(reason(error, self.sources.get(name, name))) from None
-            yield await ending.enter_async_context(client)
+            async with client:
+                yield client
 
     @property
     def label(self) -> str:
@@ -81,13 +80,11 @@ def connect(service: Service) -> Connection:
         key, sources["key"] = _key(profile, name), sources.get("key_command", sources["key"])
     if service.base_url is not None:
         values["base_url"], sources["base_url"] = service.base_url, "--base-url"
-    base_url = values.get("base_url")
-    if missing := [
-        sources[one] for one, value in (("base_url", base_url), ("key", key)) if not str(value or "").strip()
-    ]:
+    needed = {"base_url": values.get("base_url"), "key": key}
+    if missing := [sources[one] for one, value in needed.items() if not str(value or "").strip()]:
         raise UsageError(f"{' and '.join(missing)} must be set; or run `seorep login`, or try --sandbox.")
     return Connection(
-        base_url=base_url,
+        base_url=values["base_url"],
         key=key,
         account=values.get("account"),
         settings=_settings(profile, f"profile {name}", service.settings),

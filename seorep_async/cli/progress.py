@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Generator
 
+import attrs
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
@@ -18,6 +19,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
+from seorep_async.session import Stats
 
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
@@ -31,44 +33,12 @@ _WAITING_FOR = {
 _LIBRARY = logging.getLogger("seorep_async")
 
 
-class ProgressDisplay:
-    """Shows a pull's progress and its client's waits on stderr."""
+@attrs.define
+class Display:
+    """What is shown of a pull: its last state, and a label in front of the stage."""
 
-    def __init__(self, console: Console, client: SeoRepClient) -> None:
-        self._console, self._client = console, client
-        self.label = ""
-        """What is pulled, in front of the stage."""
-        self.state: PullProgress | None = None
-        """The last state of the pull."""
-        bar = [BarColumn(20)] if console.width >= 100 else []
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            *bar,
-            TextColumn("{task.fields[words]}", markup=False),
-            console=console,
-            transient=True,
-            disable=console.quiet or not console.is_terminal or console.is_dumb_terminal,
-            speed_estimate_period=_SPEED_SECONDS,
-        )
-        self._task = self._bar.add_task("", total=None, words="")
-        self._before = client.stats
-
-    @contextlib.asynccontextmanager
-    async def shown(self) -> AsyncGenerator[None]:
-        """Show it while the block runs."""
-        ticking = asyncio.create_task(self._tick())
-        with self._bar:
-            try:
-                yield
-            finally:
-                ticking.cancel()
-
-    def show(self, state: PullProgress) -> None:
-        """Take a new state of the pull; it is shown soon."""
-        if self.state is None or (state.stage, state.feed) != (self.state.stage, self.state.feed):
-            self._bar.reset(self._task, total=state.total, completed=state.done, words="")
-        self.state = state
+    label: str = ""
+    state: PullProgress | None = None
 
     @property
     def place(self) -> str:
@@ -76,41 +46,67 @@ class ProgressDisplay:
         state = self.state
         return "" if state is None or state.total is None else f" at {state.done:,} of {state.total:,} reports"
 
-    async def _tick(self) -> None:
-        line_at = time.monotonic()
-        while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            if self.state is not None:
-                self._bar.update(self._task, completed=self.state.done, total=self.state.total)
-            doing, words = self._described()
-            self._bar.update(self._task, description=doing, words=words)
-            if self._bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:
-                line_at = time.monotonic()
-                self._console.print(f"{doing}: {words}")
-
-    def _described(self) -> tuple[str, str]:
+    def described(self, waiting: str, seconds_left: float | None) -> tuple[str, str]:
         """Return what is done, and the progress: counts, time left, waits, failures, rows."""
-        state, waiting = self.state, self._waiting()
+        state = self.state
         if state is None:
             return f"{self.label}Connecting", waiting
-        doing = f"Pulling {state.feed.value}" if state.stage is Stage.ROWS else state.stage.value.capitalize()
-        parts = []
+        is_of_rows = state.stage is Stage.ROWS
+        doing = f"Pulling {state.feed.value}" if is_of_rows else state.stage.value.capitalize()
+        parts = [waiting]
         if state.total is not None:
-            of_keywords = state.feed is Feed.KEYWORD_BY_DATE and state.stage is Stage.ROWS
-            parts.append(f"{state.done:,}/{counted(state.total, 'keyword' if of_keywords else 'campaign')}")
-            if seconds := self._bar.tasks[0].time_remaining:
-                parts.append(f"{duration(seconds)} left")
-        failures = f"{state.failures:,} failed" if state.failures else ""
-        rows = counted(state.rows, "row") if state.stage is Stage.ROWS else ""
-        return f"{self.label}{doing}", " · ".join(filter(None, [*parts, waiting, failures, rows]))
+            noun = "keyword" if is_of_rows and state.feed is Feed.KEYWORD_BY_DATE else "campaign"
+            left = f"{duration(seconds_left)} left" if seconds_left else ""
+            parts = [f"{state.done:,}/{counted(state.total, noun)}", left, waiting]
+        parts.append(f"{state.failures:,} failed" if state.failures else "")
+        parts.append(counted(state.rows, "row") if is_of_rows else "")
+        return f"{self.label}{doing}", " · ".join(filter(None, parts))
 
-    def _waiting(self) -> str:
-        """Return what requests waited for longest since the last call."""
-        stats, own = self._client.stats, self._client.settings.requests_per_second
-        waited, self._before = stats.since(self._before).waited, stats
-        longest = max(_WAITING_FOR, key=lambda name: waited.get(name, 0.0))
-        limit = "your own" if own is not None and (stats.pace is None or stats.pace >= own) else "the service's"
-        return _WAITING_FOR[longest].format(limit) if waited.get(longest) else ""
+
+@contextlib.asynccontextmanager
+async def shown(display: Display, console: Console, client: SeoRepClient) -> AsyncGenerator[None]:
+    """Show a pull's progress and its client's waits on stderr while the block runs."""
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        *([BarColumn(20)] if console.width >= 100 else []),
+        TextColumn("{task.fields[words]}", markup=False),
+        console=console,
+        transient=True,
+        disable=console.quiet or not console.is_interactive,
+        speed_estimate_period=_SPEED_SECONDS,
+    )
+    with bar:
+        ticking = asyncio.create_task(_tick(display, bar, client))
+        try:
+            yield
+        finally:
+            ticking.cancel()
+
+
+async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
+    task, stage, before, line_at = bar.add_task("", total=None, words=""), None, client.stats, time.monotonic()
+    while True:
+        await asyncio.sleep(_TICK_SECONDS)
+        if (state := display.state) is not None:
+            if stage != (state.stage, state.feed):
+                stage = state.stage, state.feed
+                bar.reset(task, total=state.total, completed=state.done, words="")
+            bar.update(task, completed=state.done, total=state.total)
+        now = client.stats
+        doing, words = display.described(_waiting(client, now.since(before)), bar.tasks[0].time_remaining)
+        bar.update(task, description=doing, words=words)
+        before = now
+        if bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:
+            line_at = time.monotonic()
+            bar.console.print(f"{doing}: {words}")
+
+
+def _waiting(client: SeoRepClient, stats: Stats) -> str:
+    """Return what requests waited for longest."""
+    longest, own = max(_WAITING_FOR, key=lambda name: stats.waited.get(name, 0.0)), client.settings.requests_per_second
+    limit = "your own" if own is not None and (stats.pace is None or stats.pace >= own) else "the service's"
+    return _WAITING_FOR[longest].format(limit) if stats.waited.get(longest) else ""
 
 
 class _Lines(logging.Handler):

@@ -7,7 +7,6 @@ import datetime as dt
 import os
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,41 +30,35 @@ _NEEDS_SKIPPING = "with several months needs --skip-complete, or it would begin 
 
 
 def _ids(value: str) -> tuple[int, ...]:
-    """Read ids with commas between, or those in an @file."""
+    """Read ids with commas between, or those in an @file: one a line, or the column campaign_id or id of a CSV."""
     if not value.startswith("@"):
         return tuple(map(_id, value.split(",")))
     name = "stdin" if value == "@-" else value[1:]
     try:
-        found = tuple(_ids_in(sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")))
+        text = sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
-    except click.BadParameter as error:
-        hint = "Give one id a line, or a CSV with a column campaign_id."
-        raise click.BadParameter(f"{name}, {error.message} {hint}") from None
-    if not found:
-        raise click.BadParameter(f"there are no ids in {name}.")
-    return found
-
-
-def _ids_in(text: str) -> Iterator[int]:
-    """Yield the ids of a text: one a line, or the column campaign_id or id of a CSV; lines may be # comments."""
     rows = list(csv.reader(line.partition("#")[0].strip() for line in text.splitlines()))
     names = next(filter(None, rows), [])
-    column = next((names.index(name) for name in ("campaign_id", "id") if name in names), None)
+    column = next((names.index(one) for one in ("campaign_id", "id") if one in names), None)
+    found = []
     for number, cells in enumerate(rows, 1):
         if any(cells) and (column is None or cells is not names):
-            try:
-                yield _id(",".join(cells) if column is None else "".join(cells[column : column + 1]))
-            except click.BadParameter as error:
-                raise click.BadParameter(f"line {number}: {error.message}") from None
+            one = ",".join(cells) if column is None else "".join(cells[column : column + 1])
+            found.append(
+                _id(one, f"{name}, line {number}: ", " Give one id a line, or a CSV with a column campaign_id.")
+            )
+    if not found:
+        raise click.BadParameter(f"there are no ids in {name}.")
+    return tuple(found)
 
 
-def _id(value: str) -> int:
+def _id(value: str, place: str = "", advice: str = "") -> int:
     try:
         return count(value.strip())
     except click.BadParameter:
-        problem = f"{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}"
-        raise click.BadParameter(f"{problem}; `seorep campaigns list` shows them.") from None
+        problem = f"{place}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}"
+        raise click.BadParameter(f"{problem}; `seorep campaigns list` shows them.{advice}") from None
 
 
 def _period(value: str) -> tuple[int, str]:

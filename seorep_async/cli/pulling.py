@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -18,13 +19,13 @@ from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
 from seorep_async.cli.profiles import Connection, connect
-from seorep_async.cli.progress import ProgressDisplay, logged
+from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
-from seorep_async.export.preview import staged_pull
+from seorep_async.export.pull_to import staged_pull
 from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
 
@@ -83,8 +84,10 @@ class _Pulling(summary.Run):
             else:
                 if not self.left:
                     self.notes.print("Nothing to pull: every month is complete.")
+                began = time.monotonic()
                 code = await self._pull(client)
-                self.stats = client.stats
+                self.requests, self.retries = client.stats.attempts, sum(client.stats.retries.values())
+                self.seconds = time.monotonic() - began
                 code = await self._report(code)
             signals.ignore()
             return code
@@ -121,9 +124,9 @@ class _Pulling(summary.Run):
 
     async def _pull(self, client: SeoRepClient) -> ExitCode:
         """Pull what is left, and return the exit code; what ends a single pull is raised."""
-        display, several = ProgressDisplay(self.notes, client), self.several
+        display, several = Display(), self.several
         try:
-            async with display.shown():
+            async with shown(display, self.notes, client):
                 while self.left:
                     place = f"{len(self.done) + 1} of {len(self.done) + len(self.left)}"
                     display.label = f"{summary.month_of(self.left[0])}, {place}: " if several else ""
@@ -147,13 +150,13 @@ class _Pulling(summary.Run):
             raise
         return summary.code_of_pulls(self.done)
 
-    async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
+    async def _pull_one(self, client: SeoRepClient, display: Display) -> PullSummary:
         job = self.job
 
         def show(state: PullProgress) -> None:
             if state.total == 0 and state.stage is Stage.LISTING:
                 raise NoCampaignsError(_NO_CAMPAIGN)
-            display.show(state)
+            display.state = state
 
         if job.to_stdout:
             how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._arguments()}

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 from rich.console import Console
+from rich.filesize import decimal
 from rich.text import Text
 
 from seorep_async.cli.errors import code_of, explain, in_shell_words
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.output import counted, duration, messages, size
+from seorep_async.cli.output import counted, duration, messages
 from seorep_async.cli.pull import Days, Job
 from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
-from seorep_async.session import Stats
 
 _LISTED = 20
 _FAILS_AGAIN = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
@@ -34,7 +33,7 @@ class Run:
         notes: shows what is no failure.
         skipped: how many months were complete already.
         done: the summaries of the finished pulls.
-        stats: what the run has cost, unfinished pulls included.
+        requests, retries, seconds: what the run has cost, unfinished pulls included.
     """
 
     job: Job
@@ -45,9 +44,10 @@ class Run:
     account: str | None = None
     skipped: int = 0
     done: list[PullSummary] = attrs.field(factory=list)
-    stats: Stats | None = None
+    requests: int = 0
+    retries: int = 0
+    seconds: float = 0.0
     warnings: list[str] = attrs.field(factory=list)
-    began: float = attrs.field(factory=time.monotonic)
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -125,13 +125,11 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "Rows", f"{sum(rows.values()):,}{several}"
     if resumed := sum(one.resumed for one in pulls):
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
-    if run.stats is not None:
-        retries = sum(run.stats.retries.values())
-        again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
-        yield "Requests", f"{run.stats.attempts:,}{again}"
+    again = f", {counted(run.retries, 'of them a retry', 'of them retries')}" if run.retries else ""
+    yield "Requests", f"{run.requests:,}{again}"
     if not any(one.compared for one in pulls) and not run.job.to_stdout:
         yield "Changes", "not requested; --compare-previous-period requests them"
-    yield "Time", duration(time.monotonic() - run.began)
+    yield "Time", duration(run.seconds)
 
 
 def _files(run: Run) -> Iterator[tuple[str, str]]:
@@ -139,7 +137,7 @@ def _files(run: Run) -> Iterator[tuple[str, str]]:
     if not paths and not run.job.to_stdout:
         yield "File", "none written, as every campaign failed"
     for number, path in enumerate(paths[:feeds]):
-        held = f" ({size(path.stat().st_size)})" if path.is_file() else ""
+        held = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
         yield "" if number else "File", f"{one_line(str(path))}{held}"
     if beside := paths[feeds:]:
         yield "Beside it", one_line(", ".join(path.name for path in beside))
@@ -155,7 +153,7 @@ def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
         **_ended(code),
         "months_left": [*map(month_of, run.left)],
         "months_skipped": run.skipped,
-        "requests": run.stats and run.stats.attempts,
+        "requests": run.requests,
         "rows": sum(one.rows for one in run.done),
         "failures": sum(len(one.failures) for one in run.done),
         "warnings": run.warnings,

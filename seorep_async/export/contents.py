@@ -13,7 +13,7 @@ import attrs
 from seorep_async.errors import ExportError
 from seorep_async.export.formats import Report, Source
 from seorep_async.export.pieces import Failure
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Columns, FeedTable, Table, fits
@@ -75,7 +75,7 @@ class Contents:
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
             raise ExportError("the pull was cancelled; run it again to write what is staged")
-        return self.staging.read(block, piece)
+        return self.staging.file.read(block, piece)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for table in map(table_of, self.request.feeds):
@@ -97,7 +97,7 @@ def _in_columns(rows: Iterator[tuple[Any, ...]]) -> Iterator[Columns]:
 
 def failures_of(staging: Staging) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
     """Yield the reports that are missing: table, campaign, keyword, why; without keyword if none could be found."""
-    ids, of_campaigns = (staging.plan or Plan()).ids, staging.failures(table_of(Feed.CAMPAIGN))
+    ids, of_campaigns = staging.plan.ids, staging.failures(table_of(Feed.CAMPAIGN))
     for table in map(table_of, staging.request.feeds):
         failed, keywords = staging.failures(table), defaultdict[int, list[int]](list)
         if table.feed is not Feed.KEYWORD_BY_DATE:

@@ -17,11 +17,11 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents, tables_of
-from seorep_async.export.files import Target, refusal, shortened, sync_folder
+from seorep_async.export.files import Target, check_file, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
-from seorep_async.export.replacement import BY_DATE, LATEST, arriving_again, covered, quoted, same_key
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
+from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.declared import table_of
@@ -66,7 +66,7 @@ class Database(Target):
         """Refuse what is no database, and tables that were changed or are another program's."""
         if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder(request)}"}:
             raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
-        self.check_file(self.path)
+        check_file(self.named, self.path)
         with self._connected(stop) as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
@@ -165,7 +165,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     """Write all tables in one transaction; an error leaves it open, and closing the database takes it back."""
     database.execute("BEGIN")
     make_tables(database)
-    _check_accounts(database, contents.request, (contents.staging.plan or Plan()).account_ids)
+    _check_accounts(database, contents.request, contents.staging.plan.account_ids)
     _show_outcomes(database, contents)
     for table in tables_of(contents.request):
         _replace(database, contents, format_, table)
@@ -195,7 +195,7 @@ def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, accou
 def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
     """Make the relations of `replacement`: what was asked for, what came, what failed."""
     pa, staging, feeds = require("pyarrow"), contents.staging, contents.request.fetched_feeds
-    campaigns = [(id_,) for id_ in (staging.plan or Plan()).ids if fits(id_)]
+    campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
     came = feeds if contents.received else ()
     reports = [(feed.value, ids[-1]) for feed in came for ids, *_ in staging.records(table_of(feed))]
@@ -218,14 +218,13 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
     database.register(rows, format_.reader(contents.table(table)))
     if again is not None:
         database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
-        rows = "arriving"
+        is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
+        rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
     for condition in (covered(table, request), again):
         if condition is not None:
             where = f"r.account = {quoted(request.account)} AND ({condition})"
             database.execute(f"DELETE FROM {table.name} r WHERE {where}")
-    left_out = f"WHERE NOT EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)}) ORDER BY n.rowid"
-    which = left_out if table in (*LATEST, *BY_DATE) else ""
-    database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows} n {which}")
+    database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows}")
 
 
 def _first_line(error: Exception) -> str:

@@ -50,24 +50,25 @@ class Target:
             return self.named
         return file if self.named.is_symlink() else self.named.with_name(file.name)
 
-    def check_file(self, file: Path) -> None:
-        """Refuse what is no regular file that can be written."""
-        if not os.path.isdir(file.parent):
-            raise refusal(self.named, f"there is no folder {file.parent}; create it first")
-        place, problem = file, None
-        try:
-            if not stat.S_ISREG(file.stat().st_mode):
-                problem = f"{file.name} is no regular file; name another"
-        except FileNotFoundError:
-            place = file.parent
-            if file.is_symlink():
-                problem = f"{file.name} is a link to nothing; remove it"
-        except OSError as error:
-            problem = f"{error.strerror}; name another file"
-        if problem is None and not os.access(place, os.W_OK):
-            problem = f"{place} is read-only; name a file elsewhere"
-        if problem is not None:
-            raise refusal(self.named, problem)
+
+def check_file(named: Path, file: Path) -> None:
+    """Refuse what is no regular file that can be written."""
+    if not os.path.isdir(file.parent):
+        raise refusal(named, f"there is no folder {file.parent}; create it first")
+    place, problem = file, None
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            problem = f"{file.name} is no regular file; name another"
+    except FileNotFoundError:
+        place = file.parent
+        if file.is_symlink():
+            problem = f"{file.name} is a link to nothing; remove it"
+    except OSError as error:
+        problem = f"{error.strerror}; name another file"
+    if problem is None and not os.access(place, os.W_OK):
+        problem = f"{place} is read-only; name a file elsewhere"
+    if problem is not None:
+        raise refusal(named, problem)
 
 
 def shortened(name: str) -> str:
@@ -94,7 +95,7 @@ class Files(Target):
         """Refuse to replace a file that no pull wrote, unless `force`."""
         for table in tables_of(request):
             file = self.file(table, request)
-            self.check_file(file)
+            check_file(self.named, file)
             if self.force or not file.exists() or not file.stat().st_size:
                 continue
             found = [*next(iter(self.format.read(file)), {})][:_COMMON_COLUMNS]

@@ -39,7 +39,6 @@ _MADE = "made-"
 _HELD = "another pull into this target is at work (it has {} open); run this again when that has ended"
 _NO_LOCKS = "the file system of {} refuses locks; write to a local disk, and move the file"
 _START_OVER = "start over with restart=True, which drops it"
-_TRIES = 20
 _MAGIC = b"SEOR"
 _HEAD = struct.Struct("<4sIQI")
 _CHUNK = 1 << 20
@@ -113,27 +112,20 @@ class BlockFile:
         self._decode = msgspec.json.Decoder(Block).decode
         self.block: Callable[[int], Block] = lru_cache(RECENT)(self._block)
         """Return a block by its number; DamagedError: it is not as it was written."""
+        problem = _HELD
         try:
             if sys.platform == "win32":
                 self._file.seek(1 << 62)
                 msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
             else:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self.close()
-            is_held = error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-            raise ExportError((_HELD if is_held else _NO_LOCKS).format(file.parent), file=file) from error
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether its path still names it."""
-        with contextlib.suppress(OSError):
-            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self._path))
-        return False
-
-    @property
-    def is_empty(self) -> bool:
-        return len(self._places) == 1
+            if os.path.samestat(os.fstat(self._file.fileno()), os.lstat(file)):
+                return
+        except OSError as error:  # ENOENT: the pull that had it removed it meanwhile
+            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT):
+                problem = _NO_LOCKS
+        self._file.close()
+        raise ExportError(problem.format(file.parent), file=file)
 
     def load(self) -> Iterator[Block]:
         """Yield all blocks, in order; DamagedError: one is not as it was written."""
@@ -204,31 +196,38 @@ class BlockFile:
         self._places = [_Place()]
         self.block = lru_cache(RECENT)(self._block)
 
-    def remove(self) -> None:
-        """Remove it while it is locked, so that what a pull that begins now makes here stays."""
-        if os.name != "nt":  # which can't remove open files
-            self._path.unlink(missing_ok=True)
-
     def close(self) -> None:
-        self._file.close()
+        """Close it; if it is empty, remove it and its folder while it is locked: what a pull makes here next stays."""
+        with self._file:
+            is_empty = not os.fstat(self._file.fileno()).st_size
+            if is_empty and os.name != "nt":
+                self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if is_empty and os.name == "nt":  # which can't remove open files
+                self._path.unlink()
+            self._path.parent.rmdir()
 
 
 def opened_in(folder: Path) -> BlockFile:
-    """Make the private folder, and open its file; again, if the pull that had it removed it meanwhile."""
-    for _ in range(_TRIES):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode):
-            raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
-        if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
-            problem = f"the staging folder {folder} is another user's, or open to others"
-            raise ExportError(f"{problem}; remove it, and run this again", file=folder)
-        with contextlib.suppress(FileNotFoundError):
-            file = BlockFile(folder / PIECES)
-            if file.is_in_place:
-                return file
-            file.close()
-    raise ExportError(_HELD.format(folder), file=folder)
+    """Make the private folder if it is missing, and open its file; an ExportError says what is wrong with them."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
+    if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+        problem = f"the staging folder {folder} is another user's, or open to others"
+        raise ExportError(f"{problem}; remove it, and run this again", file=folder)
+    return BlockFile(folder / PIECES)
+
+
+def drop_leftovers(folder: Path, *, restart: bool) -> None:
+    """Remove files in the making; what no pull of this version made is refused, or removed by `restart`."""
+    for path in folder.iterdir():
+        if path.name.startswith(_MADE) or (restart and path.name != PIECES):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        elif path.name != PIECES:
+            problem = f"{folder} has reports that another version of seorep staged ({path.name})"
+            raise ExportError(f"{problem}; {_START_OVER}", file=folder)
 
 
 @contextlib.contextmanager
@@ -244,28 +243,6 @@ def errors_of(folder: Path) -> Iterator[None]:
         raise ExportError(f"can't write {where}: {error.strerror or error}", file=where) from error
 
 
-def remove_rest(folder: Path) -> None:
-    """Remove a folder once it is closed, if nothing is staged in it."""
-    with contextlib.suppress(OSError):
-        if os.name == "nt" and not (folder / PIECES).stat().st_size:
-            (folder / PIECES).unlink()
-        folder.rmdir()
-
-
 def made(folder: Path, name: str) -> Path:
     """Return the path of a file in the making."""
     return folder / f"{_MADE}{name}"
-
-
-def drop_leftovers(folder: Path, *, restart: bool) -> None:
-    """Remove files in the making; what no pull of this version made is refused, or removed by `restart`."""
-    for path in folder.iterdir():
-        if path.name == PIECES:
-            continue
-        if not restart and not path.name.startswith(_MADE):
-            problem = f"{folder} has reports that another version of seorep staged ({path.name})"
-            raise ExportError(f"{problem}; {_START_OVER}", file=folder)
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

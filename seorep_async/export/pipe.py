@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any
+import datetime as dt
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Unpack
 
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ExportError, SeoRepError
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.fetch import check_key, listed
-from seorep_async.export.formats import MARK, Text
+from seorep_async.export.formats import MARK, Text, format_of
 from seorep_async.export.pieces import Failure
-from seorep_async.export.progress import CampaignOutcome, PullFailure, Stage, Tracker, combined
-from seorep_async.export.request import Request
-from seorep_async.export.staging import UNSTORABLE
+from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
+from seorep_async.export.request import PullOptions, Request, of_feeds
+from seorep_async.export.staging import UNSTORABLE, prepared
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import table_of
 
 
+async def stream(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    write: Callable[[bytes], Awaitable[object]],
+    format: Literal["csv", "jsonl"] = "csv",
+    on_progress: OnProgress | None = None,
+    **options: Unpack[PullOptions],
+) -> PullSummary:
+    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
+
+    Totals and failures are not written; the summary has the failures. Nothing is staged, so it can't be resumed.
+
+    Args:
+        write: awaited with each part of the text; if it is slow, so is the pull.
+        format: `csv` or `jsonl`.
+        ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+        SeoRepError: the key was refused, or the campaigns could not be listed.
+    """
+    request = Request.of(client, ids, (start_date, end_date), options)
+    found = format_of(f".{format}", excel=request.excel)
+    if len(request.feeds) != 1 or not isinstance(found, Text):
+        raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
+    return await _Pipe(client, request, of_feeds(options), found, write, Tracker(client, on_progress)).run()
+
+
 @attrs.frozen
-class Pipe:
+class _Pipe:
     """Where the rows of a request go; a slow `write` slows the pull."""
 
     client: SeoRepClient
@@ -30,11 +62,9 @@ class Pipe:
     format: Text
     write: Callable[[bytes], Awaitable[object]]
     tracker: Tracker
-    _failures: list[PullFailure] = attrs.field(factory=list, init=False)
-    _rows: dict[int, dict[Feed, int]] = attrs.field(factory=dict, init=False)
+    failures: list[PullFailure] = attrs.field(factory=list, init=False)
 
-    async def run(self) -> tuple[CampaignOutcome, ...]:
-        """Write the rows, and return an outcome for each campaign."""
+    async def run(self) -> PullSummary:
         (feed,), table = self.request.feeds, table_of(self.request.feeds[0])
         ids: Sequence[int] | None = self.request.campaigns
         if ids is None:
@@ -42,46 +72,38 @@ class Pipe:
             ids = [one.id for one in self.request.among(await listed(self.client, self.request.filter))]
         owners = {id_: [id_] for id_ in ids}
         if feed is Feed.KEYWORD_BY_DATE:
-            owners = await self._keywords(ids)
-        lead = self.format.lead(table, self.request.labels)
+            owners = await self._keywords(owners)
+        lead, written = self.format.lead(table, self.request.labels), list[tuple[Feed, int, int]]()
         await self.write(self.format.header(table))
         self.tracker.start(Stage.ROWS, feed, len(owners))
-        async for report in self._reports(feed, list(owners), owners):
+        async for report in self._reports(feed, owners):
             try:
-                text = self._text(feed, report)
+                columns = prepared(self.format, self.request, feed, [report])
+                text, _ = self.format.encode(table, columns, [len(report.rows)])
             except UNSTORABLE as error:
                 self._fail(feed, report.id, owners, ExportError(f"a value can't be written: {error}"))
                 continue
             for owner in owners[report.id]:
-                place = (owner, report.id) if feed is Feed.KEYWORD_BY_DATE else (owner,)
-                rows = self._rows.setdefault(owner, {})
-                rows[feed] = rows.get(feed, 0) + len(report.rows)
+                written.append((feed, owner, len(report.rows)))
                 if text:
+                    place = (owner, report.id) if feed is Feed.KEYWORD_BY_DATE else (owner,)
                     await self.write(text.replace(MARK, lead % place))
             self.tracker.advance(1, len(report.rows), 0)
-        return combined(ids, self._rows, self._failures)
+        return self.tracker.summary(self.request, outcomes_of(ids, written, self.failures))
 
-    def _text(self, feed: Feed, report: RankingReport[Any]) -> bytes:
-        table = table_of(feed)
-        columns = table.column_values(report.rows, (None,) * table.lead, compared=self.request.compared)
-        prepared = self.format.prepare(table, columns[table.lead :])
-        return self.format.encode(table, prepared, [len(report.rows)])[0]
-
-    async def _keywords(self, ids: Sequence[int]) -> dict[int, list[int]]:
-        """Return the keywords of the campaigns, in their order, and the campaigns of each."""
-        owners: dict[int, list[int]] = {}
-        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(ids))
-        async for report in self._reports(Feed.CAMPAIGN, ids, {id_: [id_] for id_ in ids}):
-            for keyword in dict.fromkeys(row.keyword_id for row in report.rows):
-                owners.setdefault(keyword, []).append(report.id)
+    async def _keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
+        """Return the keywords of campaigns, in their order, and the campaigns of each."""
+        found: dict[int, list[int]] = {}
+        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
+        async for report in self._reports(Feed.CAMPAIGN, owners):
+            for row in report.rows:
+                found.setdefault(row.keyword_id, []).append(report.id)
             self.tracker.advance(1, 0, 0)
-        return owners
+        return found
 
-    async def _reports(
-        self, feed: Feed, ids: Sequence[int], owners: dict[int, list[int]]
-    ) -> AsyncIterator[RankingReport[Any]]:
+    async def _reports(self, feed: Feed, owners: Mapping[int, list[int]]) -> AsyncIterator[RankingReport[Any]]:
         dates = self.request.start_date, self.request.end_date
-        async with self.client.rankings.pull(ids, *dates, feed=feed, ordered=True, **self.options) as outcomes:
+        async with self.client.rankings.pull(owners, *dates, feed=feed, ordered=True, **self.options) as outcomes:
             async for outcome in outcomes:
                 check_key(outcomes, outcome)
                 if outcome.report is not None:
@@ -89,8 +111,8 @@ class Pipe:
                 elif outcome.error is not None:
                     self._fail(feed, outcome.id, owners, outcome.error)
 
-    def _fail(self, feed: Feed, id_: int, owners: dict[int, list[int]], error: SeoRepError) -> None:
+    def _fail(self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError) -> None:
         facts = Failure.of(id_, error).facts
         keyword = id_ if feed is Feed.KEYWORD_BY_DATE else None
-        self._failures.extend(PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_])
+        self.failures.extend(PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_])
         self.tracker.advance(0, 0, 1)

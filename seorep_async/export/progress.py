@@ -7,18 +7,17 @@ import enum
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.export.contents import failures_of
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_id
 from seorep_async.session import Stats, check_callback
-from seorep_async.tables.columns import Column, ColumnType, FeedTable
+from seorep_async.tables.columns import Column, ColumnType
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.html import html_table
 
@@ -34,14 +33,9 @@ class Stage(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class PullProgress:
-    """How far a pull is.
+    """How far a stage is: reports stored or failed, of a `total` or None, of which an earlier run has stored `resumed`.
 
-    Attributes:
-        done: reports of this stage that are stored, by this run or an earlier one, and those that failed.
-        total: reports that this stage needs, or None if that is not known.
-        resumed: those of `done` that an earlier run has stored.
-        rows: rows stored so far, of all feeds and runs.
-        failures: reports that have failed so far, in all stages.
+    `rows` and `failures` are those of all stages and feeds.
     """
 
     stage: Stage
@@ -58,13 +52,10 @@ OnProgress: TypeAlias = Callable[[PullProgress], object]
 
 @attrs.frozen
 class PullFailure:
-    """A report that is missing, as in the table `failures`.
+    """A report that is missing, as in the table `failures`; without keyword if the whole campaign failed.
 
-    Attributes:
-        keyword_id: the keyword, or None if the whole campaign failed.
-        error: name of the error's class, such as `NotFoundError`.
-        status: of the last response, or None if there was none.
-        attempts: requests that were made for the page that failed.
+    `error` is the name of its class, such as `NotFoundError`, `status` that of the last response or None, `attempts`
+    the number of requests for the page that failed.
     """
 
     feed: Feed
@@ -95,16 +86,14 @@ class PullSummary:
     """What a pull did.
 
     Attributes:
-        account, snapshot_date: the account's name and the night, which every row bears.
+        started_at: when the pull began, in UTC; unchanged when a pull is resumed.
         compared: whether changes from the previous period were asked for.
         paths: the finished files, rows first. Empty if every campaign failed: then older files are unchanged, and a
             database gets rows of `pulls` and `failures` only.
         outcomes: one for each campaign, in their order.
         resumed: reports that an earlier run had stored.
-        requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
-        started_at: when the pull began, in UTC; unchanged when a pull is resumed.
-        stats: what the client did meanwhile: retries by cause, refusals, waits by reason.
+        stats: what the client did meanwhile: requests, retries by cause, refusals, waits by reason.
     """
 
     feeds: tuple[Feed, ...]
@@ -117,7 +106,6 @@ class PullSummary:
     paths: tuple[Path, ...]
     outcomes: tuple[CampaignOutcome, ...]
     resumed: int
-    requests: int
     seconds: float
     stats: Stats
 
@@ -125,6 +113,11 @@ class PullSummary:
     def ok(self) -> bool:
         """Whether no report is missing."""
         return all(one.ok for one in self.outcomes)
+
+    @property
+    def requests(self) -> int:
+        """Requests that the client sent meanwhile, retries included."""
+        return self.stats.attempts
 
     @property
     def failures(self) -> tuple[PullFailure, ...]:
@@ -144,7 +137,7 @@ class PullSummary:
     @property
     def rows(self) -> int:
         """Rows in the target, of all feeds."""
-        return sum(sum(one.rows.values()) for one in self.outcomes)
+        return sum(map(self.rows_of, self.feeds))
 
     def rows_of(self, feed: Feed) -> int:
         """Return how many rows of a feed are in the target."""
@@ -161,34 +154,23 @@ class PullSummary:
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {counts}, in {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:
-        names = ["campaign_id", *(table_of(feed).name for feed in self.feeds), "failures"]
+        columns = [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
+        columns = [Column("campaign_id", ColumnType.INTEGER, ""), *columns, Column("failures", ColumnType.STRING, "")]
         rows = []
         for one in sorted(self.outcomes, key=lambda one: one.ok):  # those with failures first
             failed = "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None
             rows.append((one.campaign_id, *(one.rows.get(feed, 0) for feed in self.feeds), failed))
-        columns = [Column(name, ColumnType.STRING if name == "failures" else ColumnType.INTEGER, "") for name in names]
         return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
 
-def outcomes_of(staging: Staging) -> tuple[CampaignOutcome, ...]:
-    """Return the outcome of each campaign, in their order."""
-    rows: dict[int, dict[Feed, int]] = {}
-    for feed in staging.request.feeds:
-        for ids, _, record in staging.records(table_of(feed)):
-            of_campaign = rows.setdefault(ids[0], {})
-            of_campaign[feed] = of_campaign.get(feed, 0) + record.rows
-    failures = (
-        PullFailure(cast(FeedTable, table).feed, campaign, keyword, *one.facts)
-        for table, campaign, keyword, one in failures_of(staging)
-        if campaign is not None
-    )
-    return combined((staging.plan or Plan()).ids, rows, failures)
-
-
-def combined(
-    ids: Iterable[int], rows: Mapping[int, Mapping[Feed, int]], failures: Iterable[PullFailure]
+def outcomes_of(
+    ids: Iterable[int], reports: Iterable[tuple[Feed, int, int]], failures: Iterable[PullFailure]
 ) -> tuple[CampaignOutcome, ...]:
-    """Return an outcome for each campaign from its rows and its failures."""
+    """Return the outcome of each campaign, from feed, campaign and rows of each report, and from the failures."""
+    rows: dict[int, dict[Feed, int]] = {}
+    for feed, id_, count in reports:
+        of_campaign = rows.setdefault(id_, {})
+        of_campaign[feed] = of_campaign.get(feed, 0) + count
     failed: dict[int, list[PullFailure]] = {}
     for one in failures:
         failed.setdefault(one.campaign_id, []).append(one)
@@ -203,8 +185,7 @@ class Tracker:
         self._client, self._most = client, None if most is None else check_id("max_requests", most)
         self._report = on_progress or (lambda _: None)
         self._last: Any = None
-        self.rows: int = 0
-        self.failures: int = 0
+        self.rows = self.failures = self.resumed = 0
         self._started, self._before = time.monotonic(), client.stats
         self._sent = self._before.attempts
 
@@ -222,18 +203,21 @@ class Tracker:
         self._last = attrs.evolve(self._last, done=done, rows=self.rows, failures=self.failures)
         self._report(self._last)
 
-    def spare(self) -> None:
-        """Leave what was sent until now out of what it may send."""
+    def resume(self, staging: Staging) -> None:
+        """Count what earlier runs have stored, and leave out what was sent until now: few requests get further so."""
+        feeds = staging.request.feeds
+        self.resumed = sum(map(staging.count, feeds))
+        self.rows = sum(staging.rows[table_of(feed).name] for feed in feeds)
         self._sent = self._client.stats.attempts
 
     def requests_left(self) -> int | None:
         """Return how many requests it may still send, or None for any."""
         return None if self._most is None else max(0, self._most - (self._client.stats.attempts - self._sent))
 
-    def summary(self, request: Request, outcomes: Iterable[CampaignOutcome], **further: Any) -> PullSummary:
-        """Return the summary of a request; `further` are the attributes `paths` and `resumed`, if not empty and 0."""
+    def summary(
+        self, request: Request, outcomes: tuple[CampaignOutcome, ...] = (), paths: Iterable[Path] = ()
+    ) -> PullSummary:
         names = ("feeds", "start_date", "end_date", "account", "snapshot_date", "started_at", "compared")
-        asked = {name: getattr(request, name) for name in names}
-        stats = self._client.stats.since(self._before)
-        cost = {"requests": stats.attempts, "stats": stats, "seconds": time.monotonic() - self._started}
-        return PullSummary(outcomes=tuple(outcomes), **{"paths": (), "resumed": 0, **asked, **cost, **further})
+        asked: Any = {name: getattr(request, name) for name in names}
+        cost: Any = {"stats": self._client.stats.since(self._before), "seconds": time.monotonic() - self._started}
+        return PullSummary(outcomes=outcomes, paths=tuple(paths), resumed=self.resumed, **asked, **cost)

@@ -1,4 +1,4 @@
-"""Many campaigns to files or a database: staged while they are fetched, and written whole at the end; or to a pipe."""
+"""Many campaigns to files or a database: staged while they are fetched, and written whole at the end."""
 
 from __future__ import annotations
 
@@ -6,32 +6,45 @@ import asyncio
 import datetime as dt
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
+import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.contents import Contents
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    DecodeError,
+    PaginationError,
+    StatusError,
+    shown,
+)
+from seorep_async.export.contents import Contents, failures_of
 from seorep_async.export.database import Database
-from seorep_async.export.fetch import Fetcher
+from seorep_async.export.fetch import Fetcher, listed
 from seorep_async.export.files import Files, refusal
-from seorep_async.export.formats import Arrow, Parquet, Text, format_of
+from seorep_async.export.formats import Arrow, Parquet, format_of
 from seorep_async.export.pieces import errors_of
-from seorep_async.export.pipe import Pipe
-from seorep_async.export.progress import OnProgress, PullSummary, Stage, Tracker, outcomes_of
-from seorep_async.export.request import PullOptions, Request, of_feeds
-from seorep_async.export.staging import Staging, opened
+from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
+from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
+from seorep_async.export.staging import StagedPull, Staging, opened
+from seorep_async.models import Feed
+from seorep_async.resources.arguments import MAX_ID
 from seorep_async.settings import require_booleans
+from seorep_async.tables.columns import FeedTable
+from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
 
 T = TypeVar("T")
+_TRIED = 3
 _NO_FOLDER = (
     "folders and object stores are no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb, or pass "
     "`pull_table(…)` of seorep_async.integrations.engines on to a tool that writes there (guide: engines)"
@@ -76,18 +89,115 @@ async def pull_to(
     how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force}
     async with at_target(out, request, options, **how) as (run, target, staging):
         if staging.request.campaigns == ():  # none has failed
-            return tracker.summary(request, ())
-        resumed = sum(map(staging.count, staging.request.feeds))
+            return tracker.summary(request)
         check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
         await Fetcher(client, of_feeds(options), staging, run, tracker, check_accounts).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         written: list[PullSummary] = []
         try:
-            await run(_write, target, staging, tracker, resumed, run.stop, written.append)
+            await run(_write, target, staging, tracker, run.stop, written.append)
         except asyncio.CancelledError:
             if not written:
                 raise
         return written[0]
+
+
+@attrs.frozen
+class PullPreview:
+    """An estimate of a pull.
+
+    Attributes:
+        requests: the number that it would still need, without retries, estimated from one campaign.
+        sampled: that campaign, the first missing one that the service answers for; or None if there is none: then
+            each report counts as one page.
+        skipped: the campaigns skipped before it, as the service did not answer for them.
+        resumes: whether it would resume the staged pull, or else start over.
+    """
+
+    files: tuple[Path, ...]
+    campaigns: int
+    requests: int
+    sampled: int | None
+    skipped: tuple[int, ...]
+    staged: StagedPull | None
+    resumes: bool
+
+
+async def preview(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    restart: bool = False,
+    retry_failed: bool = False,
+    force: bool = False,
+    **options: Unpack[PullOptions],
+) -> PullPreview:
+    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
+
+    The arguments and errors are those of `pull_to`; without `out`, of `stream`.
+    """
+    request, staged, listing = Request.of(client, ids, (start_date, end_date), options), None, 0
+    plan, missing = Plan(), dict[Feed, Sequence[int]]()
+    files: tuple[Path, ...] = ()
+    if out is not None:
+        how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force, "only_look": True}
+        async with at_target(out, request, options, **how) as (run, target, staging):
+            request, plan, staged = staging.request, staging.plan, staging.found
+            files = tuple(target.row_files(request))
+            missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
+    found = plan.ids or request.campaigns
+    if not plan.ids:
+        before = client.stats.attempts
+        if found is None:
+            found = tuple(one.id for one in request.among(await listed(client, request.filter)))
+        listing = client.stats.attempts - before or min(1, len(found))  # for their names
+        missing = {feed: found for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
+    requests, sampled, skipped = await _estimate(client, request, missing, options.get("limit"))
+    return PullPreview(files, len(found or ()), listing + requests, sampled, skipped, staged, bool(plan.ids))
+
+
+async def staged_pull(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    out: str | os.PathLike[str],
+    **options: Unpack[PullOptions],
+) -> StagedPull | None:
+    """Return what an earlier run has staged beside a target; nothing is sent. The arguments are those of `preview`."""
+    request = Request.of(client, ids, (start_date, end_date), options)
+    async with at_target(out, request, options, only_look=True) as (_, _, staging):
+        return staging.found
+
+
+async def _estimate(
+    client: SeoRepClient, request: Request, missing: Mapping[Feed, Sequence[int]], limit: int | None
+) -> tuple[int, int | None, tuple[int, ...]]:
+    """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
+    needed = {feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE}
+    feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
+    requests, dates = sum(map(len, missing.values())), (request.start_date, request.end_date)
+    skipped: tuple[int, ...] = ()
+    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if 1 <= id_ <= MAX_ID)
+    for id_ in islice(candidates, _TRIED):
+        try:
+            pages = {feed: await feeds[feed](id_, *dates, limit=limit).page(1) for feed in needed}
+        except (StatusError, DecodeError, PaginationError) as error:
+            if isinstance(error, AuthenticationError):
+                raise
+            skipped += (id_,)  # in the pull, it would fail alone
+            continue
+        for feed, page in pages.items():
+            further = (page.total_pages or 1) - 1
+            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
+                further += len(page.items) if page.total_records is None else page.total_records
+            requests += len(needed[feed]) * further
+        return requests, id_, skipped
+    return requests, None, skipped
 
 
 @asynccontextmanager
@@ -108,7 +218,8 @@ async def at_target(
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
-    async with background() as run:
+    with ThreadPoolExecutor(1, "seorep-pull") as pool:
+        run = Background(pool)
         target = await run(target_of, out, request, options, force)  # importing an extra takes long
         with errors_of(folder := target.staging_folder(request)):
             await run(target.check, request, run.stop)
@@ -128,17 +239,23 @@ def _write(
     target: Files | Database,
     staging: Staging,
     tracker: Tracker,
-    resumed: int,
     stop: threading.Event,
     finish: Callable[[PullSummary], object],
 ) -> None:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
-    found = tracker.summary(staging.request, outcomes_of(staging), resumed=resumed)
-    contents = Contents(staging, _pull_row(staging.request, found), found.received, stop)
-    paths = target.write(contents, target.staging_folder(staging.request))
-    finish(tracker.summary(staging.request, found.outcomes, paths=tuple(paths), resumed=resumed))
+    request = staging.request
+    rows = ((feed, ids[0], one.rows) for feed in request.feeds for ids, _, one in staging.records(table_of(feed)))
+    failures = (
+        PullFailure(table.feed, campaign, keyword, *one.facts)
+        for table, campaign, keyword, one in failures_of(staging)
+        if isinstance(table, FeedTable) and campaign is not None
+    )
+    found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
+    contents = Contents(staging, _pull_row(request, found), found.received, stop)
+    paths = target.write(contents, target.staging_folder(request))
+    finish(tracker.summary(request, found.outcomes, paths))
     if found.ok:
-        staging.discard()
+        staging.file.clear()
     elif not staging.ended:
         staging.note_end()
 
@@ -174,38 +291,6 @@ def target_of(out: str | os.PathLike[str], request: Request, options: PullOption
     return Database(**where)
 
 
-async def stream(
-    client: SeoRepClient,
-    ids: Iterable[int] | None,
-    start_date: dt.date | str,
-    end_date: dt.date | str,
-    *,
-    write: Callable[[bytes], Awaitable[object]],
-    format: Literal["csv", "jsonl"] = "csv",
-    on_progress: OnProgress | None = None,
-    **options: Unpack[PullOptions],
-) -> PullSummary:
-    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
-
-    Totals and failures are not written; the summary has the failures. Nothing is staged, so it can't be resumed.
-
-    Args:
-        write: awaited with each part of the text; if it is slow, so is the pull.
-        format: `csv` or `jsonl`.
-        ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
-
-    Raises:
-        ConfigurationError: an argument is wrong.
-        SeoRepError: the key was refused, or the campaigns could not be listed.
-    """
-    request = Request.of(client, ids, (start_date, end_date), options)
-    found = format_of(f".{format}", excel=request.excel)
-    if len(request.feeds) != 1 or not isinstance(found, Text):
-        raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
-    tracker = Tracker(client, on_progress)
-    return tracker.summary(request, await Pipe(client, request, of_feeds(options), found, write, tracker).run())
-
-
 class Background:
     """Runs steps in one thread; a cancelled step is waited for, and `stop` is set for it to end soon."""
 
@@ -222,9 +307,3 @@ class Background:
             await asyncio.wait([future])
             future.exception()  # it ended: what it raised is of no interest any more
             raise
-
-
-@asynccontextmanager
-async def background() -> AsyncIterator[Background]:
-    with ThreadPoolExecutor(1, "seorep-pull") as pool:
-        yield Background(pool)

@@ -13,17 +13,10 @@ of the campaigns, and `arriving`, the new rows of the table.
 
 from __future__ import annotations
 
-import datetime as dt
-
 from seorep_async.export.request import Request
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.declared import campaigns_table, failures_table, keywords_table, table_of, totals_table
-
-LATEST = (campaigns_table(), keywords_table())
-"""The tables with one row of each key: that of the latest night."""
-BY_DATE = (table_of(Feed.CAMPAIGN_BY_DATE), table_of(Feed.KEYWORD_BY_DATE))
-"""The tables whose rows have dates of their own."""
 
 
 def fetched(feed: Feed) -> str:
@@ -60,21 +53,21 @@ def covered(table: Table, request: Request) -> str | None:
 def _month(request: Request) -> str:
     """Return the condition that the pull asked for those days of a row's month that the row's own pull asked for."""
     first, last = date(request.start_date), date(request.end_date)
-    # a month ends in the window if it is before that of the next day, which the last day of all lacks
-    next_month = date((min(request.end_date, dt.date.max - dt.timedelta(1)) + dt.timedelta(1)).replace(day=1))
-    return f"(r.date >= {first} OR r.start_date >= {first}) AND (r.date < {next_month} OR r.end_date <= {last})"
+    # a month ends in the window if it is before that of the next day
+    ends = f"r.date < date_trunc('month', {last} + 1) OR r.end_date <= {last}"
+    return f"(r.date >= {first} OR r.start_date >= {first}) AND ({ends})"
 
 
 def arriving_again(table: Table, request: Request) -> str | None:
     """Return the condition for rows of a key that arrives, or None if `covered` has them all."""
     if table in (table_of(Feed.CAMPAIGN), totals_table(), failures_table()):
         return None
-    which = ""
-    if table in LATEST:
-        which = f"r.snapshot_date <= {date(request.snapshot_date)} AND "
-    elif table in BY_DATE:
-        which = f"(r.date_precision <> 'month' OR {_month(request)}) AND "
-    return f"{which}EXISTS (SELECT 1 FROM arriving n WHERE {same_key(table)})"
+    which = "true"
+    if isinstance(table, FeedTable):
+        which = f"(r.date_precision <> 'month' OR {_month(request)})"
+    elif table in (campaigns_table(), keywords_table()):
+        which = f"r.snapshot_date <= {date(request.snapshot_date)}"
+    return f"{which} AND EXISTS (SELECT 1 FROM arriving n WHERE {same_key(table)})"
 
 
 def same_key(table: Table) -> str:

@@ -20,7 +20,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.formats import Format, Report, in_groups, without_lead
-from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in, remove_rest
+from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
@@ -30,7 +30,6 @@ from seorep_async.tables.declared import campaigns_table, keywords_table, table_
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""
 _PIECE_ROWS = 2_000  # more leave the processor's cache while they are encoded, which takes a third longer
-_CAMPAIGNS_AT_ONCE = 5_000
 _POSITION = 32
 T = TypeVar("T")
 
@@ -50,15 +49,17 @@ class Staging:
     """An open staging folder, used by one thread at a time.
 
     Attributes:
+        file: where the pieces are.
         request: that of the pull's first run.
-        plan: the campaigns to pull, once they are known.
+        plan: the campaigns to pull; empty until they are known.
         ended: whether it ended with failures, so that only `retry_failed` goes on.
         rows: rows stored, by the name of their table.
         found: what an earlier run had stored, or None.
     """
 
     def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
-        self._format, self._file = format_, file
+        self._format = format_
+        self.file: BlockFile = file
         self.has_keywords: bool = format_.stages_keywords
         self.found: StagedPull | None = None
         self.begin(request)
@@ -67,16 +68,16 @@ class Staging:
         """Begin without reports; what is asked is stored with the campaigns."""
         self.request: Request = request
         self.ended: bool = False
-        self.plan: Plan | None = None
+        self.plan: Plan = Plan()
         self.rows: Counter[str] = Counter()
         self._stored: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
 
     def load(self) -> None:
         """Read what earlier runs have stored."""
-        for number, block in enumerate(self._file.load(), 1):
+        for number, block in enumerate(self.file.load(), 1):
             self._note(number, block)
-        if self.plan is not None:
+        if self.plan.ids:
             asked, reports = self.request, sum(map(self.count, self.request.fetched_feeds))
             self.found = StagedPull(asked.started_at, asked.start_date, asked.end_date, reports, self.ended)
 
@@ -95,17 +96,17 @@ class Staging:
                 del self._failed[name][id_]
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
-        self._note(self._file.append(block, pieces), block)
+        self._note(self.file.append(block, pieces), block)
 
     def add_plan(self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None) -> None:
         """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
         table, group = campaigns_table(), _Group(self._format)
 
         def add(some: Sequence[Campaign]) -> None:
-            prepared = self._format.prepare(table, model_columns(Campaign, some))
-            group.add(table, prepared, [len(group.pieces)], [len(some)], [None], [()])
+            columns = self._format.prepare(table, model_columns(Campaign, some))
+            group.add(table, columns, [len(group.pieces)], [len(some)])
 
-        for some in in_groups((one for one in campaigns if fits(one.id)), lambda _: 1, _CAMPAIGNS_AT_ONCE):
+        for some in in_groups((one for one in campaigns if fits(one.id)), lambda _: 1, _PIECE_ROWS):
             _add(add, some)
         failures = {table.name: [Failure.of(-1, error)]} if error is not None else {}
         self._append(Block(request=self.request, plan=plan, records=group.records, failures=failures), group.pieces)
@@ -127,11 +128,8 @@ class Staging:
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
         """Add reports to a group as one piece, and what the format stages of their keywords as another."""
-        table, request = table_of(feed), self.request
+        table, request, columns = table_of(feed), self.request, prepared(self._format, self.request, feed, reports)
         ids, sizes = [one.id for one in reports], [len(one.rows) for one in reports]
-        rows = list(chain.from_iterable(one.rows for one in reports))
-        columns = table.column_values(rows, (None,) * table.lead, compared=request.compared)[table.lead :]
-        prepared = self._format.prepare(table, columns)
         totals = [one.totals and tuple(totals_values(one.totals, compared=request.compared)) for one in reports]
         figures = (one for some in totals for one in some or () if isinstance(one, int))
         if not self.has_keywords and not all(map(fits, figures)):
@@ -139,19 +137,15 @@ class Staging:
         keywords: Iterable[tuple[int, ...]] = repeat(())
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in one.rows) for one in reports]
-        group.add(table, prepared, ids, sizes, totals, keywords)
+        group.add(table, columns, ids, sizes, totals, keywords)
         if feed is Feed.CAMPAIGN and self.has_keywords:
             names = [one.name for one in without_lead(table).columns]
-            chosen = [prepared[names.index(one.name)] for one in without_lead(keywords_table()).columns]
-            group.add(keywords_table(), chosen, ids, sizes, repeat(None), repeat(()))
+            chosen = [columns[names.index(one.name)] for one in without_lead(keywords_table()).columns]
+            group.add(keywords_table(), chosen, ids, sizes)
 
     def note_end(self) -> None:
         """Store that the pull has ended with failures."""
         self._append(Block(ended=True))
-
-    def read(self, block: int, piece: int) -> bytes:
-        """Return a piece by its block and its number in it."""
-        return self._file.read(block, piece)
 
     def failures(self, table: Table) -> dict[int, Failure]:
         """Return the failures of a table's reports, by their ids."""
@@ -166,8 +160,8 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[Report]:
         """Yield the reports of a table in the order of the campaigns: the ids in their lead, their block, the rest."""
-        places, plan = self._stored[table.name], self.plan or Plan()
-        owners: Iterable[tuple[int, ...]] = zip(plan.ids)
+        places = self._stored[table.name]
+        owners: Iterable[tuple[int, ...]] = zip(self.plan.ids)
         if table is campaigns_table():
             owners = zip(places)
         elif table is table_of(Feed.KEYWORD_BY_DATE):
@@ -175,7 +169,7 @@ class Staging:
         for ids in owners:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
-                record = self._file.block(block).records[table.name][place & (1 << _POSITION) - 1]
+                record = self.file.block(block).records[table.name][place & (1 << _POSITION) - 1]
                 yield () if table is campaigns_table() else ids, block, record
 
     def keywords(self) -> Iterator[tuple[int, int]]:
@@ -185,13 +179,16 @@ class Staging:
 
     def missing(self, feed: Feed) -> list[int]:
         """Return the ids that lack their report of a feed."""
-        stored, plan = self._stored[table_of(feed).name], self.plan or Plan()
-        ids = (one for _, one in self.keywords()) if feed is Feed.KEYWORD_BY_DATE else iter(plan.ids)
+        stored = self._stored[table_of(feed).name]
+        ids = (one for _, one in self.keywords()) if feed is Feed.KEYWORD_BY_DATE else iter(self.plan.ids)
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
-    def discard(self) -> None:
-        """Drop everything: the folder goes once it is closed."""
-        self._file.clear()
+
+def prepared(format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]) -> Columns:
+    """Return the rows of reports as `format_` encodes them."""
+    table, rows = table_of(feed), list(chain.from_iterable(one.rows for one in reports))
+    columns = table.column_values(rows, (None,) * table.lead, compared=request.compared)
+    return format_.prepare(table, columns[table.lead :])
 
 
 @attrs.frozen
@@ -259,7 +256,4 @@ def opened(
                 file.clear()
         yield staging
     finally:
-        if file.is_empty:
-            file.remove()
         file.close()
-        remove_rest(folder)

@@ -17,9 +17,9 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.files import refusal
+from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
-from seorep_async.history.comparing import ENGINES, Changes, changes_between, unlike_reports
+from seorep_async.history.comparing import ENGINES, Changes, Days, changes_between, unlike_reports
 from seorep_async.history.source import History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
@@ -92,13 +92,12 @@ def report(
         raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
     with asked(database) as history:
         whose = history.account(account)
-        known = history.known_days(whose)
         campaigns, name = _choose(history, whose, chosen, group)
         rows = Chosen(history, whose, campaigns)
         if not (by_day := rows.campaigns_by_day(first, last)):
             within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
-            problem = f"no rankings speak of a day{within}: {history.label} has rankings of {whose} of {listed(known)}"
-            raise ConfigurationError(problem)
+            known = f"{history.label} has rankings of {whose} of {listed(history.known_days(whose))}"
+            raise ConfigurationError(f"no rankings speak of a day{within}: {known}")
         values = _values(rows, by_day)
     _write(target, _page(**values, title=title or f"Search rankings: {name}", names=names))
     return target
@@ -148,7 +147,7 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
         "engine": engine,
         "ranked": [one for one in ENGINES if any(day[one]["average"] for day in shown)],
         "bands": [*BANDS, "not ranked"],
-        "moves": rows.moves(dates[0], dates[-1]) if len(dates) > 1 else {},
+        "moves": rows.moves((dates[0], dates[-1])) if len(dates) > 1 else {},
         "groups": rows.groups(engine, dates[0], dates[-1]),
         "notes": " ".join(filter(None, notes)),
     }
@@ -190,13 +189,11 @@ class Chosen:
                 found[kind] = self._rows(query, first=first, last=last)
         return found
 
-    def moves(self, first: dt.date, last: dt.date) -> dict[str, Changes]:
+    def moves(self, days: Days) -> dict[str, Changes]:
         """Return the largest moves of each kind, of lost keywords those whose rank was best."""
-        days, asked = (first, last), {"limit": _MOST_LISTED, "moved": 1}
         unlike = unlike_reports(self.history, self.account, days)
-        both = [one for one in self.campaigns if unlike.get(one) == ""]
-        lists = _MOVES.items()
-        return {name: changes_between(self.history, self.account, days, both, where, **asked) for name, where in lists}
+        whose = self.history, self.account, days, [one for one in self.campaigns if unlike.get(one) == ""]
+        return {name: changes_between(*whose, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
 
     def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
         values |= {"account": self.account, "campaigns": self.campaigns}
@@ -222,7 +219,9 @@ def _page(**values: Any) -> str:
     environment.filters |= {"words": _words, "number": _number, "figure": _figure}
     environment.globals["marks"] = marks
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    html: str = environment.from_string(template).render(values, style=style, digest=digest, made_by=_MADE_BY)
+    html: str = environment.from_string(template).render(
+        values, marks=marks, style=style, digest=digest, made_by=_MADE_BY
+    )
     return html
 
 
@@ -268,19 +267,17 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
     target = Path(out)
     if target.suffix.lower() not in (".html", ".htm"):
         raise refusal(target, "the name must end in .html")
-    if not target.resolve().parent.is_dir():
-        raise refusal(target, f"there is no folder {target.resolve().parent}; create it first")
-    if os.path.lexists(target) and not target.is_file():
-        raise refusal(target, "it is not a regular file; name another")
-    if target.exists() and not os.access(target, os.R_OK | os.W_OK):
-        raise refusal(target, "it is read-only; name another file")
-    if target.exists() and (held := target.read_bytes()) and _MADE_BY.encode() not in held[:1024]:
+    check_file(target, Path(os.path.realpath(target)))
+    held = b"unreadable" if target.exists() else b""
+    if os.access(target, os.R_OK):
+        held = target.read_bytes()[:1024]
+    if held and _MADE_BY.encode() not in held:
         raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 
 
 def _write(target: Path, page: str) -> None:
-    path = target.resolve()
+    path = Path(os.path.realpath(target))
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
     try:
         near.write_text(page, encoding="utf-8", newline="\n")

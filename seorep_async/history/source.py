@@ -93,10 +93,10 @@ class History:
 
     def differing_windows(self, account: str, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""
-        query = f"""SELECT e.start_date, e.end_date, l.start_date, l.end_date
-            FROM (FROM ({COUNTED_REPORTS}) WHERE account = $account AND as_of = $before) AS e
-            JOIN (FROM ({COUNTED_REPORTS}) WHERE account = $account AND as_of = $after) AS l USING (campaign_id)
-            WHERE abs((e.end_date - e.start_date) - (l.end_date - l.start_date)) > 3
+        query = f"""WITH counted AS ({COUNTED_REPORTS})
+            SELECT e.start_date, e.end_date, l.start_date, l.end_date FROM counted AS e JOIN counted AS l
+                USING (account, campaign_id) WHERE account = $account AND e.as_of = $before AND l.as_of = $after
+                AND abs((e.end_date - e.start_date) - (l.end_date - l.start_date)) > 3
             GROUP BY ALL ORDER BY count(*) DESC, 1, 2, 3, 4 LIMIT 1"""
         values = {"account": account, "before": before, "after": after}
         for first, last, other_first, other_last in self.connection.execute(query, values).fetchall():

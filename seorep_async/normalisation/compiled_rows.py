@@ -2,8 +2,7 @@
 
 A whole page is one typed decode of msgspec's: its rows become raw rows, structs with the model's fields under the
 wire's names. A generated function converts their values, and makes each raw row a model by setting its class
-(`models/gc_untracked.py`). What is refused goes to the reference converter, which names the path of the bad field;
-property tests hold the two equal.
+(`models/gc_untracked.py`). The reference converter names the path of a bad field; property tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -48,9 +47,6 @@ class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     version: bool | None = None
 
 
-_NO_METADATA = _Metadata()
-
-
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: int | float | None
 
@@ -60,11 +56,10 @@ _CURRENT, _OLDER, _ACCEPTED = (), (dt.date, dt.date | None), tuple(FIELDS)
 
 
 class _Layout(msgspec.Struct, frozen=True, eq=False):
-    """One set of fields and values: decoders of both shapes of a page and of an array, and the conversion to models."""
+    """One set of fields and values: decoders of both shapes of a page, and the conversion to models."""
 
     nested: Callable[[bytes], Any]
     flat: Callable[[bytes], Any]
-    array: Callable[[bytes], list[Any]]
     convert: Callable[[list[Any]], None]
 
 
@@ -84,35 +79,31 @@ class CompiledRows(Generic[M]):
         layout = self._layout(self._taken_after(refusal)) if refusal else self._current
         page, feed = _read(body, layout)
         layout.convert(feed.rows)
-        metadata, totals = page.metadata or _NO_METADATA, _totals(feed.totals) if feed.totals else None
+        metadata, totals = page.metadata or _Metadata(), _totals(feed.totals) if feed.totals else None
         counts = metadata.total_pages, metadata.total_records
         return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
     def read_array(self, array: bytes) -> list[M]:
-        """Read an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
+        """Read an array of objects, or raise one of `REFUSALS`; the reference converter knows the reason."""
+        body = b'{"data":%b}' % array
         try:
-            rows = self._current.array(array)
+            rows: list[M] = self._current.flat(body).rows
             self._current.convert(rows)
         except REFUSALS:
-            return self.read_objects(array, _objects(array), lambda array, layout: layout.array(array))[0]
+            return self.read_objects(body, _objects(array))[0]
         return rows
 
-    def read_objects(
-        self,
-        body: bytes,
-        objects: list[Any],
-        read: Callable[[bytes, _Layout], list[Any]] = lambda *of: _read(*of)[1].rows,
-    ) -> tuple[list[M], set[str]]:
+    def read_objects(self, body: bytes, objects: list[Any]) -> tuple[list[M], set[str]]:
         """Read rows with fields that the reference does not name, and return these names, too.
 
-        The `objects` are the parsed rows of the page, or of what else `read` takes them from.
+        The `objects` are the parsed rows of the page.
         """
         layout = self._layout(_CURRENT, strict=False)
         try:
-            rows = read(body, layout)
+            rows = _read(body, layout)[1].rows
         except REFUSALS:
             layout = self._layout(_ACCEPTED, strict=False)
-            rows = read(body, layout)
+            rows = _read(body, layout)[1].rows
         last: list[str] = []
         unknown: list[str] = []
         every: set[str] = set()
@@ -162,7 +153,6 @@ class CompiledRows(Generic[M]):
         return _Layout(
             nested=msgspec.json.Decoder(nested).decode,
             flat=msgspec.json.Decoder(flat).decode,
-            array=msgspec.json.Decoder(rows).decode,
             convert=self._converter(taken),
         )
 

@@ -66,11 +66,10 @@ class ModelConverter:
         halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
         if model is KeywordRanking:
             halves["primary_keyword"] = values.flag
+        hooks = {name: partial(_first, half) for name, half in halves.items()}
         overrides = {
-            field.name: override(
-                rename=names.get(field.name), omit=field.name not in names, struct_hook=_first(halves.get(field.name))
-            )
-            for field in attrs.fields(model)
+            name: override(rename=names.get(name), omit=name not in names, struct_hook=hooks.get(name))
+            for name in attrs.fields_dict(model)
         }
         structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]  # mypy takes them for options, too
         known = frozenset(names.values())
@@ -105,25 +104,19 @@ class ModelConverter:
 
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
         while isinstance(error, ClassValidationError | IterableValidationError):
-            error, step = self._first_refusal(error)
-            path += step
+            names, error = wire_names(error.cl, self._engine_names) if attrs.has(error.cl) else {}, error.exceptions[0]
+            for note in getattr(error, "__notes__", ()):
+                if isinstance(note, AttributeValidationNote):
+                    path += f".{names[note.name]}"
+                elif isinstance(note, IterableValidationNote):
+                    path += f"[{note.index}]"
         if not isinstance(error, KeyError | ValueError):
             raise error
         return DecodeError(f"{path}: {'is missing' if isinstance(error, KeyError) else error}", field_path=path)
 
-    def _first_refusal(self, error: ClassValidationError | IterableValidationError) -> tuple[BaseException, str]:
-        first: BaseException = error.exceptions[0]
-        for note in getattr(first, "__notes__", ()):
-            if isinstance(note, AttributeValidationNote):
-                names = wire_names(error.cl, self._engine_names)
-                return first, f".{names.get(note.name, note.name)}"
-            if isinstance(note, IterableValidationNote):
-                return first, f"[{note.index}]"
-        return first, ""
 
-
-def _first(half: _Take | None) -> Callable[[Any, Any], Any] | None:
-    return half and (lambda value, _: half(value)[0])
+def _first(half: _Take, value: Any, _: Any) -> Any:
+    return half(value)[0]
 
 
 def _ignoring_type(take: _Take) -> Callable[[Any, Any], Any]:

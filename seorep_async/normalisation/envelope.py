@@ -6,7 +6,7 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -187,22 +187,19 @@ def _strings(value: object, depth: int = 3) -> list[str]:
     return []
 
 
+_Found: TypeAlias = tuple[str, str]
+"""The path to a problem, from where the search stands, and the problem; no JSON value becomes a tuple."""
+
+
 def _number(digits: str) -> _Found | None:
     try:
         msgspec.json.decode(digits)
     except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python converts to an int
-        return _Found("holds a number that is out of range")
+        return "", "holds a number that is out of range"
     return None
 
 
-class _Found(msgspec.Struct):
-    """A problem, and the path to it from where the search stands; of a long one only the end."""
-
-    problem: str
-    path: str = ""
-
-
-def _find_problem(body: bytes) -> tuple[str, str] | None:
+def _find_problem(body: bytes) -> _Found | None:
     """Return path and problem of the first value that retrying won't fix, or None if the JSON is incomplete.
 
     The path is empty if it is not known. No object of the body is kept: millions would keep the garbage collector busy.
@@ -216,30 +213,29 @@ def _find_problem(body: bytes) -> tuple[str, str] | None:
                 strict=False,
                 parse_int=_number,
                 parse_float=_number,
-                parse_constant=lambda _: _Found("is not a JSON number"),
+                parse_constant=lambda _: ("", "is not a JSON number"),
                 object_pairs_hook=_first,
             )
         )
     except (ValueError, RecursionError):
         return None
-    if found is None:
-        return "", "holds a character that JSON does not allow"
-    return found.path.removeprefix("."), found.problem
+    path, problem = found or ("", "holds a character that JSON does not allow")
+    return path.removeprefix("."), problem
 
 
 def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
     for step, value in items:
         if isinstance(step, str) and _SURROGATE.search(step):
-            return _Found("has a field whose name is not valid Unicode")
-        if (found := _within(value)) is not None:
-            found.path = f"{f'[{step}]' if isinstance(step, int) else f'.{step}'}{found.path}"[-_PATH_LENGTH:]
-            return found
+            return "", "has a field whose name is not valid Unicode"
+        if found := _within(value):
+            written = f"[{step}]" if isinstance(step, int) else f".{step}"
+            return f"{written}{found[0]}"[-_PATH_LENGTH:], found[1]
     return None
 
 
 def _within(value: Any) -> _Found | None:
     if isinstance(value, str) and _SURROGATE.search(value):
-        return _Found("is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair")
+        return "", "is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair"
     if isinstance(value, list):
         return _first(enumerate(value))
-    return value if isinstance(value, _Found) else None
+    return value if isinstance(value, tuple) else None

@@ -64,11 +64,7 @@ _PERIOD_LINES = (
     'if precision != "month": {field}_precision = precision',  # the default
 )
 
-SCOPE: dict[str, Any] = {
-    "documented_booleans": {"true": True, "false": False, None: None},
-    "empty": b"",
-    "UNSET": msgspec.UNSET,
-}
+SCOPE: dict[str, Any] = {"documented_booleans": {"true": True, "false": False, None: None}, "empty": b""}
 """Names in the lines that belong to no field."""
 
 FIELDS: dict[Any, RowField] = {

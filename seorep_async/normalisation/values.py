@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 D = TypeVar("D")
@@ -86,9 +86,9 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
 
     Null, "" and zero dates are None.
     """
-    if type(value) is str and _TIME_OF_DAY.fullmatch(value, 10) and (found := _whole_day(value[:10])):
+    if type(value) is str and _TIME_OF_DAY.fullmatch(value, 10) and (found := _read(_DATE, dt.date, value[:10])):
         return found, None if value[11:] in ("00:00:00", "0:00:00") else value
-    if (found := _whole_day(value) if type(value) is str else None) or _is_no_date(value):
+    if (found := _read(_DATE, dt.date, value)) or _is_no_date(value):
         return found, None
     raise refusal('a date "YYYY-MM-DD"', value)
 
@@ -132,10 +132,5 @@ def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D 
     return None
 
 
-@lru_cache(maxsize=4096)
-def _whole_day(value: str) -> dt.date | None:
-    return _read(_DATE, dt.date, value)
-
-
 def _is_no_date(value: object) -> bool:
-    return value is None or value == "" or (type(value) is str and _ZERO_DATE.fullmatch(value) is not None)
+    return value in (None, "") or (type(value) is str and _ZERO_DATE.fullmatch(value) is not None)

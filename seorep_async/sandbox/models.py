@@ -225,8 +225,7 @@ def _names(words: str) -> tuple[str, ...]:
     return tuple(words.split())
 
 
-# The reference shows only null for most of these.
-_LISTED_ONLY = _names(
+_LISTED_ONLY = _names(  # the reference shows only null for most of these
     "date_deleted status engineA_ignore_places engineA_places_id engineA_cid engineA_business_id engineA_business_name "
     "timezone"
 )

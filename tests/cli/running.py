@@ -3,7 +3,6 @@
 import contextlib
 import datetime as dt
 import fcntl
-import io
 import os
 import pty
 import select
@@ -56,10 +55,6 @@ class Seorep:
             self.monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
             self.monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
             yield sandbox
-
-    def give_stdin(self, content: bytes) -> None:
-        """Let stdin be a pipe that holds this."""
-        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import click
@@ -85,6 +86,13 @@ def test_as_json_the_columns_of_every_table_are_explained(seorep: Seorep) -> Non
     said = json.loads(seorep("columns", "--json").out)
     assert [table["table"] for table in said] == [table.name for table in all_tables()]
     assert said[0]["columns"][0]["name"] == "account"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_program_reads_the_table_and_type_of_a_column(seorep: Seorep, kind: str) -> None:
+    said = seorep("columns", "--format", kind).out
+    (first,) = re.findall(r'^(?:\{"table": )?"?keyword_rankings"?,.*account"?,.*?string.*', said, re.MULTILINE)
+    assert "Name of the account" in first
 
 
 def test_a_person_reads_the_columns_by_name_and_type(seorep: Seorep) -> None:

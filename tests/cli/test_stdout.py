@@ -1,8 +1,8 @@
 """The command with a stdout that can't be written, or is not read; and its log."""
 
 import fcntl
-import json
 import logging
+import re
 import signal
 import struct
 import termios
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from seorep_async.cli import progress
 from tests.cli.running import Seorep, process, serving, shell, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
@@ -119,10 +120,8 @@ def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -
     assert_key_is_not_in(ended.err)
 
 
-def test_requests_of_a_month_that_was_paused_are_counted(seorep: Seorep, tmp_path: Path) -> None:
-    with seorep.account(keywords=2) as sandbox:
-        out = tmp_path / "months.duckdb"
-        months = ("--month", "2023-01..2023-03", "--skip-complete", "--max-requests", 7)
-        said = json.loads(seorep("pull", "-o", out, *months, "--json").out)
-        assert said["exit_code"] == 5
-        assert said["requests"] == sandbox.stats.requests
+def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.001)
+    shown = seorep("pull", "-s", "campaigns=6", "-s", "keywords=1", "-c", "requests_per_second=20").err
+    assert re.search(r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", shown, re.MULTILINE)

@@ -11,6 +11,8 @@ from typing import Any
 import seorep_async.export
 
 _FOLDER = str(Path(seorep_async.export.__file__).parent)
+_UNCUT = ("__init__", "close")
+"""Open and close a file: the system closes those of a process that died."""
 
 
 class PowerFailure(BaseException):
@@ -23,7 +25,11 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
 
     def look(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code  # a generator expression may be closed at any time, where no error gets out
-        if event in ("call", "c_call") and code.co_filename.startswith(_FOLDER) and not code.co_name.startswith("<"):
+        if (
+            event in ("call", "c_call")
+            and code.co_filename.startswith(_FOLDER)
+            and not code.co_name.startswith(("<", *_UNCUT))
+        ):
             do()
 
     def begin(frame: FrameType, event: str, argument: object) -> None:

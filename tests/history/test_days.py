@@ -57,7 +57,7 @@ def test_each_shape_of_nights_has_its_days(tmp_path: Path, shape: str) -> None:
     assert f", {count} days</p>" in page or ("This is the first day" in page and count == 1)
 
 
-def test_a_month_to_date_east_of_utc_has_a_day_fewer_than_nights(tmp_path: Path) -> None:
+def test_month_to_date_east_of_utc_has_a_day_less_than_nights(tmp_path: Path) -> None:
     pulls, _ = SHAPES["month to date, a day east of UTC"]
     with open_history(made(tmp_path / "a.duckdb", pulls)) as history:
         assert history.days("acme") == [dt.date(2026, 3, number) for number in (1, 2, 3, 4, 5, 6)]
@@ -113,7 +113,7 @@ def test_windows_of_other_lengths_are_told(
         [Pull(day(9), day(-40), day(0), {11: 2}), Pull(day(8), day(-60), day(0), {11: 8})],
     ],
 )
-def test_of_a_day_the_longest_window_of_the_last_night_counts(tmp_path: Path, pulls: list[Pull]) -> None:
+def test_of_a_day_the_last_nights_longest_window_counts(tmp_path: Path, pulls: list[Pull]) -> None:
     database = made(tmp_path / "a.duckdb", [Pull(day(-1), day(-30), day(-1), {11: 50}), *pulls])
     assert [(one.before, one.after) for one in changes(database)] == [(50, 2)]
 

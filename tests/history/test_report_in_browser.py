@@ -93,7 +93,7 @@ def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width:
     assert f"<title>{width}</title>" in browser.open(frame + held + script, "--window-size=1700,900", "--dump-dom")
 
 
-def test_charts_of_four_engines_fill_the_first_of_two_pages(browser: Browser, tmp_path: Path) -> None:
+def test_charts_of_four_engines_are_on_the_first_page(browser: Browser, tmp_path: Path) -> None:
     engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
     tags = [{"id": 1, "label": "Brand", "extra": None}]
     nights: list[Ranks] = [{11 + n: 40 + (n * day) % 31 for n in range(9)} for day in (1, 2, 3)]
