@@ -2,8 +2,10 @@
 
 import ast
 import asyncio
+import io
 import json
 from collections import Counter
+from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
@@ -16,41 +18,26 @@ from tests.session.canary import assert_key_is_not_in
 from tests.test_guides import PAGES
 from tests.threads import in_a_thread
 
-PAGE = "observability"
-
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, Any]:
-    """The names that the guide's snippets define, with everything that they printed as `printed`."""
-    defined: dict[str, Any] = {"printed": []}
-    defined["print"] = lambda *parts: defined["printed"].append(" ".join(map(str, parts)))
+    """The names that the guide's snippets define, with all lines that they printed as `printed`."""
+    defined: dict[str, Any] = {}
     with (
         in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=KEY)) as service,
         pytest.MonkeyPatch.context() as environment,
+        redirect_stdout(io.StringIO()) as printed,
     ):
         environment.setenv("SEOREP_BASE_URL", service.base_url)
         environment.setenv("SEOREP_API_KEY", KEY)
-        environment.setattr("sys.stdout", Written(defined["printed"]))
         asyncio.run(run_snippets(defined))
-    return defined
-
-
-class Written:
-    """A stdout that keeps its lines."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-
-    def write(self, text: str) -> None:
-        self.lines += filter(None, text.splitlines())
-
-    def flush(self) -> None: ...
+    return defined | {"printed": printed.getvalue().splitlines()}
 
 
 async def run_snippets(defined: dict[str, Any]) -> None:
-    for block in PAGES[PAGE]:
+    for block in PAGES["observability"]:
         faulty = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
-        code = compile(faulty, PAGE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        code = compile(faulty, "observability", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         result = eval(code, defined)  # noqa: S307
         if asyncio.iscoroutine(result):
             await result
@@ -67,7 +54,7 @@ def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str
 
 
 def test_metrics_are_what_prometheus_reads(names: dict[str, Any]) -> None:
-    exposed = next(text for text in names["printed"] if "seorep_attempt_seconds" in text)
+    exposed = "\n".join(line for line in names["printed"] if line.startswith(("seorep_", "# ")))
     samples = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(exposed)
@@ -108,14 +95,8 @@ def test_the_end_of_the_service_cancels_its_pulls(names: dict[str, Any], monkeyp
     many = {"campaign": list(range(1, 3000))}
     with in_a_thread(Sandbox(campaigns=12, api_key=KEY)) as service:
         monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
-        cancelled = pulls_of_a_service_that_ends(names, many)
-    assert cancelled == [True, True]
-
-
-def pulls_of_a_service_that_ends(names: dict[str, Any], many: dict[str, list[int]]) -> list[bool]:
-    """Start two pulls, cancel the first and end the service; return whether each was cancelled."""
-    with TestClient(names["app"]) as web:
-        numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
-        web.delete(f"/pulls/{numbers[0]}")
-        assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
-    return [names["jobs"][number][0].cancelled() for number in numbers]
+        with TestClient(names["app"]) as web:
+            numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
+            web.delete(f"/pulls/{numbers[0]}")
+            assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
+        assert [names["jobs"][number][0].cancelled() for number in numbers] == [True, True]

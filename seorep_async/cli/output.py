@@ -174,15 +174,6 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else str(dt.timedelta(seconds=round(seconds)))
 
 
-def size(count: float) -> str:
-    """Return a number of bytes such as `1.2 MB`."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.1f} {unit}" if count % 1 > 0 and count < 10 else f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
-
-
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its word in singular or plural, by default with an s."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"

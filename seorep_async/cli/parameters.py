@@ -58,12 +58,7 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """Makes a command on use, as the list of commands must not wait for aiohttp, and lists them in their order.
-
-    Args:
-        summaries: the line of each command in the list.
-        make: makes a command from its name.
-    """
+    """Makes a command from its name on use, as the list of commands, with a line of each, must not wait for aiohttp."""
 
     def __init__(self, name: str, summaries: Mapping[str, str], make: Callable[[str], click.Command], **more: Any):
         super().__init__(name, **more)

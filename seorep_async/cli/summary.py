@@ -9,11 +9,12 @@ from typing import Any
 
 import attrs
 from rich.console import Console
+from rich.filesize import decimal
 from rich.text import Text
 
 from seorep_async.cli.errors import code_of, explain, in_shell_words
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.output import counted, duration, messages, size
+from seorep_async.cli.output import counted, duration, messages
 from seorep_async.cli.pull import Days, Job
 from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
@@ -136,7 +137,7 @@ def _files(run: Run) -> Iterator[tuple[str, str]]:
     if not paths and not run.job.to_stdout:
         yield "File", "none written, as every campaign failed"
     for number, path in enumerate(paths[:feeds]):
-        held = f" ({size(path.stat().st_size)})" if path.is_file() else ""
+        held = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
         yield "" if number else "File", f"{one_line(str(path))}{held}"
     if beside := paths[feeds:]:
         yield "Beside it", one_line(", ".join(path.name for path in beside))

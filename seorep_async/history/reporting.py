@@ -19,7 +19,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
-from seorep_async.history.comparing import ENGINES, Changes, changes_between, unlike_reports
+from seorep_async.history.comparing import ENGINES, Changes, Days, changes_between, unlike_reports
 from seorep_async.history.source import History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
@@ -92,13 +92,12 @@ def report(
         raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
     with asked(database) as history:
         whose = history.account(account)
-        known = history.known_days(whose)
         campaigns, name = _choose(history, whose, chosen, group)
         rows = Chosen(history, whose, campaigns)
         if not (by_day := rows.campaigns_by_day(first, last)):
             within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
-            problem = f"no rankings speak of a day{within}: {history.label} has rankings of {whose} of {listed(known)}"
-            raise ConfigurationError(problem)
+            known = f"{history.label} has rankings of {whose} of {listed(history.known_days(whose))}"
+            raise ConfigurationError(f"no rankings speak of a day{within}: {known}")
         values = _values(rows, by_day)
     _write(target, _page(**values, title=title or f"Search rankings: {name}", names=names))
     return target
@@ -148,7 +147,7 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
         "engine": engine,
         "ranked": [one for one in ENGINES if any(day[one]["average"] for day in shown)],
         "bands": [*BANDS, "not ranked"],
-        "moves": rows.moves(dates[0], dates[-1]) if len(dates) > 1 else {},
+        "moves": rows.moves((dates[0], dates[-1])) if len(dates) > 1 else {},
         "groups": rows.groups(engine, dates[0], dates[-1]),
         "notes": " ".join(filter(None, notes)),
     }
@@ -190,13 +189,11 @@ class Chosen:
                 found[kind] = self._rows(query, first=first, last=last)
         return found
 
-    def moves(self, first: dt.date, last: dt.date) -> dict[str, Changes]:
+    def moves(self, days: Days) -> dict[str, Changes]:
         """Return the largest moves of each kind, of lost keywords those whose rank was best."""
-        days, asked = (first, last), {"limit": _MOST_LISTED, "moved": 1}
         unlike = unlike_reports(self.history, self.account, days)
-        both = [one for one in self.campaigns if unlike.get(one) == ""]
-        lists = _MOVES.items()
-        return {name: changes_between(self.history, self.account, days, both, where, **asked) for name, where in lists}
+        whose = self.history, self.account, days, [one for one in self.campaigns if unlike.get(one) == ""]
+        return {name: changes_between(*whose, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
 
     def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
         values |= {"account": self.account, "campaigns": self.campaigns}

@@ -57,11 +57,10 @@ _CURRENT, _OLDER, _ACCEPTED = (), (dt.date, dt.date | None), tuple(FIELDS)
 
 
 class _Layout(msgspec.Struct, frozen=True, eq=False):
-    """One set of fields and values: decoders of both shapes of a page and of an array, and the conversion to models."""
+    """One set of fields and values: decoders of both shapes of a page, and the conversion to models."""
 
     nested: Callable[[bytes], Any]
     flat: Callable[[bytes], Any]
-    array: Callable[[bytes], list[Any]]
     convert: Callable[[list[Any]], None]
 
 
@@ -86,30 +85,26 @@ class CompiledRows(Generic[M]):
         return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
 
     def read_array(self, array: bytes) -> list[M]:
-        """Read an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
+        """Read an array of objects, or raise one of `REFUSALS`; the reference converter knows the reason."""
+        body = b'{"data":%b}' % array
         try:
-            rows = self._current.array(array)
+            rows: list[M] = self._current.flat(body).rows
             self._current.convert(rows)
         except REFUSALS:
-            return self.read_objects(array, _objects(array), lambda array, layout: layout.array(array))[0]
+            return self.read_objects(body, _objects(array))[0]
         return rows
 
-    def read_objects(
-        self,
-        body: bytes,
-        objects: list[Any],
-        read: Callable[[bytes, _Layout], list[Any]] = lambda *of: _read(*of)[1].rows,
-    ) -> tuple[list[M], set[str]]:
+    def read_objects(self, body: bytes, objects: list[Any]) -> tuple[list[M], set[str]]:
         """Read rows with fields that the reference does not name, and return these names, too.
 
-        The `objects` are the parsed rows of the page, or of what else `read` takes them from.
+        The `objects` are the parsed rows of the page.
         """
         layout = self._layout(_CURRENT, strict=False)
         try:
-            rows = read(body, layout)
+            rows = _read(body, layout)[1].rows
         except REFUSALS:
             layout = self._layout(_ACCEPTED, strict=False)
-            rows = read(body, layout)
+            rows = _read(body, layout)[1].rows
         last: list[str] = []
         unknown: list[str] = []
         every: set[str] = set()
@@ -159,7 +154,6 @@ class CompiledRows(Generic[M]):
         return _Layout(
             nested=msgspec.json.Decoder(nested).decode,
             flat=msgspec.json.Decoder(flat).decode,
-            array=msgspec.json.Decoder(rows).decode,
             convert=self._converter(taken),
         )
 

@@ -1,12 +1,11 @@
 """What the rows of the fault matrix share; 9, 30 to 34 and 36 are in `tests/session/test_simulation.py`.
 
-`python -m pytest -m slow tests/faults -q` measures all of them, one after the other, in about half an hour; without
-`-m slow` short versions run. Either prints its figures at the end as one table; `FAULT_FIGURES=file` writes it to a
-file too. A figure that was measured on a busy machine is marked; its times say little.
+`python -m pytest -m slow tests/faults -q` measures all of them in about half an hour; without `-m slow` short versions
+run. Either prints its figures at the end as one table; `FAULT_FIGURES=file` writes it to a file too. A figure that was
+measured on a busy machine is marked; its times say little.
 
-- `server`: the fault server's process, `with server.serving(Plan(…)) as served: …` (see `server`).
-- `check`: `check("1", "5 % RST", amplification=(1.09, 1.16))` notes figures for the table, each measured and its limit,
-  and fails the test if one is over its limit.
+`check("1", "5 % RST", amplification=(1.09, 1.16))` notes figures for the table, each measured and its limit, and fails
+the test if one is over its limit.
 """
 
 import os
@@ -14,9 +13,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from statistics import mean
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-import attrs
 import pytest
 
 from tests.faults.run import load_of_the_machine
@@ -26,8 +24,7 @@ BUSY = 1.0
 """A load for each processor above which timed figures say little."""
 
 
-@attrs.frozen
-class Figure:
+class Figure(NamedTuple):
     """What was measured in one run under a fault of a row, beside the most that is allowed."""
 
     row: str
@@ -39,7 +36,6 @@ class Figure:
 
     @property
     def held(self) -> bool:
-        """Whether the limit held."""
         return self.measured <= self.limit
 
     @property
@@ -61,8 +57,9 @@ class Check(Protocol):
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[ServerProcess]:
-    with ServerProcess() as process:
-        yield process
+    process = ServerProcess()
+    yield process
+    process.close()
 
 
 @pytest.fixture(scope="session")

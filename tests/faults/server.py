@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from multiprocessing.connection import Connection as Pipe
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 import attrs
 
@@ -130,14 +129,7 @@ class Seen:
 
 @attrs.define
 class History:
-    """What a server saw.
-
-    Attributes:
-        seen: all requests, in the order of their arrival.
-        windows: waits that it asked for, each from the moment that the 429 was sent to the moment it named.
-        outage: when the outage began and ended, or None.
-        open_connections: connections that clients left open.
-    """
+    """What a server saw: requests, waits that it asked for, its outage, and connections that were left open."""
 
     seen: list[Seen] = attrs.field(factory=list)
     windows: list[tuple[float, float]] = attrs.field(factory=list)
@@ -146,12 +138,10 @@ class History:
 
     @property
     def requests(self) -> int:
-        """How many requests came."""
         return len(self.seen)
 
     @property
     def fates(self) -> Counter[str]:
-        """How many requests met which fate."""
         return Counter(seen.fate for seen in self.seen)
 
     @property
@@ -203,15 +193,11 @@ class FaultServer(ScriptedServer):
             return "outage", steps.get(outage.kind, reset)
         if self._plan.limit and self._bucket and not self._bucket.take():
             return "throttled", self._throttle(self._plan.limit)
-        match fault := next(self._draws):
-            case "reset":
-                return fault, reset
-            case "hang":
-                return fault, hang
-            case "closed":
-                return fault, _closed
-            case str() if fault.isdigit():
-                return fault, answer(status=int(fault))
+        fault = next(self._draws)
+        if fault in ("reset", "hang", "closed"):
+            return fault, {"reset": reset, "hang": hang, "closed": _closed}[fault]
+        if fault and fault.isdigit():
+            return fault, answer(status=int(fault))
         if fault in CUTS:
             return fault, CUTS[fault]
         self._served += 1
@@ -270,17 +256,14 @@ class Served:
 class ServerProcess:
     """Serves one plan after the other, each on a server of its own."""
 
-    def __enter__(self) -> Self:
+    def __init__(self) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._connection, far_end = spawn.Pipe()
         self._process = spawn.Process(target=_serve_plans, args=(far_end,), daemon=True)
         self._process.start()
         far_end.close()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._connection.close()
         self._process.join(60)
         self._process.kill()

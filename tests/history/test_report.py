@@ -260,19 +260,18 @@ def test_an_unwritable_page_is_an_export_error(database: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("lowest", "highest", "found"),
-    [(0, 4, [0, 1, 2, 3, 4]), (0, 1, [0, 1]), (0, 2000, [0, 500, 1000, 1500, 2000]), (24.1, 24.1, [24, 25])],
+    ("lowest", "highest", "first", "found"),
+    [
+        (0, 4, 0, [0, 1, 2, 3, 4]),
+        (0, 1, 0, [0, 1]),
+        (0, 2000, 0, [0, 500, 1000, 1500, 2000]),
+        (1, 1, 1, [1, 2]),  # ranks begin with 1
+        (3.5, 14, 1, [1, 6, 11, 16]),
+        (88, 91.5, 1, [88, 89, 90, 91, 92]),
+    ],
 )
-def test_marks_of_an_axis_are_round(lowest: float, highest: float, found: list[int]) -> None:
-    assert marks(lowest, highest) == found
-
-
-def test_marks_of_ranks_begin_with_one() -> None:
-    assert [marks(*ends, steps=3, first=1) for ends in ((1, 1), (3.5, 14), (88, 91.5))] == [
-        [1, 2],
-        [1, 6, 11, 16],
-        [87, 89, 91, 93],
-    ]
+def test_marks_of_an_axis_are_round(lowest: float, highest: float, first: int, found: list[int]) -> None:
+    assert marks(lowest, highest, first=first) == found
 
 
 def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:

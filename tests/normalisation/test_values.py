@@ -19,21 +19,9 @@ DATE_TIME = 'a date-time "YYYY-MM-DD HH:MM:SS"'
 DATE = 'a date "YYYY-MM-DD"'
 PERIOD = 'a period "YYYY-MM" or "YYYY-MM-DD"'
 METRIC = 'an object with "value"'
-
-
-def date(value: object) -> dt.date | None:
-    """Take a date without its rest."""
-    return values.day(value)[0]
-
-
-def metric(value: object) -> float | None:
-    """Take a total without its rest."""
-    return values.total(value)[0]
-
-
-def rest(value: object) -> str | None:
-    """Take the rest of a date."""
-    return values.day(value)[1]
+JANUARY_31 = dt.date(2023, 1, 31)
+ZERO_TIMES = ("0000-00-00 00:00:00", "0000-00-00 0:00:00")
+MORE = [{"value": 4, "previous": 5}]
 
 
 TAKEN: list[tuple[Callable[[Any], Any], list[tuple[Any, Any]]]] = [
@@ -46,20 +34,15 @@ TAKEN: list[tuple[Callable[[Any], Any], list[tuple[Any, Any]]]] = [
     (values.date_time, [("2015-03-31 9:32:19", dt.datetime(2015, 3, 31, 9, 32, 19))]),
     (values.date_time, [("2015-03-31 0:00:00", dt.datetime(2015, 3, 31))]),
     (values.date_time, [("2024-02-29 23:59:59", dt.datetime(2024, 2, 29, 23, 59, 59)), (None, None), ("", None)]),
-    (values.date_time, [("0000-00-00", None), ("0000-00-00 00:00:00", None), ("0000-00-00 0:00:00", None)]),
-    (date, [("2023-01-31", dt.date(2023, 1, 31)), ("2024-02-29", dt.date(2024, 2, 29))]),
-    (date, [("2023-01-31 00:00:00", dt.date(2023, 1, 31)), ("2015-03-31 9:32:19", dt.date(2015, 3, 31))]),
-    (date, [(None, None), ("", None), ("0000-00-00", None), ("0000-00-00 00:00:00", None)]),
-    (date, [("0000-00-00 0:00:00", None)]),
+    (values.date_time, [(nothing, None) for nothing in ("0000-00-00", *ZERO_TIMES)]),
+    (values.day, [("2024-02-29", (dt.date(2024, 2, 29), None)), ("2023-01-31 00:00:00", (JANUARY_31, None))]),
+    (values.day, [("2023-01-31", (JANUARY_31, None)), ("2023-01-31 0:00:00", (JANUARY_31, None))]),
+    (values.day, [(text, (JANUARY_31, text)) for text in ("2023-01-31 00:00:01", "2023-01-31 9:32:19")]),
+    (values.day, [(nothing, (None, None)) for nothing in (None, "", "0000-00-00", *ZERO_TIMES)]),
     (values.period, [("2023-01", (dt.date(2023, 1, 1), "month")), ("2023-12", (dt.date(2023, 12, 1), "month"))]),
     (values.period, [("2023-01-31", (dt.date(2023, 1, 31), "day")), ("2023-01-01", (dt.date(2023, 1, 1), "day"))]),
-    (metric, [({"value": 7}, 7), ({"value": 7.5}, 7.5), ({"value": 0}, 0), ({"value": "7"}, 7)]),
-    (metric, [({"value": None}, None), (None, None), ({"value": 2.0}, 2.0), ({"value": -0.25}, -0.25)]),
-    (rest, [(value, None) for value in (None, "", "2023-01-31", "2023-01-31 00:00:00", "2023-01-31 0:00:00")]),
-    (
-        rest,
-        [("0000-00-00 00:00:00", None), *((value, value) for value in ("2023-01-31 00:00:01", "2015-03-31 9:32:19"))],
-    ),
+    (values.total, [({"value": number}, (number, None)) for number in (7, 7.5, 0, 2.0, -0.25, None)]),
+    (values.total, [({"value": "7"}, (7, None)), (None, (None, None)), *((more, (4, more)) for more in MORE)]),
 ]
 
 REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
@@ -76,15 +59,15 @@ REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
     (values.date_time, DATE_TIME, ["2023-02-30 00:00:00", "2023-13-01 00:00:00", "2023-00-10 00:00:00"]),
     (values.date_time, DATE_TIME, ["2023-01-31 24:00:00", "2023-01-31 09:60:00", "2023-01-31 09:00:60"]),
     (values.date_time, DATE_TIME, ["٢٠٢٣-01-31 09:32:19", "2023-01-31 ٩:32:19", "0000-01-01 00:00:00"]),
-    (date, DATE, [True, 0, 20230131, 1.5, NAN, [], {}, "today", " ", "null", LONG, "2023-01", "2023"]),
-    (date, DATE, ["2023-02-30", "2023-13-01", "2023-00-00", "2023-1-31", "31-01-2023", "2023/01/31", "20230131"]),
-    (date, DATE, ["2023-01-31 ", " 2023-01-31", "2023-01-31\n", "\uff12\uff10\uff12\uff13-01-31", "0000-01-01"]),
-    (date, DATE, ["-2023-01-31"]),
-    (date, DATE, ["2023-02-30 00:00:00", "2023-01-31 25:00:00", "2023-01-31 09:32", "2023-01-31T"]),
+    (values.day, DATE, [True, 0, 20230131, 1.5, NAN, [], {}, "today", " ", "null", LONG, "2023-01", "2023"]),
+    (values.day, DATE, ["2023-02-30", "2023-13-01", "2023-00-00", "2023-1-31", "31-01-2023", "2023/01/31", "20230131"]),
+    (values.day, DATE, ["2023-01-31 ", " 2023-01-31", "2023-01-31\n", "\uff12\uff10\uff12\uff13-01-31", "0000-01-01"]),
+    (values.day, DATE, ["-2023-01-31"]),
+    (values.day, DATE, ["2023-02-30 00:00:00", "2023-01-31 25:00:00", "2023-01-31 09:32", "2023-01-31T"]),
     (values.period, PERIOD, [None, True, 202301, 2023.01, NAN, [], {}, "", "2023", "January", LONG, "null"]),
     (values.period, PERIOD, ["2023-13", "2023-00", "0000-00", "0000-00-00", "2023-02-30", "2023-1", "2023-01-1"]),
     (values.period, PERIOD, ["2023-01-31 00:00:00", "2023-01\n", "\uff12\uff10\uff12\uff13-01", "2023-Q1"]),
-    (metric, METRIC, [7, 7.5, "7", True, False, "", [], {}, [{"value": 7}], {"values": 7}, {"Value": 7}]),
+    (values.total, METRIC, [7, 7.5, "7", True, False, "", [], {}, [{"value": 7}], {"values": 7}, {"Value": 7}]),
 ]
 
 REFUSED_INSIDE_A_METRIC = [
@@ -92,15 +75,9 @@ REFUSED_INSIDE_A_METRIC = [
 ]
 
 
-def _named(value: object) -> str:
-    name = getattr(value, "__name__", None) or repr(value)
-    return name[:30].encode("unicode_escape").decode()
-
-
-@pytest.mark.parametrize(("take", "pairs"), TAKEN, ids=_named)
+@pytest.mark.parametrize(("take", "pairs"), TAKEN)
 def test_a_value_is_taken_as_this(take: Callable[[Any], Any], pairs: list[tuple[Any, Any]]) -> None:
-    found = [take(value) for value, _ in pairs]
-    assert [(type(one), one) for one in found] == [(type(expected), expected) for _, expected in pairs]
+    assert [repr(take(value)) for value, _ in pairs] == [repr(expected) for _, expected in pairs]
 
 
 def refusal(take: Callable[[Any], Any], value: Any) -> str:
@@ -109,7 +86,7 @@ def refusal(take: Callable[[Any], Any], value: Any) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize(("take", "expected", "refused"), REFUSED, ids=_named)
+@pytest.mark.parametrize(("take", "expected", "refused"), REFUSED)
 def test_a_value_is_refused_with_what_was_expected(
     take: Callable[[Any], Any], expected: str, refused: list[Any]
 ) -> None:
@@ -118,26 +95,19 @@ def test_a_value_is_refused_with_what_was_expected(
 
 
 def test_a_total_that_holds_no_number_is_refused() -> None:
-    found = [refusal(metric, {"value": value}) for value in REFUSED_INSIDE_A_METRIC]
+    found = [refusal(values.total, {"value": value}) for value in REFUSED_INSIDE_A_METRIC]
     described = [values.describe(value) for value in REFUSED_INSIDE_A_METRIC]
     assert found == [f'expected a number as "value", got {value}' for value in described]
 
 
-@pytest.mark.parametrize(
-    ("value", "described"),
-    [
-        *((None, "null"), (True, "true"), (False, "false"), (1, "1"), (1.0, "1.0"), ("n/a", '"n/a"'), ("", '""')),
-        *(("x" * 40, '"' + "x" * 40 + '"'), ("x" * 41, '"' + "x" * 40 + '…"'), ("größer", '"größer"')),
-        *(([1, 2], "an array"), ({"a": 1}, "an object"), (1e300, "1e+300"), (10**40 - 1, "9" * 40)),
-        *((10**40, "an integer of more than 40 digits"), (-(10**40), "an integer of more than 40 digits")),
-        *(("a\nb", '"a\\nb"'), ("\x1b[31mred", '"\\x1b[31mred"'), ("\u202egnp", '"\\u202egnp"')),
-    ],
-    ids=_named,
-)
-def test_a_value_is_described_briefly_in_the_words_of_json(value: Any, described: str) -> None:
-    assert values.describe(value) == described
+DESCRIBED: list[tuple[Any, str]] = [
+    *((None, "null"), (True, "true"), (False, "false"), (1, "1"), (1.0, "1.0"), ("n/a", '"n/a"'), ("", '""')),
+    *(("x" * 40, '"' + "x" * 40 + '"'), ("x" * 41, '"' + "x" * 40 + '…"'), ("größer", '"größer"')),
+    *(([1, 2], "an array"), ({"a": 1}, "an object"), (1e300, "1e+300"), (10**40 - 1, "9" * 40)),
+    *((huge, "an integer of more than 40 digits") for huge in (10**40, -(10**40), 10**4300, 10**10_000)),
+    *(("a\nb", '"a\\nb"'), ("\x1b[31mred", '"\\x1b[31mred"'), ("\u202egnp", '"\\u202egnp"')),
+]
 
 
-@pytest.mark.parametrize("digits", [4300, 4301, 10_000])
-def test_an_integer_of_any_length_can_be_described(digits: int) -> None:
-    assert values.describe(10**digits) == "an integer of more than 40 digits"
+def test_a_value_is_described_briefly_in_the_words_of_json() -> None:
+    assert [values.describe(value) for value, _ in DESCRIBED] == [described for _, described in DESCRIBED]

@@ -163,7 +163,7 @@ TO_A_DELETION: dict[bytes, type[errors.SeoRepError] | None] = {
 @pytest.mark.parametrize("body", TO_A_DELETION)
 async def test_a_deletion_is_a_success_without_an_error(body: bytes, operation: Operation, connect: Connect) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
-    found: list[Any] = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
+    found: Any = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
     assert type(found[0]) is (TO_A_DELETION[body] or type(None))
 
 

@@ -60,16 +60,6 @@ def totals_of(answer: dict[str, Any]) -> Any:
     return answer["totals"] if isinstance(answer["data"], list) else answer["data"]["totals"]
 
 
-class Clock:
-    """A clock that only a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
