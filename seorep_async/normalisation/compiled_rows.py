@@ -2,8 +2,7 @@
 
 A whole page is one typed decode of msgspec's: its rows become raw rows, structs with the model's fields under the
 wire's names. A generated function converts their values, and makes each raw row a model by setting its class
-(`models/gc_untracked.py`). What is refused goes to the reference converter, which names the path of the bad field;
-property tests hold the two equal.
+(`models/gc_untracked.py`). The reference converter names the path of a bad field; property tests hold the two equal.
 """
 
 from __future__ import annotations

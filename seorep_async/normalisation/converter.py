@@ -104,21 +104,15 @@ class ModelConverter:
 
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
         while isinstance(error, ClassValidationError | IterableValidationError):
-            error, step = self._first_refusal(error)
-            path += step
+            names, error = wire_names(error.cl, self._engine_names) if attrs.has(error.cl) else {}, error.exceptions[0]
+            for note in getattr(error, "__notes__", ()):
+                if isinstance(note, AttributeValidationNote):
+                    path += f".{names[note.name]}"
+                elif isinstance(note, IterableValidationNote):
+                    path += f"[{note.index}]"
         if not isinstance(error, KeyError | ValueError):
             raise error
         return DecodeError(f"{path}: {'is missing' if isinstance(error, KeyError) else error}", field_path=path)
-
-    def _first_refusal(self, error: ClassValidationError | IterableValidationError) -> tuple[BaseException, str]:
-        first: BaseException = error.exceptions[0]
-        for note in getattr(first, "__notes__", ()):
-            if isinstance(note, AttributeValidationNote):
-                names = wire_names(error.cl, self._engine_names)
-                return first, f".{names.get(note.name, note.name)}"
-            if isinstance(note, IterableValidationNote):
-                return first, f"[{note.index}]"
-        return first, ""
 
 
 def _first(half: _Take, value: Any, _: Any) -> Any:

@@ -23,7 +23,6 @@ M = TypeVar("M")
 Asked: TypeAlias = tuple[str, int] | None
 """`campaign` or `keyword`, and its id, if a page is to be about one."""
 
-_ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
 _HUGE = 1024 * 1024  # bytes
 
 
@@ -42,7 +41,8 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
-        self._compiled: dict[type, CompiledRows[Any]] = {row: CompiledRows(row, engine_names) for row in _ROWS}
+        rows: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
+        self._compiled = {row: CompiledRows[Any](row, engine_names) for row in rows}
 
     @cached_property
     def _converter(self) -> ModelConverter:

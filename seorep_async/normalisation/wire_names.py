@@ -16,26 +16,20 @@ _NOT_ON_THE_WIRE = frozenset({"extra", "date_precision"})
 _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
 
 
-def wire_name(attribute: str, *, camel_case: bool, engine_names: EngineNames) -> str:
-    """Return the wire's name for an attribute.
+def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
+    """Return attribute name → wire name for every attribute of a model on the wire.
 
     `engine_a_rankings_1_3` is `engineARankings_1_3` in the feeds' camelCase, and `engine_a_cid` is `engineA_cid` in
     the snake_case of the models; the engines' tokens are those of `engine_names`.
     """
     tokens = {"engine_a": engine_names.engine_a, "engine_b": engine_names.engine_b, "wmt": engine_names.webmaster_tools}
-    words: list[str] = [tokens.get(word, word) for word in _WORD.findall(attribute)]
-    if not camel_case:
-        return "_".join(words)
-    return words[0] + "".join(f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:] for word in words[1:])
-
-
-def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
-    """Return attribute name → wire name for every attribute of a model on the wire."""
-    return {
-        field.name: wire_name(field.name, camel_case=model in _CAMEL_CASE, engine_names=engine_names)
-        for field in attrs.fields(model)
-        if field.name not in _NOT_ON_THE_WIRE
-    }
+    names = {}
+    for field in attrs.fields(model):
+        first, *others = [tokens.get(word, word) for word in _WORD.findall(field.name)]
+        if model in _CAMEL_CASE:
+            others = [f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:] for word in others]
+        names[field.name] = ("" if model in _CAMEL_CASE else "_").join([first, *others])
+    return {name: wire for name, wire in names.items() if name not in _NOT_ON_THE_WIRE}
 
 
 def engine_warning(row: Any) -> str | None:

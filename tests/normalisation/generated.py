@@ -23,6 +23,9 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
+PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
+
+
 def generated(number: int) -> tuple[bytes, type]:
     """Return body `number`, and the row that it is to be read as."""
     chance = random.Random(number)
@@ -54,9 +57,7 @@ def generated(number: int) -> tuple[bytes, type]:
                 case 1:
                     del body[place : place + chance.randint(1, 30)]
                 case 2:
-                    body[place:place] = chance.choice(
-                        [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
-                    )
+                    body[place:place] = chance.choice(PIECES)
                 case 3:
                     body[place:place] = body[place : place + chance.randint(1, 60)]
     return bytes(body), row

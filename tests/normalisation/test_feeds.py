@@ -6,14 +6,13 @@ import attrs
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from seorep_async.errors import ConfigurationError, DecodeError
+from seorep_async.errors import ConfigurationError
 from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking, RankingTotals
 from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
 from tests.normalisation.wire import (
     BRANDS,
-    Json,
     Shape,
     as_bytes,
     branded,
@@ -22,7 +21,6 @@ from tests.normalisation.wire import (
     decoder,
     envelope,
     every_feed,
-    finished,
     row_and_model,
     wire_row,
 )
@@ -35,17 +33,6 @@ def test_only_the_wire_s_name_of_an_account_is_a_name(row: type) -> None:
     assert decode_row(wire | attribute, row) == attrs.evolve(model, extra=attribute)
     under_brands = decode_row(wire, row, BRANDS)
     assert (under_brands.engine_a_ranking, under_brands.extra["engineARanking"]) == (None, wire["engineARanking"])
-
-
-def test_everything_a_row_can_not_hold_is_extra_at_once() -> None:
-    odd = {"primaryKeyword": "maybe", "lastResultsDate": "2023-01-02 03:04:05", "serp": None}
-    assert decode_row({"keywordId": 1, "keywordPhrase": "running shoes"} | odd).extra == odd
-
-
-def test_what_is_extra_in_one_row_is_not_in_the_next() -> None:
-    plain = {"keywordId": 1, "keywordPhrase": "running shoes"}
-    page = decode(envelope([plain | {"serp": 1}, plain, plain | {"serp": 2}], "nested"))
-    assert [found.extra for found in page.items] == [{"serp": 1}, {}, {"serp": 2}]
 
 
 # --- Totals
@@ -70,19 +57,9 @@ def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
 # --- The campaign list
 
 
-LEAST: Json = {"id": 7, "url": "www.example.com", "company": "Example Ltd"}
-
-
 def test_a_long_list_is_decoded_in_steps() -> None:
     body = as_bytes({"data": [wire_row(Campaign, 1)] * 100})
     assert len(list(decoder().model_page(body, Campaign, 1))) >= 4
-
-
-def test_a_path_has_the_brand_names_of_the_account() -> None:
-    body = as_bytes({"data": [LEAST, LEAST | {"google_ignore_places": "maybe"}]})
-    with pytest.raises(DecodeError) as refused:
-        finished(decoder(BRANDS).model_page(body, Campaign, 1))
-    assert refused.value.field_path == "data[1].google_ignore_places"
 
 
 # --- What the wire calls each attribute

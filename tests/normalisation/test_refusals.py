@@ -13,9 +13,10 @@ from typing import Any, get_args
 import pytest
 
 from seorep_async.errors import DecodeError, SeoRepError
-from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking
+from seorep_async.models import CampaignPeriod, KeywordRanking
 from tests.golden import answered
 from tests.models.reference import REFERENCE
+from tests.normalisation.test_envelope import READINGS
 from tests.normalisation.wire import (
     BRANDS,
     FEED_ROWS,
@@ -24,9 +25,7 @@ from tests.normalisation.wire import (
     as_bytes,
     branded,
     decode,
-    decoder,
     envelope,
-    finished,
     wire_row,
 )
 
@@ -108,25 +107,14 @@ def totals(wrong: object) -> None:
     refused(*(partial(decode, envelope([], shape, wrong), CampaignPeriod) for shape in get_args(Shape)))
 
 
-def feed(answer: object) -> Any:
-    return finished(decoder().feed_page(as_bytes(answer), KeywordRanking, 1))
-
-
-def listed(answer: object) -> Any:
-    return finished(decoder().model_page(as_bytes(answer), Campaign, 1))
-
-
-def single(answer: object) -> Any:
-    return decoder().single(as_bytes(answer), Campaign)
-
-
 def each(answer: object) -> None:
-    refused(*(partial(read, answer) for read in (feed, listed, single)))
+    refused(*(partial(read, as_bytes(answer)) for read in READINGS.values()))
 
 
 PAGE = Path(__file__).with_name("refusals.txt")
-HELPERS: list[Any] = [*FEED_ROWS, row, totals, feed, listed, single, each]
-KNOWN = {one.__name__: one for one in HELPERS}
+READ: dict[str, Any] = {name: lambda answer, read=read: read(as_bytes(answer)) for name, read in READINGS.items()}
+HELPERS: list[Any] = [*FEED_ROWS, row, totals, each]
+KNOWN = READ | {one.__name__: one for one in HELPERS}
 
 
 def test_an_answer_is_refused_as_it_was_read() -> None:

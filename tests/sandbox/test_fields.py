@@ -21,12 +21,21 @@ TOTALS = {
 }
 
 
-@pytest.mark.parametrize("path", FEEDS)
-@pytest.mark.parametrize("rows", ["current", "older"])
-async def test_rows_have_exactly_the_reference_s_fields(path: str, rows: str) -> None:
+@pytest.mark.parametrize(
+    ("rows", "path", "field", "form"),
+    [
+        ("current", CAMPAIGN, "lastResultsDate", r"\d{4}-\d\d-\d\d"),
+        ("older", CAMPAIGN, "lastResultsDate", r"\d{4}-\d\d-\d\d 00:00:00"),
+        *((rows, CAMPAIGN_BY_DATE, "date", r"\d{4}-\d\d") for rows in ("current", "older")),
+        ("current", KEYWORD_BY_DATE, "date", r"\d{4}-\d\d"),
+        ("older", KEYWORD_BY_DATE, "date", r"\d{4}-\d\d-01"),
+    ],
+)
+async def test_rows_have_the_reference_s_fields_and_forms(rows: str, path: str, field: str, form: str) -> None:
     async with calling(rows=rows) as call:
-        found = {frozenset(row) for row in await call.feed(path)}
-    assert found == {frozenset(line.name for line in fields_in(ROWS[path], rows))}
+        found = await call.feed(path)
+    assert {frozenset(row) for row in found} == {frozenset(line.name for line in fields_in(ROWS[path], rows))}
+    assert all(re.fullmatch(form, row[field]) for row in found)
 
 
 @pytest.mark.parametrize(("rows", "path"), TOTALS)
@@ -64,23 +73,6 @@ async def test_older_rows_hold_all_facts_of_current_ones(path: str) -> None:
                 assert older[name] == value or older[name].startswith(value)
             else:
                 assert older[name] == value
-
-
-@pytest.mark.parametrize(
-    ("rows", "path", "field", "form"),
-    [
-        ("current", CAMPAIGN, "lastResultsDate", r"\d{4}-\d\d-\d\d"),
-        ("older", CAMPAIGN, "lastResultsDate", r"\d{4}-\d\d-\d\d 00:00:00"),
-        ("current", CAMPAIGN_BY_DATE, "date", r"\d{4}-\d\d"),
-        ("older", CAMPAIGN_BY_DATE, "date", r"\d{4}-\d\d"),
-        ("current", KEYWORD_BY_DATE, "date", r"\d{4}-\d\d"),
-        ("older", KEYWORD_BY_DATE, "date", r"\d{4}-\d\d-01"),
-    ],
-)
-async def test_dates_in_rows_have_their_variant_s_form(rows: str, path: str, field: str, form: str) -> None:
-    async with calling(rows=rows) as call:
-        for row in await call.feed(path):
-            assert re.fullmatch(form, row[field])
 
 
 async def test_a_mixed_account_has_one_of_four_formats_a_campaign() -> None:
