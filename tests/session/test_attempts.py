@@ -6,9 +6,8 @@ import logging
 import math
 import pickle
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import aiohttp
 import pytest
@@ -17,32 +16,19 @@ from seorep_async import Attempt, Limits, SeoRepClient, Settings, errors
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
-from tests.session.scripted_server import FINE, Step, answer, hang, reset
+from tests.session.scripted_server import FINE, answer, hang, reset
 from tests.session.simulated_service import SimulatedService, pull, session_above
-
-Watch: TypeAlias = Callable[..., Awaitable[list[Attempt]]]
-
-
-@pytest.fixture
-def watch(connect: Connect) -> Watch:
-    """Return the attempts that one call needs."""
-
-    async def watched(*script: Step, forever: Step | None = None, **settings: Any) -> list[Attempt]:
-        seen: list[Attempt] = []
-        client, _ = await connect(*script, forever=forever, on_attempt=seen.append, **settings)
-        with suppress(errors.SeoRepError):
-            await ask(client)
-        return seen
-
-    return watched
 
 
 def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
     return one.number, one.status, one.error, one.cause
 
 
-async def test_a_failed_attempt_and_its_retry_are_seen(watch: Watch) -> None:
-    first, second = await watch(answer(status=500), FINE, backoff_initial=50, backoff_max=50)
+async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None:
+    seen: list[Attempt] = []
+    client, _ = await connect(answer(status=500), FINE, backoff_initial=50, backoff_max=50, on_attempt=seen.append)
+    await ask(client)
+    first, second = seen
     assert (first.method, first.path, first.subject) == ("GET", "/v3/campaigns", None)
     assert (shown(first), shown(second)) == ((1, 500, errors.ServerError, "transient"), (2, 200, None, None))
     assert (first.bytes, second.bytes) == (0, len(FINE.partition(b"\r\n\r\n")[2]))

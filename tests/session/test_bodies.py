@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
+from seorep_async import BodyTooLargeError, ConnectionFailedError, ProtocolError, TransportError
 from tests.session.broken_answers import BROKEN, CHUNKED, CLOSE_DELIMITED, DEFLATE, GZIP, GZIPPED, PAGE, chunk
 from tests.session.calls import Connect, ask, failure
 from tests.session.scripted_server import FINE, Step, answer, pour, then_close, then_hang
@@ -71,16 +71,3 @@ async def test_body_over_the_limit_is_an_error_at_once_in_bounded_memory(step: S
     assert client.stats.bytes_received <= cap + 256 * 1024
     assert peak < 3 * cap
     await server.until_no_connection()
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"[]", b'"x"', b"null", b"0", b"{}", b'{"data": 1}', b'{"data": {}}', b'{"data": [1]}', b"[" * 10**5),
-        rb'{"data": [{"company": "\ud800"}]}',
-    ],
-)
-async def test_whole_body_that_is_wrong_is_not_asked_for_again(body: bytes, connect: Connect) -> None:
-    client, _ = await connect(answer(body))
-    error = await failure(client, DecodeError)
-    assert error.attempts == 1

@@ -7,9 +7,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import EngineNames, SeoRepClient, Settings, errors
+from seorep_async import EngineNames, SeoRepClient, errors
 from seorep_async.normalisation import decoder_for
-from seorep_async.session import Clock, Request
+from seorep_async.session import Request
 from seorep_async.session.flow_control import Governor
 from seorep_async.session.retry_policy import Cause
 from tests.session.broken_answers import BROKEN, SLOW
@@ -18,11 +18,6 @@ from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Step, answer, hang, pour, then_hang
 
 LONG = 60.0  # seconds; nothing here comes near it unless something hangs
-
-
-def real_time(base_url: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> SeoRepClient:
-    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", Clock())
-    return SeoRepClient(base_url, KEY, settings=Settings(**settings))
 
 
 def get(path: str, **options: Any) -> Request[bytes]:
@@ -75,16 +70,11 @@ FAULTS: dict[str, Step] = SLOW | {
 
 
 @pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
-async def test_deadline_holds_under_any_fault(
-    step: Step, scripted_server: StartServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = await scripted_server(forever=step)
-    limits = {"call_timeout": 0.3, "attempt_timeout": 1e6, "backoff_initial": 0.05}
-    async with real_time(server.base_url, monkeypatch, **limits) as client:
-        began = time.monotonic()
-        with pytest.raises(errors.SeoRepError):
-            await ask(client)
-        assert time.monotonic() - began < LONG
+async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> None:
+    client, _ = await connect(forever=step, call_timeout=0.3, attempt_timeout=1e6, backoff_initial=0.05)
+    began = time.monotonic()
+    await failure(client, errors.SeoRepError)
+    assert time.monotonic() - began < LONG
 
 
 async def test_call_without_a_deadline_goes_on(connect: Connect, fake_time: FakeTime) -> None:

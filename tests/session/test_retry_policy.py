@@ -91,17 +91,17 @@ def test_retry_of_a_failed_probe_is_free(cause: Cause) -> None:
     assert verdict(Sent.NO, cause, attempts=4, throttled=2, probe=True, tokens=0) == Retry(1.0, 0)
 
 
-@pytest.mark.parametrize(
-    ("ends", "tokens"),
-    [
-        ((), 500),
-        (("spend",), 486),
-        (("spend", "give_back"), 500),
-        (("spend", "spend", "succeed"), 500),
-        (("spend",) * 3 + ("succeed",), 486),
-        (("succeed",), 500),
-    ],
-)
+ENDS: dict[tuple[str, ...], int] = {
+    (): 500,
+    ("spend",): 486,
+    ("spend", "give_back"): 500,
+    ("spend", "spend", "succeed"): 500,
+    ("spend", "spend", "spend", "succeed"): 486,
+    ("succeed",): 500,
+}
+
+
+@pytest.mark.parametrize(("ends", "tokens"), ENDS.items())
 def test_call_gives_back_what_it_spent_and_a_success_more(ends: tuple[str, ...], tokens: int) -> None:
     quota = RetryQuota()
     for end in ends:
@@ -178,23 +178,16 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert refused.message == "as it was; not tried again, as too many calls of this client failed"
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "remaining", "expected"),
-    [
-        (0.0, math.inf, Retry(0.0, 5)),
-        (7.0, math.inf, Retry(7.0, 5)),
-        (60.0, math.inf, Retry(60.0, 5)),
-        (60.1, math.inf, errors.ServerError),
-        (3600.0, math.inf, errors.ServerError),
-        (5.0, 4.0, errors.ServerError),
-        (5.0, 5.0, errors.DeadlineExceededError),
-        (5.0, 5.1, Retry(5.0, 5)),
-        (None, 0.5, errors.DeadlineExceededError),
-        (None, 0.6, Retry(0.5, 5)),
-        (None, 0.0, errors.DeadlineExceededError),
-        (None, -1.0, errors.DeadlineExceededError),
-    ],
-)
+LATE = errors.DeadlineExceededError
+WAITS: list[tuple[float | None, float, Any]] = [
+    *((seconds, math.inf, Retry(seconds, 5)) for seconds in (0.0, 7.0, 60.0)),
+    *((seconds, math.inf, errors.ServerError) for seconds in (60.1, 3600.0)),
+    *((5.0, 4.0, errors.ServerError), (5.0, 5.0, LATE), (5.0, 5.1, Retry(5.0, 5))),
+    *((None, 0.5, LATE), (None, 0.6, Retry(0.5, 5)), (None, 0.0, LATE), (None, -1.0, LATE)),
+]
+
+
+@pytest.mark.parametrize(("retry_after", "remaining", "expected"), WAITS)
 def test_wait_fits_its_limits_or_the_call_ends_at_once(
     retry_after: float | None, remaining: float, expected: Any
 ) -> None:

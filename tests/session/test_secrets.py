@@ -66,9 +66,7 @@ UNDER_200 = body_with_key(status="error", message=f"no such key: {KEY}")
 ELSEWHERE = f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}"
 FAILURES: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
     "401": (answer(KEY.encode(), status=401), errors.AuthenticationError),
-    "403": (answer(KEY.encode(), status=403), errors.AuthenticationError),
     "404": (answer(KEY.encode(), status=404), errors.NotFoundError),
-    "422": (answer(KEY.encode(), status=422), errors.InvalidRequestError),
     "429": (answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]), errors.RateLimitedError),
     "500": (answer(KEY.encode(), status=500), errors.ServerError),
     "error under 200": (UNDER_200, errors.StatusError),
