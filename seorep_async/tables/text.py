@@ -149,9 +149,7 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 }
 
 
-def printable_json(
-    value: object, *, indent: int | None = None, default: Callable[[object], object] | None = None
-) -> str:
+def printable_json(value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None) -> str:
     """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():
