@@ -58,7 +58,7 @@ def _command(name: str) -> click.Command:
     return made
 
 
-seorep = Commands(
+seorep: Commands = Commands(
     "seorep",
     {name: summary for name, (_, summary) in _COMMANDS.items()},
     _command,

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import attrs
 import click
 
 from seorep_async.cli.exit_codes import UsageError, near
+from seorep_async.cli.parameters import Opt, options_of
 from seorep_async.sandbox import Sandbox
 
 _PORT = 8764
-OPTIONS: dict[str, tuple[str, str]] = {
-    "campaigns": ("N", "Campaigns of the account; their ids are 1 to N."),
-    "keywords": ("N", "Keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …"),
-    "users": ("N", "Users of the account; their ids are 1 to N."),
-    "backlinks": ("N", "Backlinks of each campaign."),
-    "seed": ("N", "The same seed gives the same account."),
-    "shape": ("SHAPE", "Shape of the feeds' responses: nested, flat or mixed."),
-    "rows": ("ROWS", "Format of the rows: current, older or mixed."),
-    "latency": ("SECONDS", "Minimum time of each response."),
-    "rate_limit": (
-        "LIMIT",
-        "Refuse requests over a limit: 20/s, 100/10s or at-once=8. Add options after commas: fixed-window, "
-        "sliding-window, burst=40, status=503, retry-after=seconds.",
-    ),
-    "faults": ("SHARES", "Faults to inject, such as resets=2%,500s=3%."),
-    "failing": ("IDS", "Always respond with 500 for these campaigns, such as 3,5; or with another status: 3:404."),
-    "forbidden": ("IDS", "Always respond with 403 for these campaigns."),
-    "default_limit": ("N", "Records of a page if a request names no limit."),
-    "max_limit": ("N", "Most records of a page."),
-    "api_key": ("KEY", "The key to let in."),
-    "host": ("ADDRESS", "Address to listen on."),
-    "port": ("N", "Port to listen on; 0 for a free one."),
+_ONLY_IN_PYTHON = ("reports", "clock")
+OPTIONS: dict[str, Any] = {
+    field.name: field.type for field in attrs.fields(Sandbox) if field.init and field.name not in _ONLY_IN_PYTHON
 }
-"""The metavar and the help of each option, by its name in `Sandbox`."""
+"""The type of each option, by its name in `Sandbox`."""
 
 
 def _ids(value: str) -> dict[int, int]:
@@ -44,12 +27,14 @@ def _ids(value: str) -> dict[int, int]:
     return {int(id_): int(status or 500) for id_, _, status in pairs}
 
 
-_READ: dict[str, tuple[Callable[[str], Any], str]] = {
-    "N": (int, "an integer"),
-    "SECONDS": (float, "a number of seconds"),
-    "IDS": (_ids, "a list of ids such as 3,5"),
+_IDS = ("IDS", _ids, "a list of ids such as 3,5")
+_READ: dict[Any, tuple[str, Callable[[str], Any], str]] = {
+    int: ("N", int, "an integer"),
+    float: ("SECONDS", float, "a number of seconds"),
+    OPTIONS["failing"]: _IDS,
+    OPTIONS["forbidden"]: _IDS,
 }
-"""What reads a string, and what it expects, by the metavar of the option."""
+"""The metavar of a type, what reads a string, and what it expects."""
 
 
 def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
@@ -59,7 +44,7 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
         if name not in OPTIONS:
             advice = near(name, OPTIONS) or f" The options are {', '.join(OPTIONS)}."
             raise UsageError(f"the sandbox has no option {name!r}.{advice}")
-        read, expected = _READ.get(OPTIONS[name][0], (str, ""))
+        _, read, expected = _READ.get(OPTIONS[name], ("", str, ""))
         try:
             values[name] = read(value)
         except ValueError:
@@ -83,12 +68,12 @@ async def started(sandbox: Sandbox) -> AsyncGenerator[None]:
         yield
 
 
-def options() -> list[click.Parameter]:
-    """Return the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
+def options() -> Iterator[click.Parameter]:
+    """Yield the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
     default = Sandbox(port=8765)
-    made: list[click.Parameter] = []
-    for name, (metavar, words) in OPTIONS.items():
-        value = getattr(default, name)
-        shown = f"  [default: {value}]" if isinstance(value, int | str) and value not in (0, "") else ""
-        made.append(click.Option([f"--{name.replace('_', '-')}"], metavar=metavar, help=words + shown))
-    return made
+    own = {name: Opt(metavar=_READ[kind][0], read=str) for name, kind in OPTIONS.items() if kind in _READ}
+    for option in options_of(Sandbox, _ONLY_IN_PYTHON, own=own):
+        value = getattr(default, str(option.name))
+        if isinstance(option, click.Option) and isinstance(value, int | str) and value not in (0, ""):
+            option.help = f"{option.help}  [default: {value}]"
+        yield option

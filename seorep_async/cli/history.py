@@ -11,7 +11,7 @@ from seorep_async import history
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Output
 from seorep_async.cli.output import counted, formatted, messages, write
-from seorep_async.cli.parameters import Opt, command, one_of
+from seorep_async.cli.parameters import Command, Opt, command, one_of
 from seorep_async.cli.profiles import report_engines
 from seorep_async.cli.progress import logged
 from seorep_async.history.comparing import KINDS
@@ -83,5 +83,5 @@ def _report(
     return ExitCode.OK
 
 
-changes = command(_changes, history.changes, own=_OWN)
-report = command(_report, history.report, skip={"engine_names"}, own=_OWN)
+changes: Command = command(_changes, history.changes, own=_OWN)
+report: Command = command(_report, history.report, skip={"engine_names"}, own=_OWN)

@@ -75,4 +75,7 @@ def _command(resource: str, of: type[Any], method: Callable[..., Any]) -> click.
     return made
 
 
-campaigns, users, keywords, backlinks = map(_group, (Campaigns, Users, Keywords, Backlinks))
+campaigns: Commands = _group(Campaigns)
+users: Commands = _group(Users)
+keywords: Commands = _group(Keywords)
+backlinks: Commands = _group(Backlinks)

@@ -31,7 +31,7 @@ def _serve(**options: str | None) -> ExitCode:
     return ExitCode.OK
 
 
-sandbox: Command = Command("sandbox", params=embedded.options(), callback=_serve)
+sandbox: Command = Command("sandbox", params=[*embedded.options()], callback=_serve)
 
 
 async def _until_interrupted(served: Sandbox) -> None:

@@ -68,7 +68,7 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
         return ExitCode.OK
     if all(one.error in _FAILS_AGAIN for one in failures):
         return ExitCode.REFUSED
-    return ExitCode.PARTIAL if any(one.rows or one.campaigns_complete for one in pulls) else ExitCode.UNAVAILABLE
+    return ExitCode.PARTIAL if any(one.received for one in pulls) else ExitCode.UNAVAILABLE
 
 
 def show_failures(pulls: Sequence[PullSummary]) -> None:

@@ -75,7 +75,7 @@ class Contents:
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
             raise ExportError("the pull was cancelled; run it again to write what is staged")
-        return self.staging.read(block, piece)
+        return self.staging.file.read(block, piece)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for table in map(table_of, self.request.feeds):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -44,7 +43,7 @@ class Group:
         self._run, self._staging, self._feed, self._tracker = run, staging, feed, tracker
         self._places = {id_: place for place, id_ in enumerate(ids)}
         self._waiting: list[PullOutcome[Any]] = []
-        self._rows, self._since = 0, 0.0
+        self._rows = 0
 
     async def __aenter__(self) -> Group:
         self._end = asyncio.Event()
@@ -58,8 +57,6 @@ class Group:
         await self._store()
 
     async def add(self, outcome: PullOutcome[Any]) -> None:
-        if not self._waiting:
-            self._since = time.monotonic()
         self._waiting.append(outcome)
         self._rows += 1 if outcome.report is None else 1 + len(outcome.report.rows)
         if self._rows >= GROUP_ROWS:
@@ -70,9 +67,8 @@ class Group:
     async def _store_in_time(self) -> None:
         while not self._end.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._end.wait(), SECONDS / 4)
-            if self._waiting and time.monotonic() - self._since >= SECONDS * 3 / 4:
-                await self._store()
+                await asyncio.wait_for(self._end.wait(), SECONDS)
+            await self._store()
 
     async def _store(self) -> None:
         some, self._waiting, self._rows = self._waiting, [], 0
@@ -176,19 +172,18 @@ class Fetcher:
                     await group.add(outcome)
 
 
-def concerns_all(error: SeoRepError | None) -> bool:
-    """Whether an error is about the whole pull: the key was refused, or the client was closed."""
+def concerns_all(error: SeoRepError) -> bool:
+    """Return whether an error is about the whole pull: the key was refused, or the client was closed."""
     return isinstance(error, ConfigurationError) or (isinstance(error, AuthenticationError) and error.status == 401)
 
 
 def check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
     """Raise what concerns the whole pull: a key that was refused, or a wrong argument."""
-    refusal = outcomes.key_refusal if outcome.error is not None else None
-    if refusal is None and isinstance(outcome.error, ConfigurationError):  # the client was closed, or its session
-        refusal = outcome.error
-    if refusal is not None:
-        refusal.subject = None
-        raise refusal
+    error = outcome.error
+    if error is not None and (outcomes.key_refusal is not None or concerns_all(error)):
+        error = outcomes.key_refusal or error
+        error.subject = None
+        raise error
 
 
 async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:

@@ -218,7 +218,8 @@ async def at_target(
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
-    async with background() as run:
+    with ThreadPoolExecutor(1, "seorep-pull") as pool:
+        run = Background(pool)
         target = await run(target_of, out, request, options, force)  # importing an extra takes long
         with errors_of(folder := target.staging_folder(request)):
             await run(target.check, request, run.stop)
@@ -254,7 +255,7 @@ def _write(
     paths = target.write(contents, target.staging_folder(request))
     finish(tracker.summary(request, found.outcomes, paths))
     if found.ok:
-        staging.discard()
+        staging.file.clear()
     elif not staging.ended:
         staging.note_end()
 
@@ -306,9 +307,3 @@ class Background:
             await asyncio.wait([future])
             future.exception()  # it ended: what it raised is of no interest any more
             raise
-
-
-@asynccontextmanager
-async def background() -> AsyncIterator[Background]:
-    with ThreadPoolExecutor(1, "seorep-pull") as pool:
-        yield Background(pool)

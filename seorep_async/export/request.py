@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -153,13 +153,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
         left_out = frozenset(self.exclude)
         left = [one for one in listed if one.id not in left_out]
-        if not self.groups:
-            return left
-        titles = {folded(one.group_title): one.group_title for one in listed if one.group_title is not None}
+        titles = {_folded(one.group_title): one.group_title for one in listed if one.group_title}
         for group in self.groups:
             if listed and group not in titles:
                 raise ConfigurationError(_unknown(group, titles), argument="groups")
-        return [one for one in left if one.group_title is not None and folded(one.group_title) in self.groups]
+        return [one for one in left if not self.groups or _folded(one.group_title or "") in self.groups]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -175,7 +173,7 @@ class Plan(msgspec.Struct, frozen=True):
         return cls(tuple(ids), tuple(sorted({account for account, _ in known})), known[0][1] if known else None)
 
 
-def folded(title: str) -> str:
+def _folded(title: str) -> str:
     """Return the title of a group as it is compared: without case and outer blanks."""
     return title.strip().casefold()
 
@@ -187,7 +185,7 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
         raise ConfigurationError(f"groups must hold titles of groups, got {shown(groups)}", argument="groups")
     optional_strings(filter=filter)
     left_out = frozenset(check_ids("campaign", exclude)) if exclude else frozenset()
-    chosen = {"groups": tuple(sorted({*map(folded, titles)})), "filter": filter}
+    chosen = {"groups": tuple(sorted({*map(_folded, titles)})), "filter": filter}
     if ids is None:
         return {"campaigns": None, **chosen, "exclude": tuple(sorted(left_out))}
     if titles or filter is not None:
@@ -228,8 +226,9 @@ def _columns() -> int:
 def _digest(options: FeedOptions) -> str:
     """Return a digest of the options that change rows; `extra_params` may hold any object, so they are not stored."""
     relevant = {name: one for name, one in options.items() if one is not None and name != "limit"}
-    return hashlib.sha256(json.dumps(relevant, sort_keys=True, default=_as_json).encode()).hexdigest()
+    in_json = json.dumps(relevant, sort_keys=True, default=_as_json)
+    return hashlib.sha256(in_json.encode()).hexdigest()
 
 
 def _as_json(value: object) -> object:
-    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+    return sorted(map(str, value)) if isinstance(value, Set) else str(value)

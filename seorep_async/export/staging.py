@@ -30,7 +30,6 @@ from seorep_async.tables.declared import campaigns_table, keywords_table, table_
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""
 _PIECE_ROWS = 2_000  # more leave the processor's cache while they are encoded, which takes a third longer
-_CAMPAIGNS_AT_ONCE = 5_000
 _POSITION = 32
 T = TypeVar("T")
 
@@ -50,6 +49,7 @@ class Staging:
     """An open staging folder, used by one thread at a time.
 
     Attributes:
+        file: where the pieces are.
         request: that of the pull's first run.
         plan: the campaigns to pull; empty until they are known.
         ended: whether it ended with failures, so that only `retry_failed` goes on.
@@ -58,7 +58,8 @@ class Staging:
     """
 
     def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
-        self._format, self._file = format_, file
+        self._format = format_
+        self.file: BlockFile = file
         self.has_keywords: bool = format_.stages_keywords
         self.found: StagedPull | None = None
         self.begin(request)
@@ -74,7 +75,7 @@ class Staging:
 
     def load(self) -> None:
         """Read what earlier runs have stored."""
-        for number, block in enumerate(self._file.load(), 1):
+        for number, block in enumerate(self.file.load(), 1):
             self._note(number, block)
         if self.plan.ids:
             asked, reports = self.request, sum(map(self.count, self.request.fetched_feeds))
@@ -95,7 +96,7 @@ class Staging:
                 del self._failed[name][id_]
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
-        self._note(self._file.append(block, pieces), block)
+        self._note(self.file.append(block, pieces), block)
 
     def add_plan(self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None) -> None:
         """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
@@ -105,7 +106,7 @@ class Staging:
             columns = self._format.prepare(table, model_columns(Campaign, some))
             group.add(table, columns, [len(group.pieces)], [len(some)])
 
-        for some in in_groups((one for one in campaigns if fits(one.id)), lambda _: 1, _CAMPAIGNS_AT_ONCE):
+        for some in in_groups((one for one in campaigns if fits(one.id)), lambda _: 1, _PIECE_ROWS):
             _add(add, some)
         failures = {table.name: [Failure.of(-1, error)]} if error is not None else {}
         self._append(Block(request=self.request, plan=plan, records=group.records, failures=failures), group.pieces)
@@ -146,10 +147,6 @@ class Staging:
         """Store that the pull has ended with failures."""
         self._append(Block(ended=True))
 
-    def read(self, block: int, piece: int) -> bytes:
-        """Return a piece by its block and its number in it."""
-        return self._file.read(block, piece)
-
     def failures(self, table: Table) -> dict[int, Failure]:
         """Return the failures of a table's reports, by their ids."""
         return self._failed[table.name]
@@ -172,7 +169,7 @@ class Staging:
         for ids in owners:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
-                record = self._file.block(block).records[table.name][place & (1 << _POSITION) - 1]
+                record = self.file.block(block).records[table.name][place & (1 << _POSITION) - 1]
                 yield () if table is campaigns_table() else ids, block, record
 
     def keywords(self) -> Iterator[tuple[int, int]]:
@@ -185,10 +182,6 @@ class Staging:
         stored = self._stored[table_of(feed).name]
         ids = (one for _, one in self.keywords()) if feed is Feed.KEYWORD_BY_DATE else iter(self.plan.ids)
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
-
-    def discard(self) -> None:
-        """Drop everything: the folder goes once it is closed."""
-        self._file.clear()
 
 
 def prepared(format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]) -> Columns:

@@ -1,3 +1,1 @@
 """What other programs call: engines on many machines, dlt, agents; `seorep guide engines`, `seorep guide agents`."""
-
-__all__: list[str] = []

@@ -58,32 +58,33 @@ def _faults(faults: str | Faults | None) -> Faults:
 class Sandbox:
     """The whole service on a local port, with a seeded account; an asynchronous context manager.
 
-    Writes last until it is closed: entered again, the account is as it was at first.
+    Writes last until it is closed: entered again, the account is as it was at first. `rate_limit` may be a `RateLimit`
+    and `faults` a `Faults`, and both may be changed while it runs.
 
     Attributes:
-        campaigns: how many campaigns the account has at first; their ids are 1 to this.
-        keywords: how many keywords each campaign has; their ids are `campaign id x 100,000 + 1, 2, …`.
-        users: how many users the account has at first; their ids are 1 to this.
-        backlinks: how many backlinks each campaign has at first; their ids are made like those of keywords.
+        campaigns: campaigns of the account at first; their ids are 1 to this.
+        keywords: keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …
+        users: users of the account at first; their ids are 1 to this.
+        backlinks: backlinks of each campaign at first; their ids are made like those of keywords.
         seed: any integer; the same seed gives the same account, in whatever shape.
-        shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
-        rows: the format of the feeds' rows: "current", "older", or "mixed" by id.
+        shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or mixed by id.
+        rows: format of the feeds' rows: current, older, or mixed by id.
         latency: seconds that each response takes at least.
-        rate_limit: requests a second, a string such as "100/10s,fixed-window,status=503" or a `RateLimit`; over it the
-            response is 429 or 503. May be changed while it runs.
+        rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8; options follow after commas:
+            fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
         failing: ids of campaigns whose responses are always 500, also those of their feeds and their keywords' feeds;
-            or a mapping of such ids to another status.
+            or another status: `{3: 404}`, in the command 3:404.
         forbidden: ids of campaigns that the key has no access to: the same responses are 403.
         reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such
             as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`; other fields are those of the seeded row. Rows by date
             need their `date`, and are sent if the requested range touches its month.
-        faults: faults to meet, a string such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be changed while it runs.
+        faults: faults to meet, such as resets=5%,500s=5%,cut=2%.
         clock: returns the date and time of what is created or changed.
-        default_limit: records a page if a request names no limit.
-        max_limit: the most records a page; a higher limit is lowered to it.
+        default_limit: records of a page if a request names no limit.
+        max_limit: most records of a page; a higher limit is lowered to it.
         api_key: the key to let in; any other gets a 403.
-        host: the address to listen on.
-        port: the port to listen on; 0 for any free one.
+        host: address to listen on.
+        port: port to listen on; 0 for any free one.
 
     Raises:
         ValueError: an option is out of its range.

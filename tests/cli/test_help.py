@@ -13,11 +13,9 @@ import pytest
 from seorep_async import guides
 from seorep_async.cli.app import run
 from seorep_async.cli.calls import COLUMNS
-from seorep_async.cli.embedded import OPTIONS
 from seorep_async.cli.output import fields_of
 from seorep_async.models import Backlink, Campaign, Keyword, User
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
-from seorep_async.sandbox import Sandbox
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import Seorep, command_of, commands
 
@@ -59,10 +57,6 @@ def test_pull_has_at_most_32_options() -> None:
 def test_every_option_is_explained(words: tuple[str, ...]) -> None:
     options = [one for one in command_of(words).params if isinstance(one, click.Option)]
     assert [one.name for one in options if not one.hidden and not one.help] == []
-
-
-def test_the_sandbox_has_the_options_that_help_shows() -> None:
-    assert set(OPTIONS) <= {field.lstrip("_") for field in Sandbox.__annotations__}
 
 
 @pytest.mark.parametrize("resource", [Campaigns, Users, Keywords, Backlinks])

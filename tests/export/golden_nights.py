@@ -5,6 +5,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,18 @@ FOLDER = Path(__file__).parent / "golden_nights"
 START, END = dt.date(2023, 2, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)
 FORMATS = ("csv", "jsonl", "parquet", "duckdb")
+_PROGRAM = """
+import asyncio, resource, signal, sys
+from seorep_async import SeoRepClient, Settings
+from seorep_async.export import pull_to
+async def main():
+    async with SeoRepClient(sys.argv[1], "sandbox", settings=Settings(max_concurrency=8)) as client:
+        labels = {"account": "acme", "snapshot_date": "2023-04-02"}
+        await pull_to(client, None, "2023-02-01", "2023-03-31", out=sys.argv[2], **labels)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+asyncio.run(main())
+"""
 VARYING = {"pulls": ("started_at", "service", "requests", "retries", "refusals", "waited", "selection", "version")}
 """Columns that no two pulls have in common, or that say how a pull was made."""
 Tables: TypeAlias = dict[str, tuple[list[str], list[list[Any]]]]
@@ -41,6 +54,11 @@ async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any)
     start, end = options.pop("start", START), options.pop("end", END)
     asked = {"feeds": Feed, "account": "acme", "snapshot_date": NIGHT, **options}
     return await pull_to(client, ids, start, end, out=out, **asked)
+
+
+def program(address: str, out: Path, largest: int = 1 << 40) -> list[str]:
+    """Return the command of a process that pulls a sandbox, and can write files of so many bytes."""
+    return [sys.executable, "-B", "-c", _PROGRAM, address, str(out), str(largest)]
 
 
 async def nested(out: Path) -> None:
@@ -133,18 +151,14 @@ def _from_file(path: Path) -> tuple[list[str], list[list[Any]]]:
         return table.column_names, [list(row.values()) for row in table.to_pylist()]
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert len({tuple(line) for line in lines}) < 2
-    return [*lines[0]] if lines else [], [_null_where_empty(line) for line in lines]
-
-
-def _null_where_empty(line: dict[str, Any]) -> list[Any]:
-    return [None if name.endswith("extra") and value == {} else value for name, value in line.items()]
+    return [*lines[0]] if lines else [], [[*line.values()] for line in lines]
 
 
 def _without(name: str, columns: list[str], rows: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
     varying = VARYING.get(name, ())
-    kept = [index for index, column in enumerate(columns) if column != "key_digest"]
-    cells = [[None if columns[index] in varying else _plain(row[index]) for index in kept] for row in rows]
-    return [columns[index] for index in kept], cells
+    return columns, [
+        [None if name in varying else _plain(cell) for name, cell in zip(columns, row, strict=True)] for row in rows
+    ]
 
 
 def _plain(value: object) -> Any:

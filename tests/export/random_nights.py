@@ -285,13 +285,9 @@ def _key(row: Row) -> tuple[Any, ...]:
     return tuple(sorted((name, value) for name, value in row.items() if name not in values))
 
 
-def expected(held: Iterable[Tables]) -> dict[str, Counter[tuple[Any, ...]]]:
-    """Return the rows that a reader should find in all tables of a name."""
-    every = list(held)
-    return {
-        table: Counter(tuple(row[name] for name in columns(table)) for one in every for row in one[table])
-        for table in COLUMNS
-    }
+def expected(held: Tables) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Return the rows that a reader should find."""
+    return {table: Counter(tuple(row[name] for name in columns(table)) for row in held[table]) for table in COLUMNS}
 
 
 def columns(table: str) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +15,10 @@ import pytest
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
 from seorep_async.export import PullSummary, database, pull_to
 from seorep_async.export.schema import VIEWS
+from tests.export.accounts import Account, served
 from tests.export.staged import folder_of
-from tests.scripted_api import Asked, Service, serving
 
 DAY = "2023-03-31"
-
-
-class Account:
-    """What the service has: campaigns of an account, a month of each by date, and a number in every row."""
-
-    def __init__(self, account_id: int | None = 1, *, campaigns: int = 2, lists: bool = True) -> None:
-        self.account_id, self.campaigns, self.lists, self.number = account_id, campaigns, lists, 1
-
-    def answer(self, asked: Asked) -> object:
-        if asked.path.startswith("/v3/campaigns/"):
-            return {"data": self.campaign(int(asked.path.rpartition("/")[2]))}
-        if asked.path == "/v3/campaigns":
-            rows = [self.campaign(one) for one in range(1, self.campaigns + 1)]
-            return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": rows} if self.lists else 403
-        row = {"date": "2023-03"} if "date" in asked.path else {"keywordId": 10 * asked.id, "keywordPhrase": "shoes"}
-        data = {"rows": [row | {"competitors": self.number}], "totals": False}
-        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": data}
-
-    def campaign(self, id_: int) -> dict[str, Any]:
-        return {"id": id_, "account_id": self.account_id, "url": "u", "company": "c"}
-
-
-@asynccontextmanager
-async def served(account: Account) -> AsyncIterator[tuple[SeoRepClient, Service]]:
-    async with serving(account.answer) as (client, service):
-        yield client, service
 
 
 async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
@@ -110,41 +82,18 @@ async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path) -> 
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
-class PartlyKnown(Account):
-    """Some campaigns are of account 0, or can't be looked up, with a status; the list may have very many pages."""
-
-    zero: tuple[int, ...] = ()
-    hidden: Mapping[int, int] = {}
-    pages: int = 1
-
-    def __init__(self, **facts: Any) -> None:
-        super().__init__(campaigns=3)
-        self.__dict__ |= facts
-
-    def answer(self, asked: Asked) -> object:
-        found: Any = super().answer(asked)
-        if asked.path == "/v3/campaigns":
-            found["metadata"]["total_pages"] = self.pages
-            return found
-        id_ = asked.id if "rankings" in asked.path else int(asked.path.rpartition("/")[2])
-        return self.hidden.get(id_, found)
-
-    def campaign(self, id_: int) -> dict[str, Any]:
-        return super().campaign(id_) | ({"account_id": 0} if id_ in self.zero else {})
-
-
 @pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
 @pytest.mark.parametrize(
     ("account", "ids", "requests"),
     [
-        (PartlyKnown(zero=(1,)), None, 2),
-        (PartlyKnown(hidden={9: 404}), [9, 1, 2], 3),
-        (PartlyKnown(hidden={9: 404}, pages=500), [9, 1, 2], 6),
-        (PartlyKnown(hidden={9: 403}, pages=500), [1, 2, 9], 5),
+        (Account(campaigns=3, zero=(1,)), None, 2),
+        (Account(campaigns=3, hidden={9: 404}), [9, 1, 2], 3),
+        (Account(campaigns=3, hidden={9: 404}, pages=500), [9, 1, 2], 6),
+        (Account(campaigns=3, hidden={9: 403}, pages=500), [1, 2, 9], 5),
     ],
 )
 async def test_a_resume_looks_up_a_campaign_of_a_known_account(
-    tmp_path: Path, account: PartlyKnown, ids: list[int] | None, requests: int, name: str
+    tmp_path: Path, account: Account, ids: list[int] | None, requests: int, name: str
 ) -> None:
     account.account_id = 1
     async with served(account) as (client, service):

@@ -8,7 +8,6 @@ import random
 import signal
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,26 +18,14 @@ from typing import Any
 import attrs
 import pytest
 
-from seorep_async import Feed, SeoRepClient
-from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.service import Service
-from tests.export.golden_nights import FORMATS, Tables, read
+from tests.export.golden_nights import FORMATS, Tables, program, read
 from tests.export.staged import staged_in
 
 pytestmark = pytest.mark.heavy
-CAMPAIGNS, CONCURRENCY = 150, 8
-IN_FLIGHT = 2 * CONCURRENCY + 1
-PULL = """
-import asyncio, sys
-from seorep_async import SeoRepClient, Settings
-from seorep_async.export import pull_to
-async def main():
-    async with SeoRepClient(sys.argv[1], "sandbox", settings=Settings(max_concurrency=8)) as client:
-        labels = {"account": "acme", "snapshot_date": "2023-04-02"}
-        await pull_to(client, None, "2023-02-01", "2023-03-31", out=sys.argv[2], **labels)
-asyncio.run(main())
-"""
+CAMPAIGNS = 150
+IN_FLIGHT = 2 * 8 + 1
 
 
 @attrs.define
@@ -85,14 +72,8 @@ def served(asked: Asked) -> Iterator[str]:
 
 
 def pull(address: str, out: Path) -> Tables:
-    """Pull to the end, in this process."""
-
-    async def run() -> None:
-        async with SeoRepClient(address, "sandbox") as client:
-            labels: Any = {"account": "acme", "snapshot_date": "2023-04-02", "feeds": Feed.CAMPAIGN}
-            await pull_to(client, None, "2023-02-01", "2023-03-31", out=out, **labels)
-
-    asyncio.run(run())
+    """Pull to the end."""
+    subprocess.run(program(address, out), check=True)
     return read(out)
 
 
@@ -100,7 +81,7 @@ def kill_and_resume(address: str, asked: Asked, out: Path, whole: Tables, dice: 
     """Kill a pull, run it again, and return how many reports of more than a quarter of a second ago were lost."""
     point = dice.choice([CAMPAIGNS, dice.randrange(1, CAMPAIGNS), dice.randrange(1, CAMPAIGNS)])
     asked.at.clear()
-    with subprocess.Popen([sys.executable, "-c", PULL, address, str(out)]) as process:
+    with subprocess.Popen(program(address, out)) as process:
         while len(asked.ids) < point and process.poll() is None:
             time.sleep(0.001)
         time.sleep(dice.uniform(0, 0.4 if point == CAMPAIGNS else 0.05))

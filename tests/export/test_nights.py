@@ -180,7 +180,7 @@ class AnyNights(RuleBasedStateMachine):
         if not isinstance(begun, str):
             after = {name: [*rows] for name, rows in self.held.items()}
             begun.apply_to(after)
-            if self.rows() == expected([after]):
+            if self.rows() == expected(after):
                 self.held = after
         state = staged_in(self.out, account)
         before, _ = self.staged.pop(account, (None, False))
@@ -203,7 +203,7 @@ class AnyNights(RuleBasedStateMachine):
 
     def rows(self) -> dict[str, Counter[tuple[Any, ...]]]:
         if not self.out.exists():
-            return expected([no_rows()])
+            return expected(no_rows())
         with duckdb.connect(str(self.out), read_only=True) as database:
             return {
                 name: Counter(database.execute(f"SELECT {', '.join(columns(name))} FROM {name}").fetchall())  # noqa: S608
@@ -212,7 +212,7 @@ class AnyNights(RuleBasedStateMachine):
 
     @invariant()
     def the_database_has_the_rows(self) -> None:
-        assert self.rows() == expected([self.held])
+        assert self.rows() == expected(self.held)
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 
 import asyncio
 import csv
-import datetime as dt
 import fcntl
 import io
 import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -25,16 +23,16 @@ from seorep_async import (
     Feed,
     PullPausedError,
     SeoRepClient,
-    SeoRepError,
     Settings,
 )
-from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, pull_to, stream
+from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, stream
 from seorep_async.sandbox import Sandbox
-from tests.export.golden_nights import FORMATS
+from tests.export import golden_nights
+from tests.export.accounts import Account, served
+from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
 from tests.export.staged import folder_of, staged_in
-from tests.scripted_api import Asked, serving
+from tests.scripted_api import Asked
 
-START, END, NIGHT = "2023-02-01", "2023-03-31", dt.date(2023, 4, 2)
 STAGES = [Stage.LISTING, Stage.ROWS, Stage.ROWS, Stage.WRITING]
 
 
@@ -51,9 +49,7 @@ async def client(sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
 
 
 async def pull(client: SeoRepClient, out: Any, ids: Any = None, **options: Any) -> PullSummary:
-    asked: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT, **options}
-    dates = [asked.pop(name, day) for name, day in (("start", START), ("end", END))]
-    return await pull_to(client, ids, *dates, out=out, **asked)
+    return await golden_nights.pull(client, out, ids, **{"feeds": Feed.CAMPAIGN, **options})
 
 
 def unsent(client: SeoRepClient) -> bool:
@@ -98,66 +94,37 @@ async def test_bad_arguments_are_refused_before_anything_is_sent(
     assert not [*tmp_path.iterdir()]
 
 
-def foreign_file(out: Path) -> None:
-    out.write_text("a,b\n1,2\n")
-
-
-def foreign_neighbour(out: Path) -> None:
-    out.with_name("x.pulls.csv").write_text("mine\n")
-
-
-def dangling_neighbour(out: Path) -> None:
-    out.with_name("x.totals.csv").symlink_to(out.parent / "nowhere" / "x")
-
-
-def others_folder(out: Path) -> None:
-    folder_of(out).mkdir()
-    folder_of(out).chmod(0o755)
-
-
-def linked_folder(out: Path) -> None:
-    folder_of(out).symlink_to(out.parent)
-
-
-def older_version(out: Path) -> None:
-    folder_of(out).mkdir(0o700)
-    (folder_of(out) / "checkpoint").write_bytes(b"SQLite format 3")
-
-
-def garbage(out: Path) -> None:
-    folder_of(out).mkdir(0o700)
-    (folder_of(out) / "pieces").write_bytes(b"no pieces" * 99)
-
-
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("name", "content", "words"),
     [
-        (foreign_file, "no pull wrote it; name another file, or replace it with force=True"),
-        (foreign_neighbour, "x.pulls.csv exists, and no pull wrote it"),
-        (dangling_neighbour, "x.totals.csv is a link to nothing; remove it"),
-        (others_folder, "is another user's, or open to others; remove it"),
-        (linked_folder, "is a link or a file; remove it"),
-        (older_version, "another version of seorep staged .*restart=True"),
-        (garbage, "damaged, or of another version .*restart=True"),
+        ("x.csv", b"a,b\n1,2\n", "no pull wrote it; name another file, or replace it with force=True"),
+        ("x.pulls.csv", b"mine\n", "x.pulls.csv exists, and no pull wrote it"),
+        ("x.totals.csv", "nowhere/x", "x.totals.csv is a link to nothing; remove it"),
+        (".x.csv.pull", 0o755, "is another user's, or open to others; remove it"),
+        (".x.csv.pull", ".", "is a link or a file; remove it"),
+        (".x.csv.pull/checkpoint", b"SQLite format 3", "another version of seorep staged .*restart=True"),
+        (".x.csv.pull/pieces", b"no pieces" * 99, "damaged, or of another version .*restart=True"),
     ],
 )
 async def test_a_place_that_is_not_ours_is_one_clear_error(
-    client: SeoRepClient, tmp_path: Path, make: Any, words: str
+    client: SeoRepClient, tmp_path: Path, name: str, content: bytes | str | int, words: str
 ) -> None:
-    out = tmp_path / "x.csv"
-    make(out)
-    with pytest.raises(SeoRepError, match=words) as caught:
-        await pull(client, out)
-    assert isinstance(caught.value, ConfigurationError | ExportError)
+    place = tmp_path / name
+    place.parent.mkdir(0o700, exist_ok=True)
+    if isinstance(content, bytes):
+        place.write_bytes(content)
+    elif isinstance(content, str):
+        place.symlink_to(tmp_path / content)
+    else:
+        place.mkdir()
+        place.chmod(content)
+    with pytest.raises((ConfigurationError, ExportError), match=words):
+        await pull(client, tmp_path / "x.csv")
     assert unsent(client)
     if "restart=True" in words:
-        assert (await pull(client, out, restart=True)).rows == 9
-
-
-async def test_force_replaces_a_file_that_no_pull_wrote(client: SeoRepClient, tmp_path: Path) -> None:
-    foreign_file(tmp_path / "x.csv")
-    await pull(client, tmp_path / "x.csv", force=True)
-    assert "account,snapshot_date" in (tmp_path / "x.csv").read_text()
+        assert (await pull(client, tmp_path / "x.csv", restart=True)).rows == 9
+    elif "force=True" in words:
+        assert (await pull(client, tmp_path / "x.csv", force=True)).rows == 9
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
@@ -190,26 +157,11 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path
     assert (await first).rows == 9
 
 
-FULL_DISK = """
-import asyncio, resource, signal, sys
-from seorep_async import SeoRepClient
-from seorep_async.export import pull_to
-async def main():
-    async with SeoRepClient(sys.argv[1], "sandbox") as client:
-        labels = {"account": "acme", "snapshot_date": "2023-04-02"}
-        await pull_to(client, None, "2023-02-01", "2023-03-31", out=sys.argv[2], **labels)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
-asyncio.run(main())
-"""
-
-
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("limit", [100, 3_000, 40_000])
 async def test_a_full_disk_loses_nothing(sandbox: Sandbox, tmp_path: Path, format_: str, limit: int) -> None:
     out = tmp_path / f"x.{format_}"
-    arguments = [sys.executable, "-B", "-c", FULL_DISK, sandbox.base_url, str(out), str(limit)]
-    process = await asyncio.create_subprocess_exec(*arguments, stderr=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*program(sandbox.base_url, out, limit), stderr=subprocess.PIPE)
     _, said = await process.communicate()
     async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
         if process.returncode:
@@ -316,7 +268,7 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, tmp_p
 async def test_groups_filter_and_exclude_choose_campaigns(client: SeoRepClient, tmp_path: Path) -> None:
     titles = {one.id: one.group_title for one in await client.campaigns.list()}
     title = next(one for one in titles.values() if one)
-    summary = await pull(client, tmp_path / "x.csv", groups=[f" {title.upper()} "], exclude=[3])
+    summary = await pull(client, tmp_path / "x.csv", groups=iter([f" {title.upper()} "]), exclude=iter([3]))
     assert [one.campaign_id for one in summary.outcomes] == [
         id_ for id_, one in titles.items() if one == title and id_ != 3
     ]
@@ -341,14 +293,8 @@ async def test_excel_gets_a_byte_order_mark_and_no_formulas(tmp_path: Path) -> N
     phrases = ["=1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1+1", "＝1+1", "＋1", "－1", "＠SUM(A1)", " =1+1", "\u00a0=1"]
     plain = ["shoes", "1+1", "", "ａ"]
 
-    def answer(asked: Asked) -> object:
-        if asked.path == "/v3/campaigns":
-            found: list[dict[str, Any]] = [{"id": 1, "account_id": 1, "url": "u", "company": "-c"}]
-            return {"metadata": {"total_pages": 1, "total_records": 1}, "data": found}
-        rows = [{"keywordId": id_, "keywordPhrase": one} for id_, one in enumerate([*phrases, *plain], 1)]
-        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": False}}
-
-    async with serving(answer) as (client, _):
+    rows = [{"keywordId": id_, "keywordPhrase": one} for id_, one in enumerate([*phrases, *plain], 1)]
+    async with served(Account(campaigns=1, rows=lambda _: rows)) as (client, _):
         await pull(client, tmp_path / "x.csv", excel=True)
     assert (tmp_path / "x.csv").read_bytes().startswith(b"\xef\xbb\xbfaccount,")
     text = io.StringIO((tmp_path / "x.csv").read_bytes().decode("utf-8-sig"), newline="")
@@ -452,31 +398,31 @@ async def test_parquet_has_descriptions_and_small_row_groups(client: SeoRepClien
 
 
 async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> None:
-    asked_for: list[str] = []
+    def rows(asked: Asked) -> list[dict[str, Any]]:
+        return [{"date": "2023-02"}] if "keyword_id" in asked.query else [{"keywordId": 7, "keywordPhrase": "shoes"}]
 
-    def answer(asked: Asked) -> object:
-        asked_for.append(f"{asked.path}?{asked.query}")
-        if asked.path == "/v3/campaigns":
-            rows: list[dict[str, Any]] = [{"id": one, "account_id": 1, "url": "u", "company": "c"} for one in (1, 2)]
-            return {"metadata": {"total_pages": 1, "total_records": 2}, "data": rows}
-        by_date = "keyword_id" in asked.query
-        rows = [{"date": "2023-02"}] if by_date else [{"keywordId": 7, "keywordPhrase": "shoes"}]
-        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"rows": rows, "totals": False}}
-
-    async with serving(answer) as (client, _):
+    async with served(Account(rows=rows)) as (client, service):
         await pull(client, tmp_path / "x.csv", feeds=Feed.KEYWORD_BY_DATE)
-    rows = [*csv.DictReader((tmp_path / "x.csv").read_text().splitlines())]
-    assert [(one["campaign_id"], one["keyword_id"]) for one in rows] == [("1", "7"), ("2", "7")]
-    assert sum("keyword_id" in one for one in asked_for) == 1
+    found = csv.DictReader((tmp_path / "x.csv").read_text().splitlines())
+    assert [(one["campaign_id"], one["keyword_id"]) for one in found] == [("1", "7"), ("2", "7")]
+    assert sum("keyword_id" in one.query for one in service.asked) == 1
 
 
-def test_a_new_database_can_be_opened_by_the_lowest_duckdb(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with Sandbox(campaigns=1, keywords=1) as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
-            await pull(client, tmp_path / "x.duckdb")
+@pytest.mark.parametrize("format_", ["parquet", "duckdb"])
+async def test_an_integer_of_too_many_bits_fails_its_report_alone(tmp_path: Path, format_: str) -> None:
+    def rows(asked: Asked) -> list[dict[str, Any]]:
+        return [{"keywordId": 1, "keywordPhrase": "shoes", "competitors": 2**70 if asked.id == 3 else 1}]
 
-    asyncio.run(run())
+    async with served(Account(campaigns=7, rows=rows)) as (client, _):
+        summary = await pull(client, tmp_path / f"x.{format_}")
+    (failure,) = summary.failures
+    assert (failure.campaign_id, failure.error, summary.rows) == (3, "ExportError", 6)
+    assert "a value can't be written to" in failure.message
+
+
+async def test_the_lowest_duckdb_opens_a_new_database(client: SeoRepClient, tmp_path: Path) -> None:
+    await pull(client, tmp_path / "x.duckdb")
     with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as database:
-        query = "SELECT tags->>'storage_version' FROM duckdb_databases() WHERE database_name = 'x'"
-        ((found,),) = database.execute(query.replace("tags->>'storage_version'", "tags::VARCHAR")).fetchall()
+        query = "SELECT tags::VARCHAR FROM duckdb_databases() WHERE database_name = 'x'"
+        ((found,),) = database.execute(query).fetchall()
     assert "v1.0.0" in found

@@ -8,10 +8,9 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 import pytest
 import trustme
@@ -85,15 +84,6 @@ class Proxy:
         self._configuration = folder / f"{program}.conf"
         self._configuration.write_text(configuration, encoding="utf-8")
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.stop()
-
     async def start(self) -> None:
         """Start it, and wait until it accepts connections."""
         program = _find(self._program)
@@ -149,7 +139,16 @@ class Proxy:
 
 
 @asynccontextmanager
-async def nginx(
+async def _running(program: str, configuration: str, *where: Any) -> AsyncIterator[Proxy]:
+    proxy = Proxy(program, configuration, *where)
+    try:
+        await proxy.start()
+        yield proxy
+    finally:
+        await proxy.stop()
+
+
+def nginx(
     upstream: str,
     folder: Path,
     *,
@@ -157,41 +156,28 @@ async def nginx(
     server: str = "",
     location: str = "",
     certificate: trustme.LeafCert | None = None,
-) -> AsyncIterator[Proxy]:
+) -> AbstractAsyncContextManager[Proxy]:
     """Run nginx in front of a base URL, with directives of the test's own in the three blocks, over TLS if asked."""
     if certificate is not None:
         certificate.private_key_and_cert_chain_pem.write_to_path(folder / "tls.pem")
         server += f" ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;"
-    port = _free_port()
+    port, scheme = _free_port(), "https" if certificate else "http"
     configuration = _NGINX.format(
-        user="user root;" if os.geteuid() == 0 else "",
-        folder=folder,
-        upstream=upstream.removeprefix("http://"),
-        port=port,
-        listen="ssl" if certificate else "",
-        http=http,
-        server=server,
-        location=location,
-    )
-    async with Proxy("nginx", configuration, folder, port, "https" if certificate else "http") as proxy:
-        yield proxy
+        user="user root;" if os.geteuid() == 0 else "", upstream=upstream.removeprefix("http://"), port=port,
+        listen="ssl" if certificate else "", folder=folder, http=http, server=server, location=location,
+    )  # fmt: skip
+    return _running("nginx", configuration, folder, port, scheme)
 
 
-@asynccontextmanager
-async def haproxy(
+def haproxy(
     upstream: str, folder: Path, *, frontend: str = "", backend: str = "", timeout_server: str = "30s"
-) -> AsyncIterator[Proxy]:
+) -> AbstractAsyncContextManager[Proxy]:
     """Run HAProxy in front of a base URL, with lines of the test's own in front end and back end."""
-    port = _free_port()
+    port, upstream = _free_port(), upstream.removeprefix("http://")
     configuration = _HAPROXY.format(
-        upstream=upstream.removeprefix("http://"),
-        port=port,
-        frontend=frontend,
-        backend=backend,
-        timeout_server=timeout_server,
+        upstream=upstream, port=port, frontend=frontend, backend=backend, timeout_server=timeout_server
     )
-    async with Proxy("haproxy", configuration, folder, port) as proxy:
-        yield proxy
+    return _running("haproxy", configuration, folder, port)
 
 
 def _find(program: str) -> str | None:

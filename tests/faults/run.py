@@ -53,15 +53,9 @@ async def results_of(client: SeoRepClient, campaigns: int) -> Results:
 
 @attrs.frozen(kw_only=True)
 class Run:
-    """A pull of all units of a plan.
+    """A pull of all units of a plan: the row keys of each that ended well, in order, how many failed, how long it took.
 
-    Attributes:
-        reports: row keys of each unit that ended well, in the order in which they were delivered.
-        failed: units that failed.
-        seconds: how long it took, from the opening of the client to its closing.
-        left_over: tasks, permits, sockets and connections that were left then.
-        longest_attempt: seconds that the longest attempt took.
-        load: the machine's load average over the last minute, for each of its processors.
+    `left_over` are tasks, permits, sockets and connections, `load` is the machine's for each of its processors.
     """
 
     plan: Plan
@@ -89,7 +83,6 @@ class Run:
 
     @property
     def amplification(self) -> float:
-        """Requests that the server counted for each page needed."""
         return self.history.requests / self.plan.pages_needed
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import attrs
 import pytest
 
 from seorep_async import PullOutcome, SeoRepClient, Settings
@@ -28,29 +27,24 @@ SAMPLE_EVERY = 100  # outcomes
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-@attrs.frozen
-class Held:
-    """What the process held at a moment of the soak: bytes of memory and file descriptors."""
-
-    memory: int
-    descriptors: int
-
-
-def held_now() -> Held:
+def held_now() -> tuple[int, int]:
+    """Return what the process holds: bytes of memory and file descriptors."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return Held(pages * PAGE_BYTES, len(os.listdir("/proc/self/fd")))
+    return pages * PAGE_BYTES, len(os.listdir("/proc/self/fd"))
 
 
-def growth_of_memory(first: list[Held], last: list[Held]) -> float:
-    """Return by how many MiB the later mean is higher."""
-    return (mean(held.memory for held in last) - mean(held.memory for held in first)) / 2**20
+def growth(samples: list[tuple[int, int]]) -> tuple[float, float]:
+    """Return what the last third holds more than the first: MiB of memory on average, the ninth decile of descriptors.
 
-
-def growth_of_descriptors(first: list[Held], last: list[Held]) -> float:
-    """Return by how much the later ninth decile is higher; a slow pace needs fewer for a while, so means say little."""
-    low, high = (sorted(held.descriptors for held in part)[len(part) * 9 // 10] for part in (first, last))
-    return high - low
+    A slow pace needs fewer descriptors for a while, so means of these say little.
+    """
+    third = max(1, len(samples) // 3)
+    (memory, descriptors), (later_memory, later) = (
+        zip(*part, strict=True) for part in (samples[:third], samples[-third:])
+    )
+    low, high = (sorted(part)[third * 9 // 10] for part in (descriptors, later))
+    return (mean(later_memory) - mean(memory)) / 2**20, high - low
 
 
 def is_wrong(outcome: PullOutcome[Any]) -> bool:
@@ -68,7 +62,7 @@ async def test_nothing_grows_and_both_sides_count_the_same(
     length: int, slack: float, hangs: bool, check: Check
 ) -> None:
     load, begun = load_of_the_machine(), time.monotonic()
-    samples: list[Held] = []
+    samples: list[tuple[int, int]] = []
     wrong = taken = 0
     faults = Faults.parse(FAULTS + ",hang=0.01%" * hangs)
     settings = Settings(attempt_timeout=1.0 if hangs else 600.0, backoff_max=0.5)
@@ -84,13 +78,13 @@ async def test_nothing_grows_and_both_sides_count_the_same(
                     if taken % SAMPLE_EVERY == 0 and client.stats.attempts > length / 4:
                         samples.append(held_now())
         sent, seen = client.stats.attempts, sandbox.stats.requests
-    third = max(1, len(samples) // 3)
+    memory, descriptors = growth(samples)
     check(
         "soak",
         f"{length} requests through the sandbox ({sent / (time.monotonic() - begun):.0f}/s)",
         load=load,
         counts_differ_by=(abs(sent - seen), 0),
         wrong_outcomes=(wrong, 0),
-        memory_growth_MiB=(growth_of_memory(samples[:third], samples[-third:]), 4.0),
-        descriptor_growth=(growth_of_descriptors(samples[:third], samples[-third:]), 3.0 * slack),
+        memory_growth_MiB=(memory, 4.0),
+        descriptor_growth=(descriptors, 3.0 * slack),
     )

@@ -254,6 +254,22 @@ async def test_a_lost_probe_holds_nobody_up() -> None:
             task.cancel()
 
 
+async def test_a_lost_probe_holds_no_later_outage_up() -> None:
+    lost: list[str] = []
+
+    def swallow(path: str) -> int | None:
+        if here().now < 1.0 or lost:
+            return 503 if 3.0 <= here().now < 3.3 else 200
+        lost.append(path)
+        return None
+
+    service = SimulatedService(down=(0.5, 1.0), says=swallow)
+    async with session_above(service) as session:
+        assert await pull(session, 3000) == []
+    assert len(lost) == 1
+    assert min(start for start in service.started if start > 3.25) < 3.45
+
+
 async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
     service, limits = SimulatedService(down=(0, 30.0), outage="hang"), Limits()
     async with (

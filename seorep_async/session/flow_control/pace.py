@@ -5,14 +5,14 @@
    process can open no more connections, it closes to those in flight.
 3. `excess` adds up refusals beyond the tolerated share (as CUSUM does). One of a subject that was refused and not
    accepted since says nothing: it may be about the subject.
-4. Too many close the gate, as do ten failures in a row: probes go out, the next when one has failed or has no answer
-   for long, until one that started later is accepted.
-5. From one closing to the next the service delivered its limit, whatever kind of limiter it has, pauses left out. So
+4. Too much excess closes the gate (`pace`), as do ten failures in a row (`outage`): probes go out, the next when one
+   has failed or has no answer for long, until one that started after the closing is accepted.
+5. From one opening to the next the service delivered its limit, whatever kind of limiter it has, pauses left out. So
    the rate becomes 80 % of what was delivered, but at least half of itself if the gate was closed for no more than a
    second. It is held for a while, and then raised by the same step for everyone, so that processes converge.
-6. While no limit is known, or once 90 in a row were accepted at more than the last one, the rate doubles in a second.
+6. While no limit is known, or once 90 in a row were accepted above the last limit, the rate doubles in about a second.
 7. Refusals while a rate is held have another cause than the rate. If a cut does not make them rarer, they come by
-   chance, and their share is tolerated until the next cut.
+   chance, and half as many again are tolerated until the next cut.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Pace(msgspec.Struct, eq=False):
     SLOWLY = 0.01
     """Attempts in flight by which an accepted one opens the window after our process could open no more."""
     TOLERATED = 0.03
-    """Share of refusals that is no news."""
+    """Share of refusals that adds no excess."""
     TOO_MANY, WHILE_HELD = 1.5, 2
-    """Refusals beyond that share that are; and so many times more while a rate is held."""
+    """Excess that closes the gate; and so many times more while a rate is held."""
     SAME, MOST = 0.6, 0.3
-    """A share of refusals is the same if it is so many times the one before; the largest one that is tolerated."""
+    """A cut made refusals rarer if their share fell below so much of the one before; the largest that is tolerated."""
     BACK_OFF = 0.8
     SPAN = 1.0
     """Seconds, at least, over which a delivered rate is measured."""
     HOLD, ENOUGH_HELD = 1.5, 20
     """Seconds and attempts for which a rate is held after a cut."""
     STEP = 8.0
-    """Attempts a second by which the rate grows in a second, but no more than a fifth with each attempt."""
+    """Attempts a second by which the rate grows in a second, but at most 0.2 with each attempt."""
     ENOUGH, HIGHER = 90, 1.1
     """Attempts accepted in a row, at so many times the refused rate, that show that the limit rose."""
     ROW = 10
@@ -63,10 +63,10 @@ class Pace(msgspec.Struct, eq=False):
     window: float = math.inf
     opens_by: float = 1.0
     shrunk_at: float = -math.inf
-    known: float = math.inf  # attempts a second
+    known: float = math.inf  # the rate that was found, attempts a second; infinite before any was
     refused_at: float = math.inf
-    next: float = 0.0
-    last: float = -math.inf
+    next: float = 0.0  # when the next may start, by the rate
+    last: float = -math.inf  # when one started
     paused_until: float = -math.inf
     held_until: float = 0.0
     held: int = 0
@@ -87,7 +87,7 @@ class Pace(msgspec.Struct, eq=False):
     probes: int = 0  # in flight
     next_probe: float = 0.0
     usual: float = math.inf  # seconds that an accepted attempt takes
-    row: int = 0
+    row: int = 0  # failures
     row_began: float = -math.inf
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class Pace(msgspec.Struct, eq=False):
         self.last = now
         if self.rate < math.inf:
             idle = now - self.CATCH_UP - self.next
-            if idle > 0:  # it must not raise the rate
+            if idle > 0:  # time without work must not raise the rate
                 self.next += idle
                 self.held_until += idle
             elif now < self.held_until:
@@ -148,7 +148,7 @@ class Pace(msgspec.Struct, eq=False):
         self.doubled_from = now, 0, 0.0
 
     def delivered(self, now: float) -> float:
-        """Return the attempts a second accepted since the last closing, or since the rate began to double if more."""
+        """Return the attempts a second accepted since the last opening, or since the rate began to double if more."""
         begun = (self.counted_from, 0, 0.0), self.doubled_from
         return max((self.accepted - n) / max(self.SPAN, now - at - self.paused + paused) for at, n, paused in begun)
 
@@ -220,7 +220,7 @@ class Pace(msgspec.Struct, eq=False):
             self.close("outage", now)
 
     def close(self, reason: str, now: float) -> None:
-        self.gate, self.closed_at, self.excess = reason, now, 0.0
+        self.gate, self.closed_at, self.excess, self.probes = reason, now, 0.0, 0
         self.next_probe = now + max(self.PROBE[0], 1 / self.rate)
 
     def reopen(self) -> None:
@@ -238,7 +238,7 @@ class Pace(msgspec.Struct, eq=False):
         is_chance = share > self.TOLERATED and (self.loss > 0 or share > self.SAME * self.share_before > 0)
         self.loss, self.share_before = min(self.MOST, share) if is_chance else 0.0, share
         is_first = self.known == math.inf
-        if is_first:  # the one that opens the gate shows no rate by itself
+        if is_first:  # the accepted probe alone shows no rate
             least = self.SLOWEST if self.accepted > 1 else self.GUESS
         else:
             least = self.SLOWEST if now - self.closed_at > self.SPAN else self.known / 2

@@ -21,7 +21,7 @@ from seorep_async.settings import Settings
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
 LONGEST_PAUSE = 3600.0  # seconds for which a refusal can stop everything; no mistake in a header should for ever
-FOR_OLDEST = 4  # every so many permits of a client, one goes to the taker that began first: a pull beside many calls
+FOR_OLDEST = 4  # every so many permits of a client, one goes to the oldest taker: a pull beside calls
 _log = logging.getLogger("seorep_async")
 
 
@@ -141,7 +141,7 @@ class Limits:
     def _probe(self) -> Waiter | None:
         """Return the newest waiter with a subject that was not refused, or else the one that was refused longest ago.
 
-        So neither does a dead campaign keep the gate closed, nor does one call fail as it was every probe.
+        A dead campaign must not keep the gate closed, nor one call spend its attempts as every probe.
         """
         refused = self._pace.doubtful
 
@@ -185,7 +185,7 @@ class Governor:
 
     @property
     def concurrency(self) -> int:
-        """Attempts that may be in flight once the start is over."""
+        """Attempts that may be in flight, once the window has opened."""
         pace = self._limits._pace
         return pace.ceiling if pace.shrunk_at == -math.inf else int(pace.window)
 
@@ -210,13 +210,13 @@ class Governor:
         reason, _ = self._limits._obstacle(self._clock.monotonic())
         if reason == "concurrency" and self.concurrency == pace.ceiling:
             return f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
-        if reason == "pace" and pace.known > pace.cap:
+        if reason == "pace" and pace.known > pace.cap and not pace.gate:
             return f"its turn, at your own cap of requests_per_second={pace.cap:g}"
         return {
             "concurrency": f"its turn: {self.concurrency} requests at once are as many as went well",
             "asked to wait": "the end of the pause that the service asked for",
-            "outage": "the service to accept anything again",
             "pace": f"its turn, at the {pace.rate:.3g} requests a second that the service accepts",
+            pace.gate: "the service to accept anything again",
         }[reason]
 
     def open(self) -> None:
@@ -295,7 +295,7 @@ class Governor:
             self.waited[reason] += self._clock.monotonic() - now
             if expiry is not None:
                 expiry.cancel()
-            if not isinstance(outcome, Permit) or outcome.probe:  # not called in its turn
+            if not isinstance(outcome, Permit) or outcome.probe:  # `take` did not take it out
                 self._leave(waiter)
         if isinstance(outcome, Exception):
             raise outcome
@@ -338,9 +338,9 @@ class Governor:
     def end(self, permit: Permit) -> None:
         """Take a permit back; `release` lets others have it."""
         self.in_flight -= 1
-        if permit in self._limits._in_flight:  # else an attempt of a closed loop is collected
+        if permit in self._limits._in_flight:  # else the garbage collector ends an attempt of a closed loop
             self._limits._in_flight.remove(permit)
-            self._limits._pace.probes -= permit.probe
+            self._limits._pace.probes -= permit.probe and permit.started > self._limits._pace.closed_at
             permit.ended = True
 
     def release(self, permit: Permit, outcome: object | None) -> None:
@@ -362,7 +362,7 @@ class Governor:
             pace.accept(permit.started, permit.subject, now)
         elif failure.is_refusal:
             seconds, longest = failure.retry_after, self.patience[0]
-            # a 503 that asks for longer than calls wait may be about its subject alone, but for a probe
+            # a 503 that asks for longer than calls wait may be about its subject alone, except of a probe
             of_all = failure.cause is Cause.THROTTLE or permit.probe
             if waits := seconds is not None and (of_all or seconds <= longest):
                 pace.pause(now, now + min(seconds, max(longest, LONGEST_PAUSE)))
