@@ -35,16 +35,9 @@ class WireError(Exception):
 
     RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
 
-    def __init__(self, cause: Exception) -> None:
-        super().__init__()
-        self.cause = cause
-
 
 class UnaskedResponse(aiohttp.ServerDisconnectedError):
     """A response came on an idle connection, so the next request was not sent there."""
-
-    def __init__(self) -> None:
-        super().__init__("the service sent a response to no request")
 
 
 class UsedConnections:
@@ -65,7 +58,7 @@ class UsedConnections:
         if protocol not in self._protocols:
             self._protocols.add(protocol)
         elif len(protocol) > 0:  # the number of responses
-            raise WireError(UnaskedResponse())
+            raise WireError(UnaskedResponse("the service sent a response to no request"))
 
     def watch(self, request: aiohttp.ClientRequest) -> None:
         """Do so as a request of a borrowed session is sent, which has its own class."""
@@ -87,7 +80,7 @@ def own_request(authentication: Authentication, used: UsedConnections) -> type[a
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
             used.add(connection)
-            self.headers[hdrs.AUTHORIZATION] = authentication.header()
+            self.headers[hdrs.AUTHORIZATION] = authentication.header
             return await super().send(connection)
 
     return OwnRequest

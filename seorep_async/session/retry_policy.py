@@ -23,27 +23,19 @@ MANY_REFUSED = 10
 class Sent(enum.Enum):
     """How far a request got."""
 
-    NO = "no"
-    """Certainly not executed: there was never a connection."""
-    MAYBE = "maybe"
-    """Sent in part or whole; the response was lost, or a gateway could not get it (502, 504)."""
-    RESPONDED = "responded"
-    """The service responded with a status."""
+    NO = "no"  # certainly not executed: there was never a connection
+    MAYBE = "maybe"  # sent in part or whole; the response was lost, or a gateway could not get it (502, 504)
+    RESPONDED = "responded"  # the service responded with a status
 
 
 class Cause(enum.Enum):
     """The kind of failure."""
 
-    THROTTLE = "throttle"
-    """The rate is too high (429)."""
-    OVERLOAD = "overload"
-    """The service can't keep up (503, a timeout)."""
-    TRANSIENT = "transient"
-    """It may succeed next time (reset, cut body, other 5xx)."""
-    AUTHENTICATION = "authentication"
-    """The key was refused."""
-    PERMANENT = "permanent"
-    """It would fail again."""
+    THROTTLE = "throttle"  # the rate is too high (429)
+    OVERLOAD = "overload"  # the service can't keep up (503, a timeout)
+    TRANSIENT = "transient"  # it may succeed next time (reset, cut body, other 5xx)
+    AUTHENTICATION = "authentication"  # the key was refused
+    PERMANENT = "permanent"  # it would fail again
 
     @property
     def may_pass(self) -> bool:

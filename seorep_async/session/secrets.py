@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import itertools
 import json
 import re
 import urllib.parse
@@ -39,24 +38,16 @@ def key_problem(api_key: object) -> str | None:
 class Authentication:
     """HTTP Basic with no user name and a key without `key_problem` as password (the service's reference, section 5).
 
-    It also knows `others`: further secrets of the client.
+    `header` is the value of the `Authorization` header. `scrub`, a `Scrubber`'s, also knows `others`, further secrets.
     """
 
-    __slots__ = ("_header", "_scrubber")
+    __slots__ = ("header", "scrub")
 
     def __init__(self, api_key: str, *others: str) -> None:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
-        self._header = f"Basic {encoded}"
-        self._scrubber = Scrubber({api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
-
-    def header(self) -> str:
-        """Return the value of the `Authorization` header."""
-        return self._header
-
-    def scrub(self, string: str, *, cut: bool = False) -> str:
-        """Replace every form of the key in a string; see `Scrubber.scrub`."""
-        return self._scrubber.scrub(string, cut=cut)
+        self.header: str = f"Basic {encoded}"
+        self.scrub = Scrubber({api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")}).scrub
 
     def __repr__(self) -> str:
         return "Authentication(***)"
@@ -92,7 +83,7 @@ class Scrubber:
         while found := self._heads.search(string, end):
             start = found.start()
             parts += [string[end:start], "***"]
-            end = max(found.end(), *(start + _equal_characters(string, start, form) for form in self._forms))
+            end = max(found.end(), *(start + _equal_characters(string[start:], form) for form in self._forms))
         parts.append(string[end:])
         scrubbed = "".join(parts)
         return scrubbed[:-_HEAD_LENGTH] if cut else scrubbed
@@ -101,9 +92,9 @@ class Scrubber:
         return "Scrubber(***)"
 
 
-def _equal_characters(string: str, start: int, form: str) -> int:
-    pairs = zip(string[start : start + len(form)].lower(), form.lower(), strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+def _equal_characters(string: str, form: str) -> int:
+    pairs = zip(string[: len(form)].lower(), form.lower(), strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(string), len(form)))
 
 
 _QUOTES: tuple[Callable[[str], str], ...] = (

@@ -88,12 +88,16 @@ class Transport:
     async def __aenter__(self) -> Transport:
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
         reuse_freed_memory()
-        if self._borrowed is not None:
-            self._check_borrowed(self._borrowed)
-            self._reads = self._writes = self._borrowed
-        else:
-            requests = own_request(self._authentication, self._used)
-            self._reads, self._writes = self._own(requests, force_close=False), self._own(requests, force_close=True)
+        if (borrowed := self._borrowed) is None:
+            self._reads, self._writes = self._own(force_close=False), self._own(force_close=True)
+            return self
+        if borrowed.closed:
+            raise ConfigurationError("the session that was passed in is closed")
+        if borrowed.trust_env:
+            problem = "the session that was passed in takes proxies and passwords from the environment"
+            advice = "which could send the API key elsewhere: create it with trust_env=False"
+            raise ConfigurationError(f"{problem}, {advice}")
+        self._reads = self._writes = borrowed
         return self
 
     async def __aexit__(
@@ -116,7 +120,7 @@ class Transport:
         except SeoRepError:
             raise
         except WireError as error:
-            return _classify(error.cause, request)
+            return _classify(error.args[0], request)
         except asyncio.CancelledError as error:
             # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
@@ -154,7 +158,7 @@ class Transport:
         """Authenticate one wire attempt of a borrowed session, count it, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
             raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.string}")
-        request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
+        request.headers[hdrs.AUTHORIZATION] = self._authentication.header
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
         self._used.watch(request)
@@ -197,7 +201,7 @@ class Transport:
         problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
         return BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…")
 
-    def _own(self, requests: type[aiohttp.ClientRequest], *, force_close: bool) -> aiohttp.ClientSession:
+    def _own(self, *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -207,21 +211,11 @@ class Transport:
             trust_env=False,
             proxy=self._settings.proxy,
             read_bufsize=READ_SIZE,
-            request_class=requests,
+            request_class=own_request(self._authentication, self._used),
             response_class=WriteResponse if force_close else OwnResponse,
         )
         self._closing.push_async_callback(session.close)
         return session
-
-    @staticmethod
-    def _check_borrowed(session: aiohttp.ClientSession) -> None:
-        if session.closed:
-            raise ConfigurationError("the session that was passed in is closed")
-        if session.trust_env:
-            raise ConfigurationError(
-                "the session that was passed in takes proxies and passwords from the environment, which could send "
-                "the API key elsewhere: create it with trust_env=False"
-            )
 
 
 async def _read_any(content: aiohttp.StreamReader) -> bytes:

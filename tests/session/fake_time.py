@@ -10,16 +10,11 @@ from seorep_async.session import Clock
 
 
 class FakeTime:
-    """Stands in for clock, sleep, alarms, wall clock and randomness of a client.
+    """Stands in for the clock, sleeps, alarms, wall clock and randomness of a client.
 
-    A sleep takes no time, but the clock shows afterwards that it was slept; alarms that fall into it go off.
-
-    Attributes:
-        slept: the waits asked for, in seconds, in order.
-        jitter: the random number that is always drawn; with 1 a back-off is as long as it can be.
-        wall: what the wall clock shows; only sleeps move it.
-        waiting: set while a sleep is held up.
-        going_on: clear it to hold sleeps up until it is set again.
+    A sleep takes no time, but clocks show afterwards that it was slept, and alarms that fall into it go off. `slept`
+    lists the waits. `jitter` is the random number that is always drawn; with 1, a back-off is as long as it can be.
+    `waiting` is set while a sleep is held up, as `going_on` was cleared.
     """
 
     def __init__(self) -> None:

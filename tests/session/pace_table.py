@@ -5,7 +5,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import product
 from statistics import median
@@ -13,15 +13,7 @@ from typing import Any
 
 import attrs
 
-from tests.session.simulated_service import (
-    AtRandom,
-    Changing,
-    Figures,
-    Limited,
-    Limiter,
-    SimulatedService,
-    simulate,
-)
+from tests.session.simulated_service import AtRandom, Changing, Figures, Limited, Limiter, SimulatedService, simulate
 
 LATENCIES = (0.002, 0.02, 0.05, 0.2)
 
@@ -64,23 +56,21 @@ class Row:
     more: bool = False
     lost: int = 0
 
-    def measure(self, seeds: Iterable[int]) -> tuple[float, float, float, int]:
-        """Return the figure's median and worst, the largest share of refusals, and what was lost besides."""
+    def measure(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
+        """Return the figure's worst and median, the largest share of refusals, and what was lost, with their bounds."""
         runs = [(case.run(seed), case) for case, seed in product(self.cases, seeds)]
-        figures = [self.figure(run, case) for run, case in runs]
-        lost = max(abs(run.lost - self.lost) for run, _ in runs)
-        return median(figures), (min if self.more else max)(figures), max(run.refused for run, _ in runs), lost
-
-    def misses(self, seeds: Collection[int]) -> dict[str, float]:
-        """Return what misses its bound."""
-        middle, worst, refused, lost = self.measure(seeds)
         sign = -1 if self.more else 1
-        found = {
-            "median": (sign * middle if len(seeds) > 9 else -math.inf, sign * self.middle),
-            "worst": (sign * worst, sign * self.worst),
+        figures = [sign * self.figure(run, case) for run, case in runs]
+        return {
+            "worst": (max(figures), sign * self.worst),
+            "median": (median(figures) if len(seeds) > 9 else -math.inf, sign * self.middle),
+            "refused": (max(run.refused for run, _ in runs), self.refused),
+            "lost": (max(abs(run.lost - self.lost) for run, _ in runs), 0),
         }
-        found |= {"refused": (refused, self.refused), "lost": (lost, 0)}
-        return {name: abs(value) for name, (value, bound) in found.items() if value > bound}
+
+    def misses(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
+        """Return what misses its bound."""
+        return {name: pair for name, pair in self.measure(seeds).items() if pair[0] > pair[1]}
 
 
 def changing(kind: str) -> Callable[[int], Limiter]:
@@ -185,9 +175,11 @@ def rows() -> list[Row]:
 def main(first: int, end: int, only: str = "") -> None:
     for row in rows():
         if only in row.name:
-            middle, worst, refused, lost = row.measure(range(first, end))
-            bounds = f"{row.middle:5.2f} {row.worst:5.2f} {row.refused:5.2f}"
-            print(f"{row.name:42} {middle:6.2f} {worst:6.2f} {refused:6.3f} {lost:3}   may be {bounds}", flush=True)
+            found = (
+                f"{name} {abs(figure):.3f} ≤ {abs(bound):.2f}"
+                for name, (figure, bound) in row.measure(range(first, end)).items()
+            )
+            print(f"{row.name:42}", *found, sep="  ", flush=True)
 
 
 if __name__ == "__main__":

@@ -60,19 +60,10 @@ Step: TypeAlias = bytes | Callable[[Connection], Awaitable[None]]
 
 
 class ScriptedServer:
-    """Plays one step for each request, in the order in which requests come over all connections.
+    """Plays one step of a script for each request, in the order in which requests come over all connections.
 
-    Args:
-        script: the steps. A request beyond the last one is answered with status 418 and noted in `unexpected`.
-        forever: the step that answers everything beyond the script instead.
-        tls: serve https with this context.
-        port: the port to listen on, or 0 for a free one.
-
-    Attributes:
-        requests: the requests seen, in order.
-        unexpected: those for which there was no step.
-        open_connections: connections that are not closed yet.
-        first_request: set when the first request has been read.
+    A request beyond the last step is answered by `forever`, or with status 418 and noted in `unexpected`. `port` is 0
+    for a free one. `requests` are those seen, `open_connections` those not closed yet.
     """
 
     def __init__(

@@ -228,15 +228,10 @@ async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 
 
 @attrs.frozen
 class Figures:
-    """What pulls cost, as the fault matrix measures it.
+    """What pulls cost: lost requests, attempts that the limiter refused for each request, the time, and fairness.
 
-    Attributes:
-        lost: requests that failed.
-        refused: attempts that the limiter refused, for each request.
-        seconds: until the last end.
-        jain: Jain's index of the clients' requests a second; 1 is fair.
-        started_in_a_wait: attempts that started in a wait that was asked for.
-        accepted: when attempts were let through.
+    `jain` is Jain's index of the clients' requests a second; 1 is fair. `started_in_a_wait` counts the attempts that
+    started in a wait that was asked for. `accepted` is when attempts were let through.
     """
 
     lost: int

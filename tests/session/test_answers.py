@@ -26,6 +26,7 @@ from tests.session.scripted_server import (
 )
 
 STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
+    (errors.StatusError, "permanent"): [300, 302, 306],  # without a Location, they are no redirects
     (errors.InvalidRequestError, "permanent"): [400, 402, 405, 409, 410, 422],
     (errors.AuthenticationError, "authentication"): [401, 403],
     (errors.NotFoundError, "permanent"): [404],
@@ -80,13 +81,6 @@ async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
     assert error.attempts == len(seen)
 
 
-@pytest.mark.parametrize("throttled", [answer(status=429), answer({"status": "error", "code": 429})])
-async def test_three_throttled_attempts_cost_as_much_as_one(throttled: bytes, connect: Connect) -> None:
-    client, server = await connect(throttled, throttled, throttled, FINE, max_attempts=2, backoff_initial=2)
-    await ask(client)
-    assert len(server.requests) == 4
-
-
 async def test_throttling_under_status_200_slows_the_client_down(connect: Connect) -> None:
     client, _ = await connect(*[answer({"status": "error", "code": 429})] * 2, FINE, FINE)
     await asyncio.gather(ask(client), ask(client))
@@ -107,38 +101,26 @@ async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
 
 
 HALF_A_MINUTE = "Tue, 14 Nov 2023 22:13:50 GMT"  # from when the wall clock of the tests begins
+BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
+# Retry-After, the Date beside it, the jump of our wall clock, and the wait
+WAITS: list[tuple[str, str | None, float, float]] = [
+    *(("soon", None, 0.0, 0.25), ("7", None, 3600.0, 7.0), ("7", None, -3600.0, 7.0)),
+    *((HALF_A_MINUTE, None, jump, wait) for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))),
+    *((HALF_A_MINUTE, BEGIN, hours * 3600.0, 30.0) for hours in (-1, 0, 1)),
+]
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "date", "jump", "wait"),
-    [
-        ("7", None, 3600.0, 7.0),
-        ("7", None, -3600.0, 7.0),
-        (HALF_A_MINUTE, None, 20.0, 10.0),
-        (HALF_A_MINUTE, None, 3600.0, 0.0),
-        (HALF_A_MINUTE, None, -30.0, 60.0),
-        *((HALF_A_MINUTE, "Tue, 14 Nov 2023 22:13:20 GMT", hours * 3600.0, 30.0) for hours in (-1, 0, 1)),
-    ],
-)
-async def test_only_a_date_to_wait_for_is_read_by_a_clock(
-    retry_after: str, date: str | None, jump: float, wait: float, connect: Connect, fake_time: FakeTime
+@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize(("retry_after", "date", "jump", "wait"), WAITS)
+async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
+    retry_after: str, date: str | None, jump: float, wait: float, status: int, connect: Connect, fake_time: FakeTime
 ) -> None:
     async def jumping(connection: Connection) -> None:
         fake_time.wall += jump
         headers = [("Retry-After", retry_after)] + ([("Date", date)] if date else [])
-        await connection.send(answer(status=429, headers=headers))
+        await connection.send(answer(status=status, headers=headers))
 
-    client, _ = await connect(jumping, FINE)
-    await ask(client)
-    assert fake_time.slept == [wait]
-
-
-@pytest.mark.parametrize(("retry_after", "wait"), [("7", 7.0), ("soon", 0.25)])
-@pytest.mark.parametrize("status", [429, 500, 503])
-async def test_wait_that_was_asked_for_is_waited_once(
-    status: int, retry_after: str, wait: float, connect: Connect, fake_time: FakeTime
-) -> None:
-    client, _ = await connect(answer(status=status, headers=[("Retry-After", retry_after)]), FINE, backoff_initial=0.25)
+    client, _ = await connect(jumping, FINE, backoff_initial=0.25)
     await ask(client)
     assert fake_time.slept == [wait]
 
@@ -153,6 +135,25 @@ async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     error = await failure(client, errors.RateLimitedError)
     assert (error.retry_after, fake_time.slept) == (seconds, [])
     assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
+
+
+LONG = "語" * 5000
+LONG_TEXTS: dict[str, Step] = {
+    "message": answer({"status": "error", "message": LONG, "code": 404}),
+    "body": answer(LONG.encode(), status=404),
+    "field": answer(b'{"data": [{"%s": NaN}]}' % LONG.encode()),
+    "address": answer(status=302, headers=[("Location", "/" + "ü" * 5000)]),
+    "status line": then_close(f"HTTP/1.1 {LONG}\r\n\r\n".encode()),
+}
+
+
+@pytest.mark.parametrize("step", LONG_TEXTS.values(), ids=LONG_TEXTS)
+@pytest.mark.parametrize("timeout", [None, 5.0])
+async def test_a_long_text_of_the_service_is_cut_by_bytes(step: Step, timeout: float | None, connect: Connect) -> None:
+    client, _ = await connect(forever=step, max_attempts=2, call_timeout=timeout, backoff_initial=10)
+    error = await failure(client, errors.SeoRepError)
+    texts = (vars(error).get(name) or "" for name in ("message", "body_excerpt", "field_path", "location"))
+    assert all(len(text.encode()) <= 1000 for text in texts)
 
 
 STATUS_LINES = [b"200 OK", b"204 No", b"304 No", b"100 Continue", b"101 Up", b"999 x", b"000 x", b"500", b"429 x"]
@@ -263,7 +264,7 @@ MISSING: dict[tuple[str, str], list[bytes]] = {
     ("/v3/campaigns", NO_OBJECT): [b'{"status": "error", "code": 404}', b'{"metadata": {}, "data": null}'],
     ("/v3/campaigns/42", NO_SERVICE): [HTML, b"[" * 10_000, b'{"detail": "Not Found"}'],
     ("/v3/campaigns/42", NO_OBJECT): [
-        *(b"", b'{"error": "no such campaign"}', b'{"status": "error", "message": "gone"}'),
+        *(b"", b'{"error": "no such campaign"}', b'{"status": "error", "message": "gone"}')
     ],
 }
 

@@ -50,11 +50,6 @@ async def test_a_failed_attempt_and_its_retry_are_seen(watch: Watch) -> None:
     assert 0 < second.seconds < 50
 
 
-async def test_waited_holds_the_pause_that_was_asked_for(watch: Watch) -> None:
-    seen = await watch(answer(status=429, headers=[("Retry-After", "7")]), FINE)
-    assert seen[1].waited >= 7
-
-
 async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
     seen: list[Attempt] = []
     client, server = await connect(hang, on_attempt=seen.append)
@@ -63,11 +58,6 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
     call.cancel()
     await asyncio.wait([call])
     assert [shown(one) for one in seen] == [(1, None, asyncio.CancelledError, None)]
-
-
-async def test_an_attempt_that_a_time_limit_ends_is_seen(watch: Watch) -> None:
-    seen = await watch(hang, call_timeout=0.2)
-    assert [shown(one) for one in seen] == [(1, None, errors.AttemptTimeoutError, "overload")]
 
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:

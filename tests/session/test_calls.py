@@ -29,17 +29,6 @@ def get(path: str, **options: Any) -> Request[bytes]:
     return Request("GET", path, lambda body: body, **options)
 
 
-async def test_waiting_retry_holds_no_permit(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(answer(status=500), FINE, FINE, max_concurrency=1)
-    fake_time.going_on.clear()
-    waiting = asyncio.create_task(ask(client))
-    await fake_time.waiting.wait()
-    await ask(client)
-    assert not waiting.done()
-    fake_time.going_on.set()
-    await waiting
-
-
 async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None:
     in_flight: list[int] = []
     session, _ = await connect_session(FINE, max_concurrency=1)

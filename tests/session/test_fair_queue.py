@@ -41,19 +41,6 @@ async def test_each_piece_has_its_turn(amounts: list[int], turns: list[int]) -> 
     assert [sorted(set(done)).index(iteration) for iteration in done] == turns
 
 
-async def test_what_was_to_be_done_already_goes_before_work() -> None:
-    done: list[str] = []
-
-    async def work() -> None:
-        asyncio.get_running_loop().call_soon(done.append, "what an answer made possible")
-        await queue.wait(1)
-        done.append("work")
-
-    queue = FairQueue(10)
-    await work()
-    assert done == ["what an answer made possible", "work"]
-
-
 async def test_three_iterations_without_work_follow_each_with_work() -> None:
     first, second, third = await done_by_iteration(FairQueue(10), [10, 10, 10])
     assert second - first >= 4
@@ -69,11 +56,3 @@ async def test_who_waits_no_more_is_passed_over() -> None:
     await staying
     with pytest.raises(asyncio.CancelledError):
         await leaving
-
-
-async def test_turns_begin_again_after_all_is_done() -> None:
-    queue = FairQueue(10)
-    for _ in range(2):
-        assert len(set(await done_by_iteration(queue, [10, 10]))) == 2
-        for _ in range(5):
-            await asyncio.sleep(0)

@@ -12,15 +12,7 @@ from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, Asked
 from tests.session.pace_table import Row, rows
-from tests.session.simulated_service import (
-    AtRandom,
-    Changing,
-    Limited,
-    SimulatedService,
-    pull,
-    session_above,
-    simulate,
-)
+from tests.session.simulated_service import AtRandom, Changing, Limited, SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here
 
 pytestmark = [pytest.mark.virtual, pytest.mark.heavy]
@@ -37,13 +29,6 @@ def test_the_pace_keeps_its_bounds(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
     assert row.misses(range(7000, 7020)) == {}
-
-
-@pytest.mark.parametrize("retry_after", [1.0, 5.0])
-def test_nothing_starts_in_a_wait_that_was_asked_for(retry_after: float) -> None:
-    run = simulate(SimulatedService("20/s,burst=10", latency=0.05, retry_after=retry_after), 500)
-    assert (run.lost, run.started_in_a_wait) == (0, 0)
-    assert run.seconds <= 100
 
 
 @pytest.mark.parametrize("rest", [5, 3600])

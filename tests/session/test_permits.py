@@ -63,14 +63,6 @@ async def test_a_pull_beside_steady_work_keeps_a_fifth_of_its_speed(workers: int
             worker.cancel()
 
 
-async def test_a_call_beside_a_pull_waits_for_a_turn_only() -> None:
-    async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
-        pulling = asyncio.create_task(pull(session, 100))
-        await asyncio.sleep(5)
-        assert await call(session) <= 4 * 1.2
-        pulling.cancel()
-
-
 async def test_of_one_taker_the_lowest_priority_is_first() -> None:
     served: list[int] = []
     async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
@@ -284,13 +276,6 @@ async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
             task.cancel()
 
 
-async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
-    service = SimulatedService(down=(2, 5))
-    async with session_above(service) as session:
-        await pull(session, 5000)
-    assert sum(3 < start < 5 for start in service.started) <= 8
-
-
 async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
     service = SimulatedService(down=(0.1, 60.0))
     async with session_above(service) as session:
@@ -325,6 +310,17 @@ async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> Non
         assert here().now <= 30
     assert all(isinstance(result, errors.SeoRepError) for result in results)
     assert service.attempts <= 1.05 * 2000
+
+
+async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
+    async with session_above(SimulatedService(down=(0, NEVER), outage="hang"), attempt_timeout=1.0) as session:
+        await asyncio.gather(*(session.send(get(deadline=3.0)) for _ in range(16)), return_exceptions=True)
+        probe = session.spawn(session.send(get()))
+        await at_rest()
+        with pytest.raises(errors.DeadlineExceededError, match="other calls fail, too") as caught:
+            await session.send(get(deadline=here().now + 0.1))
+        probe.cancel()
+    assert (caught.value.attempts, type(caught.value.__cause__)) == (0, errors.AttemptTimeoutError)
 
 
 @pytest.mark.parametrize("waits_already", [True, False])

@@ -9,9 +9,9 @@ import pytest
 
 from seorep_async import SeoRepClient, errors
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
-from tests.session.calls import KEY, Connect, ask, failure
+from tests.session.calls import KEY, Connect, ask
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, Connection, answer, hang, reset
+from tests.session.scripted_server import FINE, answer, hang, reset
 from tests.session.virtual_loop import at_rest, here
 
 NEVER = 3600.0
@@ -242,22 +242,3 @@ async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect,
 
     with client.timeout(20), pytest.raises(errors.DeadlineExceededError):
         await read_slowly()
-
-
-async def test_a_call_that_never_started_names_the_failure_of_others(connect: Connect) -> None:
-    probing = asyncio.Event()
-
-    async def probe(connection: Connection) -> None:
-        probing.set()
-        await connection.until_closed()
-
-    client, _ = await connect(*[reset] * 10, probe, max_attempts=1)
-    for _ in range(10):
-        await failure(client, errors.ConnectionFailedError)
-    waiting = asyncio.create_task(ask(client))
-    await probing.wait()
-    with client.timeout(0.2):
-        error = await failure(client, errors.DeadlineExceededError, match="other calls fail, too")
-    waiting.cancel()
-    assert error.attempts == 0
-    assert isinstance(error.__cause__, errors.ConnectionFailedError)

@@ -12,7 +12,7 @@ import trustme
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, TransportError
 from tests.session.calls import Connect, OpenClient, StartServer, ask, failure
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, answer
+from tests.session.scripted_server import answer
 
 YESTERDAY = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
 
@@ -32,15 +32,6 @@ def trusting(authority: trustme.CA) -> aiohttp.ClientSession:
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
-
-
-async def test_good_certificate_is_taken(connect: Connect, authority: trustme.CA) -> None:
-    async with trusting(authority) as session:
-        tls = server_context(authority.issue_cert("127.0.0.1"))
-        client, server = await connect(FINE, FINE, tls=tls, session=session)
-        await ask(client)
-        await ask(client)
-    assert server.connections == 1
 
 
 @pytest.mark.parametrize("fault", ["unknown authority", "other host", "expired"])

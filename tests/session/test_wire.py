@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import ProtocolError, RedirectError, SeoRepClient, ServerError, StatusError
+from seorep_async import ProtocolError, RedirectError, SeoRepClient, ServerError
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
@@ -179,13 +179,6 @@ async def test_borrowed_session_is_used_and_stays_open(scripted_server: StartSer
         async with session.get(server.base_url) as response:
             assert response.status == 200
     assert [request.connection for request in server.requests] == [1, 1]
-
-
-@pytest.mark.parametrize("status", [300, 302, 304, 306])
-async def test_a_status_below_400_without_a_location_is_no_redirect(status: int, connect: Connect) -> None:
-    client, server = await connect(answer(status=status))
-    error = await failure(client, StatusError, "neither a success nor an error")
-    assert (error.status, len(server.requests)) == (status, 1)
 
 
 async def test_a_header_that_is_too_long_is_asked_for_once(connect: Connect) -> None:
