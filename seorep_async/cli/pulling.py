@@ -25,7 +25,7 @@ from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
-from seorep_async.export.pull_to import staged_pull
+from seorep_async.export.pull_to import at_target
 from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
 
@@ -70,8 +70,10 @@ class _Pulling(summary.Run):
         job, self.source = self.job, connection.label
         async with connection.opened() as client:
             self.account = job.account or client.account
-            if self.several and not job.dry_run:
-                staged = await staged_pull(client, *self._window(self.left[0]), out=job.target, **self._arguments())
+            if self.several and not job.dry_run and not job.restart:
+                asked = self._asked(client), self._arguments()
+                async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
+                    staged = staging.found
                 if staged is not None and not staged.ended:  # its reports are stored: it goes first
                     self.left.sort(key=lambda one: one != (staged.start_date, staged.end_date))
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
@@ -101,10 +103,13 @@ class _Pulling(summary.Run):
         given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
         return given | {"exclude": [*chain.from_iterable(self.job.exclude or ())], "account": self.account}
 
+    def _asked(self, client: SeoRepClient) -> Request:
+        ids, *days = self._window(self.left[0])
+        return Request.of(client, ids, (days[0], days[1]), self._arguments())
+
     def _complete(self, client: SeoRepClient) -> list[Days]:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
-        ids, first, last = self._window(self.left[0])
-        asked = Request.of(client, ids, (first, last), self._arguments())
+        asked = self._asked(client)
         same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
         found = complete_windows(self.job.target, **same)
         return [one for one in self.left if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]

@@ -159,21 +159,6 @@ async def preview(
     return PullPreview(files, len(found or ()), listing + requests, sampled, skipped, staged, bool(plan.ids))
 
 
-async def staged_pull(
-    client: SeoRepClient,
-    ids: Iterable[int] | None,
-    start_date: dt.date | str,
-    end_date: dt.date | str,
-    *,
-    out: str | os.PathLike[str],
-    **options: Unpack[PullOptions],
-) -> StagedPull | None:
-    """Return what an earlier run has staged beside a target; nothing is sent. The arguments are those of `preview`."""
-    request = Request.of(client, ids, (start_date, end_date), options)
-    async with at_target(out, request, options, only_look=True) as (_, _, staging):
-        return staging.found
-
-
 async def _estimate(
     client: SeoRepClient, request: Request, missing: Mapping[Feed, Sequence[int]], limit: int | None
 ) -> tuple[int, int | None, tuple[int, ...]]:

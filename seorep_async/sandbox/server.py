@@ -70,10 +70,9 @@ class Sandbox:
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or mixed by id.
         rows: format of the feeds' rows: current, older, or mixed by id.
         latency: seconds that each response takes at least.
-        rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8; options follow after commas:
+        rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after commas
             fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
-        failing: ids of campaigns whose responses are always 500, also those of their feeds and their keywords' feeds;
-            or another status: `{3: 404}`, in the command 3:404.
+        failing: ids of campaigns that always get 500, and their feeds; another status: `{3: 404}`, in a shell 3:404.
         forbidden: ids of campaigns that the key has no access to: the same responses are 403.
         reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such
             as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`; other fields are those of the seeded row. Rows by date

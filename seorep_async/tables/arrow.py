@@ -72,11 +72,10 @@ def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
     Dates of Arrow or of Python can't be compared with a string or a Timestamp, resampled or drawn.
     """
     pa, pd = require("pyarrow"), require("pandas")
-    seconds = pa.timestamp("s")
     columns = {}
     for column, values in zip(table.columns, rows.columns, strict=True):
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
-            columns[column.name] = values.cast(seconds, safe=False).to_pandas()
+            columns[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
         elif column.type in _NESTED:
             columns[column.name] = pd.Series(list(map(_as_object, values.to_pylist())), dtype=object)
         else:

@@ -98,14 +98,10 @@ class FeedTable(Table):
         All rows share the lead's values. Changes from the previous period are null unless `compared`.
         """
         values = [*([value] * len(rows) for value in lead), *model_columns(self._model, rows)]
-        for index in () if compared else _changes(self):
-            values[index] = [None] * len(rows)
+        for index, column in enumerate(() if compared else self.columns):
+            if is_change(column.name):
+                values[index] = [None] * len(rows)
         return values
-
-
-@cache
-def _changes(table: Table) -> list[int]:
-    return [index for index, column in enumerate(table.columns) if is_change(column.name)]
 
 
 def is_change(name: str) -> bool:

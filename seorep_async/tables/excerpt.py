@@ -13,6 +13,7 @@ from seorep_async.tables.text import printable_json
 LONGEST = 20_000
 """The longest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE, _NOTES = 500, 300
+_EMPTY: tuple[object, ...] = (None, (), {})
 
 
 def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any) -> str:
@@ -22,12 +23,9 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
     """
     names = list(map(_cut, columns))
     if isinstance(rows, list) and rows:
-        empty = [all(value in (None, (), {}) for value in values) for values in zip(*rows, strict=True)]
-        facts["columns_without_values"] = [
-            name for name, is_empty in zip(names, empty, strict=True) if is_empty
-        ] or None
-        rows = [[value for value, is_empty in zip(row, empty, strict=True) if not is_empty] for row in rows]
-        names = [name for name, is_empty in zip(names, empty, strict=True) if not is_empty]
+        kept = [place for place, one in enumerate(zip(*rows, strict=True)) if any(value not in _EMPTY for value in one)]
+        facts["columns_without_values"] = [name for place, name in enumerate(names) if place not in kept] or None
+        names, *rows = ([row[place] for place in kept] for row in (names, *rows))
     facts = {name: value for name, value in facts.items() if value is not None}
     room = LONGEST - _NOTES - _size(facts | {"columns": names, "rows": []})
     if room < 0:

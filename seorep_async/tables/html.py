@@ -36,19 +36,15 @@ def html_table(
     footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
     caption += f": {total:,} {'row' if total == 1 else 'rows'}"
     caption += f", the first {len(shown)} shown" * (len(shown) < total) + (", and totals" if footer else "")
-    indices = [
-        index
-        for index, column in enumerate(columns)
-        if column.name in footer or any(row[index] not in _EMPTY for row in shown)
-    ]
-    indices.sort(key=lambda index: _FIRST.fullmatch(columns[index].name) is None)
-    sides = ["right" if columns[index].type in _NUMBERS else "left" for index in indices]
-    head = "".join(
-        _HEAD.format(side=side, name=_BREAK.sub("_<wbr>", html.escape(columns[index].name)))
-        for index, side in zip(indices, sides, strict=True)
-    )
-    body = "".join(f"<tr>{_cells('td', [row[index] for index in indices], sides)}</tr>" for row in shown)
-    last = [footer.get(columns[index].name, "totals" if number == 0 else None) for number, index in enumerate(indices)]
+    every = ((column, [row[place] for row in shown]) for place, column in enumerate(columns))
+    kept = [one for one in every if one[0].name in footer or any(value not in _EMPTY for value in one[1])]
+    kept.sort(key=lambda one: _FIRST.fullmatch(one[0].name) is None)
+    sides = ["right" if column.type in _NUMBERS else "left" for column, _ in kept]
+    names = [_BREAK.sub("_<wbr>", html.escape(column.name)) for column, _ in kept]
+    head = "".join(_HEAD.format(side=side, name=name) for name, side in zip(names, sides, strict=True))
+    cells = zip(*(values for _, values in kept), strict=True)
+    body = "".join(f"<tr>{_cells('td', row, sides)}</tr>" for row in cells)
+    last = [footer.get(column.name, "totals" if number == 0 else None) for number, (column, _) in enumerate(kept)]
     foot = f"<tfoot><tr>{_cells('th', last, sides)}</tr></tfoot>" if footer else ""
     return _TABLE.format(caption=html.escape(caption), head=head, body=body, foot=foot)
 

@@ -102,14 +102,6 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
     return "[" + ", ".join([f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]) + "]"
 
 
-def _tags(values: Sequence[Any]) -> list[str]:
-    return once_each(lambda tags: _quoted([_tag_list(tags)])[0], values)
-
-
-def _fields(values: Sequence[Any]) -> list[str]:
-    return _quoted([as_json(fields) if fields else "" for fields in values]) if any(values) else [""] * len(values)
-
-
 _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
     ColumnType.INTEGER: _integers,
     ColumnType.NUMBER: partial(_each, str),
@@ -117,8 +109,10 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
     ColumnType.BOOLEAN: partial(_each, {True: "true", False: "false"}.__getitem__),
     ColumnType.DATE: _dates,
     ColumnType.DATETIME: partial(_each, dt.datetime.isoformat),
-    ColumnType.TAGS: _tags,
-    ColumnType.FIELDS: _fields,
+    ColumnType.TAGS: partial(once_each, lambda tags: _quoted([_tag_list(tags)])[0]),
+    ColumnType.FIELDS: lambda values: (
+        _quoted([as_json(one) if one else "" for one in values]) if any(values) else [""] * len(values)
+    ),
     ColumnType.ANY: lambda values: _quoted(_each(as_json, values)),
 }
 
@@ -138,20 +132,14 @@ def _line(table: Table) -> type[msgspec.Struct]:
     return msgspec.defstruct("Line", [(column.name, Any) for column in table.columns], gc=False)
 
 
-def _field_members(values: Sequence[Any]) -> Sequence[Any]:
-    # null if there are none: a file with `{}` in every line can't become Parquet
-    return [msgspec.Raw(as_json(fields).encode()) if fields else None for fields in values]
-
-
 _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: partial(once_each, plain_tags),
-    ColumnType.FIELDS: _field_members,
+    # null if there are none: a file with `{}` in every line can't become Parquet
+    ColumnType.FIELDS: lambda values: [msgspec.Raw(as_json(one).encode()) if one else None for one in values],
 }
 
 
-def printable_json(
-    value: object, *, indent: int | None = None, default: Callable[[object], object] | None = None
-) -> str:
+def printable_json(value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None) -> str:
     """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():

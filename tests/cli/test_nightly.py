@@ -49,3 +49,13 @@ def test_it_sleeps_only_for_what_may_pass(tmp_path: Path, seorep: Seorep, status
     with seorep.account(failing={2: status}):
         ended, seconds = nightly(tmp_path)
     assert (ended.code, seconds) == (code, slept)
+
+
+def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seorep: Seorep) -> None:
+    folder = tmp_path / ".a.duckdb.acme.pull"
+    folder.mkdir(0o700)
+    (folder / "pieces").write_bytes(b"no pieces" * 99)
+    with seorep.account():
+        command = ("pull", "-o", "a.duckdb", "--month", "2023-01..2023-02", "--account", "acme", "--quiet")
+        assert seorep(*command).code != 0
+        assert seorep(*command, "--restart").code == 0
