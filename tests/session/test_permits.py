@@ -217,6 +217,18 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     assert all(alarm.cancelled() for alarm in here().alarms)
 
 
+async def test_a_call_cancelled_as_it_is_served_keeps_no_permit() -> None:
+    governor = governor_of(max_concurrency=1)
+    held = await granted(governor)
+    waiting = asyncio.ensure_future(governor.acquire(0, NEVER))
+    await at_rest()
+    governor.release(held, None)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert governor.in_flight == 0
+    assert (await granted(governor)).started == 0
+
+
 # probes
 
 
