@@ -26,14 +26,15 @@ def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, st
 
 async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None:
     seen: list[Attempt] = []
-    client, _ = await connect(answer(status=500), FINE, backoff_initial=50, backoff_max=50, on_attempt=seen.append)
+    failed = [answer(status=500)] * 2
+    client, _ = await connect(*failed, FINE, backoff_initial=50, backoff_max=50, on_attempt=seen.append)
     await ask(client)
-    first, second = seen
+    first, _, third = seen
     assert (first.method, first.path, first.subject) == ("GET", "/v3/campaigns", None)
-    assert (shown(first), shown(second)) == ((1, 500, errors.ServerError, "transient"), (2, 200, None, None))
-    assert (first.bytes, second.bytes) == (0, len(FINE.partition(b"\r\n\r\n")[2]))
-    assert 0 <= first.waited < 50 <= second.waited < 100
-    assert 0 < second.seconds < 50
+    assert (shown(first), shown(third)) == ((1, 500, errors.ServerError, "transient"), (3, 200, None, None))
+    assert (first.bytes, third.bytes) == (0, len(FINE.partition(b"\r\n\r\n")[2]))
+    assert 0 <= first.waited < 50 <= third.waited < 100
+    assert 0 < third.seconds < 50
 
 
 async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
