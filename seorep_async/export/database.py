@@ -98,7 +98,7 @@ class Database(Target):
     @contextmanager
     def _connected(self, stop: threading.Event, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open it, once no other program and no other pull has it open; to read one that is not there, an empty one."""
-        until, is_told = time.monotonic() + WAIT_SECONDS, False
+        until = None
         with _writers[self.path]:
             file = ":memory:" if self._is_new() and not to_write else self.path
             while True:
@@ -106,11 +106,11 @@ class Database(Target):
                     database = _connect(file, is_new=self._is_new())
                     break
                 except require("duckdb").Error as error:
-                    if "onflicting lock" not in str(error) or time.monotonic() >= until:
+                    if "onflicting lock" not in str(error) or (until and time.monotonic() >= until):
                         raise self._refusal(error) from error
-                if not is_told:
+                if until is None:
                     _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
-                    is_told = True
+                    until = time.monotonic() + WAIT_SECONDS
                 if stop.wait(_RETRY_SECONDS):
                     raise ExportError("the pull was cancelled; run it again to write what is staged")
             with database:
@@ -120,7 +120,8 @@ class Database(Target):
         problem = next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
         if problem is not None:
             return ExportError(f"can't write {self.named}: {problem}", file=self.path)
-        return refusal(self.named, f"{_first_line(error).rstrip('!')}; name another file")
+        first, _, _ = str(error).partition("\n")
+        return refusal(self.named, f"{first.rstrip('!')}; name another file")
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Replace and add rows in one transaction; a new database appears in one step."""
@@ -131,8 +132,10 @@ class Database(Target):
         except require("duckdb").Error as error:
             for problem in self.format.problems:
                 raise problem from error
-            problem_words = f"{_first_line(error)}; nothing has changed in it"
-            raise ExportError(f"can't write {self.named}: {problem_words}", file=self.path) from error
+            first, _, _ = str(error).partition("\n")
+            raise ExportError(
+                f"can't write {self.named}: {first}; nothing has changed in it", file=self.path
+            ) from error
         return [self.named] if contents.received else []
 
     def _make(self, contents: Contents, folder: Path) -> bool:
@@ -225,7 +228,3 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
             where = f"r.account = {quoted(request.account)} AND ({condition})"
             database.execute(f"DELETE FROM {table.name} r WHERE {where}")
     database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows}")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -82,7 +82,6 @@ class Text:
     ending: str
     needs: tuple[str, ...] = ()
     """Libraries of extras."""
-    stages_keywords: bool = True
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
         """Return columns of values, without the lead, as `encode` takes them; both raise the same errors."""
@@ -197,7 +196,6 @@ class Arrow:
 
     ending = ".duckdb"
     needs: tuple[str, ...] = ("duckdb", "pyarrow")
-    stages_keywords = False
 
     def __init__(self) -> None:
         self.problems: list[BaseException] = []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
-from seorep_async.tables.columns import Column, ColumnType, Table
+from seorep_async.tables.columns import ColumnType, Table
 from seorep_async.tables.declared import all_tables
 
 if TYPE_CHECKING:
     import duckdb
 
-_TYPES = {
+_TYPES = dict.fromkeys(ColumnType, "VARCHAR") | {
     ColumnType.INTEGER: "BIGINT",
     ColumnType.NUMBER: "DOUBLE",
     ColumnType.BOOLEAN: "BOOLEAN",
@@ -58,20 +58,15 @@ _OLDER = (
     "version, or move it away and pull its dates again"
 )
 
-
-class FoundColumn(NamedTuple):
-    """A column as the database has it; `kind` is its type, and NOT NULL if it is so."""
-
-    comment: str | None
-    has_default: bool
-    kind: str
+Columns: TypeAlias = dict[str, tuple[str | None, bool, str]]
+"""By name: the comment, whether there is a default, and the type, with NOT NULL if it is so."""
 
 
-def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, dict[str, FoundColumn]]:
-    """Return each column, by table or view and by name."""
-    found: dict[str, dict[str, FoundColumn]] = {}
-    for table, name, *facts in database.execute(_COLUMNS).fetchall():
-        found.setdefault(table, {})[name] = FoundColumn(*facts)
+def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
+    """Return the columns of each table or view."""
+    found: dict[str, Columns] = {}
+    for table, name, comment, has_default, kind in database.execute(_COLUMNS).fetchall():
+        found.setdefault(table, {})[name] = comment, has_default, kind
     return found
 
 
@@ -81,19 +76,15 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     for table in all_tables():
         found = existing.get(table.name, {})
         if not found:
-            columns = (f'"{one.name}" {_type(one)}{"" if one.nullable else " NOT NULL"}' for one in table.columns)
+            columns = (f'"{one.name}" {_TYPES[one.type]}{"" if one.nullable else " NOT NULL"}' for one in table.columns)
             database.execute(f"CREATE TABLE {table.name} ({', '.join(columns)})")
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for one in table.columns:
-            if one.name not in found or found[one.name].comment != one.description:
+            if one.name not in found or found[one.name][0] != one.description:
                 database.execute(f'COMMENT ON COLUMN {table.name}."{one.name}" IS {quoted(one.description)}')
     for name, query in VIEWS.items():
         database.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
         database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
-
-
-def _type(column: Column) -> str:
-    return _TYPES.get(column.type, "VARCHAR")
 
 
 def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
@@ -116,14 +107,14 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
             yield f"{problem}; drop it (DROP INDEX), or make the table again without it (CREATE TABLE … AS FROM {name})"
 
 
-def _changes(table: Table, existing: dict[str, FoundColumn]) -> Iterator[str]:
+def _changes(table: Table, existing: Columns) -> Iterator[str]:
     """Yield what was changed in the columns of a table."""
     changed, others = f"its table {table.name} was changed, or is another program's: its column", {**existing}
     for column in table.columns if existing else ():
-        found, needed = others.pop(column.name, None), _type(column)
-        kind = found.kind if found else "missing"
+        _, _, kind = others.pop(column.name, (None, False, "missing"))
+        needed = _TYPES[column.type]
         if kind != needed and (column.nullable or kind != f"{needed} NOT NULL"):
             yield f"{changed} {column.name} is {kind}, not {needed}; change it back (ALTER TABLE {table.name} …)"
-    for name, found in others.items():
-        if found.kind.endswith(" NOT NULL") and not found.has_default:
+    for name, (_, has_default, kind) in others.items():
+        if kind.endswith(" NOT NULL") and not has_default:
             yield f"{changed} {name}, which pulls don't fill, is NOT NULL; allow null, or give it a default"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Format, Report, in_groups, without_lead
+from seorep_async.export.formats import Format, Report, Text, in_groups, without_lead
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
@@ -60,7 +60,7 @@ class Staging:
     def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
         self._format = format_
         self.file: BlockFile = file
-        self.has_keywords: bool = format_.stages_keywords
+        self.has_keywords: bool = isinstance(format_, Text)
         self.found: StagedPull | None = None
         self.begin(request)
 
