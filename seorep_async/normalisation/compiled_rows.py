@@ -71,7 +71,7 @@ class CompiledRows(Generic[M]):
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
         self._engine_names = engine_names
-        self._layouts: dict[tuple[_Hints, bool], _Layout] = {}
+        self._layout = functools.cache(self._compiled)
         self._current = self._layout(_CURRENT)
 
     def read_page(self, body: bytes, number: int, refusal: Exception | None = None) -> Page[M]:
@@ -80,8 +80,7 @@ class CompiledRows(Generic[M]):
         page, feed = _read(body, layout)
         layout.convert(feed.rows)
         metadata, totals = page.metadata or _Metadata(), _totals(feed.totals) if feed.totals else None
-        counts = metadata.total_pages, metadata.total_records
-        return Page(tuple(feed.rows), number, *counts, totals, metadata.version)
+        return Page(tuple(feed.rows), number, metadata.total_pages, metadata.total_records, totals, metadata.version)
 
     def read_array(self, array: bytes) -> list[M]:
         """Read an array of objects, or raise one of `REFUSALS`; the reference converter knows the reason."""
@@ -136,12 +135,7 @@ class CompiledRows(Generic[M]):
         struct = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True, gc=False)
         return struct | bool | None
 
-    def _layout(self, taken: _Hints, *, strict: bool = True) -> _Layout:
-        if (taken, strict) not in self._layouts:
-            self._layouts[taken, strict] = self._compiled(taken, strict=strict)
-        return self._layouts[taken, strict]
-
-    def _compiled(self, taken: _Hints, *, strict: bool) -> _Layout:
+    def _compiled(self, taken: _Hints, *, strict: bool = True) -> _Layout:
         types = {name: field.accepted if hint in taken else field.documented for name, hint, field in self._fields}
         row = raw_row_struct(self._model, types, self._names, strict=strict)
         rows: Any = list[row]  # type: ignore[valid-type]  # made as we run

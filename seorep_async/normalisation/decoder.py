@@ -26,12 +26,6 @@ Asked: TypeAlias = tuple[str, int] | None
 _HUGE = 1024 * 1024  # bytes
 
 
-@lru_cache(maxsize=16)
-def decoder_for(engine_names: EngineNames) -> Decoder:
-    """Return the decoder for an account's names; clients share it, as building one takes many milliseconds."""
-    return Decoder(engine_names)
-
-
 class Decoder:
     """Decodes responses under one account's names for the engines, a page of current rows at once.
 
@@ -101,3 +95,7 @@ class Decoder:
     def envelope(self, body: bytes) -> dict[str, Any]:
         """Parse any response; no body (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
+
+
+decoder_for = lru_cache(maxsize=16)(Decoder)
+"""Return the decoder for an account's names; clients share it, as building one takes many milliseconds."""

@@ -62,14 +62,9 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
 def _load_slowly(body: bytes) -> Any:
     if _ESCAPED_SURROGATE.search(body) and (problem := _find_problem(body)):
         raise refused(*problem)
-    number = msgspec.json.decode
-    return json.loads(
-        body.decode(),
-        object_pairs_hook=lambda pairs: dict(pairs),  # the interpreter can switch to another thread here
-        parse_int=number,
-        parse_float=number,
-        parse_constant=number,
-    )
+    numbers: Any = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), msgspec.json.decode)
+    # in the hook the interpreter can switch to another thread
+    return json.loads(body.decode(), object_pairs_hook=lambda pairs: dict(pairs), **numbers)
 
 
 def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
@@ -172,8 +167,8 @@ def _service_error(envelope: dict[str, Any]) -> StatusError:
     said = one_line("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
-    reason = said or "it gave no reason"
-    return kind(f"the service reported an error in a response that claims success: {reason}", status=200)
+    reported = f"the service reported an error in a response that claims success: {said or 'it gave no reason'}"
+    return kind(reported, status=200)
 
 
 def _strings(value: object, depth: int = 3) -> list[str]:
@@ -206,17 +201,14 @@ def _find_problem(body: bytes) -> _Found | None:
     """
     if not body.rstrip().endswith((b"}", b"]")):
         return None  # cut short, the most frequent problem
+    numbers: Any = {
+        "parse_int": _number,
+        "parse_float": _number,
+        "parse_constant": lambda _: ("", "is not a JSON number"),
+    }
     try:
-        found = _within(
-            json.loads(
-                body.decode(errors="surrogateescape"),
-                strict=False,
-                parse_int=_number,
-                parse_float=_number,
-                parse_constant=lambda _: ("", "is not a JSON number"),
-                object_pairs_hook=_first,
-            )
-        )
+        text = body.decode(errors="surrogateescape")
+        found = _within(json.loads(text, strict=False, object_pairs_hook=_first, **numbers))
     except (ValueError, RecursionError):
         return None
     path, problem = found or ("", "holds a character that JSON does not allow")

@@ -12,7 +12,6 @@ from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, R
 from seorep_async.settings import EngineNames
 
 _CAMEL_CASE = frozenset({KeywordRanking, CampaignPeriod, KeywordPeriod, RankingTotals})
-_NOT_ON_THE_WIRE = frozenset({"extra", "date_precision"})
 _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
 
 
@@ -29,7 +28,7 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
         if model in _CAMEL_CASE:
             others = [f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:] for word in others]
         names[field.name] = ("" if model in _CAMEL_CASE else "_").join([first, *others])
-    return {name: wire for name, wire in names.items() if name not in _NOT_ON_THE_WIRE}
+    return {name: wire for name, wire in names.items() if name not in ("extra", "date_precision")}
 
 
 def engine_warning(row: Any) -> str | None:

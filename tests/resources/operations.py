@@ -157,8 +157,6 @@ def _operation(line: str) -> Operation:
 
 OPERATIONS = tuple(_operation(line) for line in _TABLE.strip().splitlines())
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
-WRITES = tuple(operation for operation in OPERATIONS if operation.is_write)
-READS = tuple(operation for operation in OPERATIONS if not operation.is_write)
 
 
 def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:

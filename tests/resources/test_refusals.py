@@ -12,12 +12,11 @@ import pytest
 from multidict import MultiDict
 
 from seorep_async import ArrayEncoding, ConfigurationError, Feed, FeedSearchParam, SeoRepClient, Settings
+from seorep_async.errors import shown
 from tests.resources.operations import BY_NAME, CHECKED, DATES, IDS, OPERATIONS, Arguments, Operation, each
 
 JANUARY = ("2023-01-01", "2023-01-31")
-UPDATES = [operation for operation in OPERATIONS if operation.verb == "update"]
 RANKINGS = [operation for operation in OPERATIONS if operation.resource == "rankings"]
-ID_PROBLEM = "must be an integer from 1 to 2147483647, got"
 
 
 class Name(str, enum.Enum):  # noqa: UP042  # its own str() is not its value
@@ -42,37 +41,9 @@ async def refusal(operation: Operation, arguments: Arguments) -> str:
     return caught.value.message
 
 
-def each_input_with(wanted: Callable[[Operation, str], bool], values: list[Any]) -> pytest.MarkDecorator:
-    """Pair each input with a bad value in turn, so that each input and each value occurs, but not every pair."""
-    inputs = [(one, its) for one in OPERATIONS for its in one.inputs if wanted(one, its)]
-    pairs = [(*inputs[n % len(inputs)], values[n % len(values)]) for n in range(max(len(inputs), len(values)))]
-    return pytest.mark.parametrize(
-        ("operation", "name", "bad"),
-        pairs,
-        ids=lambda part: part if isinstance(part, str) else getattr(part, "name", type(part).__name__),
-    )
-
-
-# --- Ids
+# --- Arguments
 
 BAD_IDS = [0, -1, True, False, "7", "../x", 7.0, None, 2**31, 10**30, 10**5000, Name.TAG, [7], b"7"]
-
-
-@each_input_with(lambda operation, name: name in IDS, BAD_IDS)
-async def test_what_is_no_id_is_refused(bad: Any, operation: Operation, name: str) -> None:
-    assert (await refusal(operation, operation.changing | {name: bad})).startswith(f"{name} {ID_PROBLEM} ")
-
-
-@pytest.mark.parametrize("feed", Feed)
-def test_a_pull_refuses_what_is_no_id_among_its_ids(feed: Feed) -> None:
-    name = "keyword_id" if feed is Feed.KEYWORD_BY_DATE else "campaign_id"
-    for bad in [one for one in BAD_IDS if one not in (10**5000, [7])]:
-        ids: Any = [1, bad, 3]
-        assert refused(closed().rankings.pull, ids, *JANUARY, feed=feed) == f"{name} {ID_PROBLEM} {bad!r}"
-
-
-# --- Dates
-
 BAD_DATES = [
     *("2023-1-1", "2023-02-30", "2023-13-01", "2023-00-01", "20230101", "2023-W01-1", "01/02/2023", "2023-01", "today"),
     *("2023-01-01 ", "2023-01-01T00:00:00", "\uff12\uff10\uff12\uff13-01-01", "", None, 20230101),
@@ -80,37 +51,55 @@ BAD_DATES = [
 ]
 
 
+def no_id(name: str, bad: Any) -> str:
+    return f"{name} must be an integer from 1 to 2147483647, got {shown(bad)}"
+
+
 def no_date(name: str, bad: Any) -> str:
     hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
     return f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
 
 
-@each_input_with(lambda operation, name: name in DATES and operation.verb != "update", BAD_DATES)
-async def test_what_is_no_date_is_refused(bad: Any, operation: Operation, name: str) -> None:
-    assert await refusal(operation, operation.changing | {name: bad}) == no_date(name, bad)
+WRONG: dict[str, tuple[Callable[[Operation, str], bool], list[Any], Callable[[str, Any], str]]] = {
+    "ids": (lambda _, name: name in IDS, BAD_IDS, no_id),
+    "dates": (lambda operation, name: name in DATES and operation.verb != "update", BAD_DATES, no_date),
+    "limits": (lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31], no_id),
+    "strings": (
+        lambda operation, name: name in operation.required and name not in CHECKED,
+        ["", None, 5],
+        lambda name, _: f"{name} must be a string that is not empty",
+    ),
+    "statuses": (
+        lambda _, name: name == "status",
+        ["Published", "draft", "", 5, True, ["published"]],
+        lambda name, bad: f"{name} must be 'published' or 'unpublished', got {bad!r}",
+    ),
+}
 
 
-async def test_a_pull_or_change_refuses_what_is_no_date() -> None:
-    for bad in BAD_DATES:
-        for argument in ("start_date", "end_date"):
-            dates: Any = {"start_date": JANUARY[0], "end_date": JANUARY[1], argument: bad}
-            assert refused(closed().rankings.pull, [42], **dates) == no_date(argument, bad)
-        if bad is not None:
-            found = await refusal(BY_NAME["backlinks.update"], {"id": 7, "date_published": bad})
-            assert found == no_date("date_published", bad)
+@pytest.mark.parametrize(("wanted", "values", "said"), WRONG.values(), ids=WRONG)
+async def test_a_wrong_argument_is_refused_and_named(wanted: Any, values: list[Any], said: Any) -> None:
+    inputs = [(one, name) for one in OPERATIONS for name in one.inputs if wanted(one, name)]
+    for number in range(max(len(inputs), len(values))):  # each input and each value occurs, but not every pair
+        (operation, name), bad = inputs[number % len(inputs)], values[number % len(values)]
+        assert await refusal(operation, operation.changing | {name: bad}) == said(name, bad)
 
 
-# --- Other arguments
+@pytest.mark.parametrize("feed", Feed)
+def test_a_pull_refuses_wrong_ids_and_dates(feed: Feed) -> None:
+    name, pull = "keyword_id" if feed is Feed.KEYWORD_BY_DATE else "campaign_id", closed().rankings.pull
+    for bad in BAD_IDS:
+        ids: Any = [1, bad, 3]
+        assert refused(pull, ids, *JANUARY, feed=feed) == no_id(name, bad)
+    for argument, bad in ((argument, bad) for argument in ("start_date", "end_date") for bad in BAD_DATES):
+        dates: Any = {"start_date": JANUARY[0], "end_date": JANUARY[1], argument: bad}
+        assert refused(pull, [42], **dates, feed=feed) == no_date(argument, bad)
 
 
-@each_input_with(lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31])
-async def test_a_limit_that_is_none_is_refused(bad: Any, operation: Operation, name: str) -> None:
-    assert await refusal(operation, operation.least | {name: bad}) == f"limit {ID_PROBLEM} {bad!r}"
-
-
-@each_input_with(lambda operation, name: name in operation.required and name not in CHECKED, ["", None, 5])
-async def test_a_required_string_must_be_one_and_not_empty(bad: Any, operation: Operation, name: str) -> None:
-    assert await refusal(operation, operation.least | {name: bad}) == f"{name} must be a string that is not empty"
+async def test_a_change_to_what_is_no_date_is_refused() -> None:
+    for bad in filter(lambda bad: bad is not None, BAD_DATES):
+        found = await refusal(BY_NAME["backlinks.update"], {"id": 7, "date_published": bad})
+        assert found == no_date("date_published", bad)
 
 
 @each([operation for operation in OPERATIONS if operation.optional])
@@ -121,14 +110,7 @@ async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Op
     assert found == [f"{name} must be a string, got {bad!r}" for name, bad in wrong]
 
 
-@each([operation for operation in OPERATIONS if "status" in operation.inputs])
-async def test_an_undocumented_status_of_a_backlink_is_refused(operation: Operation) -> None:
-    for bad in ("Published", "draft", "", 5, True, ["published"]):
-        said = await refusal(operation, operation.changing | {"status": bad})
-        assert said == f"status must be 'published' or 'unpublished', got {bad!r}"
-
-
-@each(UPDATES)
+@each([operation for operation in OPERATIONS if operation.verb == "update"])
 @pytest.mark.parametrize("nothing", [{}, {"extra_params": {}}, {"extra_params": {"x": None}}], ids=repr)
 async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Operation) -> None:
     said = await refusal(operation, {"id": 7} | nothing)
