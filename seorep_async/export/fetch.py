@@ -76,8 +76,8 @@ class Group:
             some.sort(key=lambda one: self._places[one.id])  # what is read together at the end stands together
             reports = [one.report for one in some if one.report is not None]
             errors = [(one.id, one.error) for one in some if one.error is not None]
-            stored = await self._run(self._staging.add, self._feed, reports, errors)
-            self._tracker.advance(stored, sum(len(one.rows) for one in reports), len(some) - stored)
+            stored, rows = await self._run(self._staging.add, self._feed, reports, errors)
+            self._tracker.advance(stored, rows, len(some) - stored)
 
 
 @attrs.frozen

@@ -73,10 +73,14 @@ async def pull_to(
         out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart, retry_failed: drop what is staged, unread; or fetch only what failed last time, if it was this night.
-        force: replace also files that no pull wrote.
+        force, excel: replace also files that no pull wrote; write CSV with a byte order mark, and no formulas.
         max_requests: stop after this number of requests, retries included; reports that have begun are finished, and
             the look at one campaign with which a resumed pull begins does not count.
-        options: those of `PullOptions`: `feeds`, `groups`, `account` …, and of the feeds, such as `limit`.
+        feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
+        groups, filter: without ids: only campaigns of groups with these titles, in any case; those the service finds.
+        exclude: campaign ids to leave out.
+        account, snapshot_date: of the rows; default: the client's, and the UTC day on which the pull began.
+        options: these, and further arguments of the feeds (see `Rankings`), such as `limit`.
 
     Raises:
         ConfigurationError, ImportError: an argument is wrong, the target is another's, or an extra is missing.

@@ -37,14 +37,7 @@ _LONGEST_VALUE = 200
 
 
 class PullOptions(FeedOptions, total=False):
-    """The optional arguments of a pull that say what is asked for, besides those of its feeds (see `Rankings`).
-
-    - feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
-    - groups, filter: without ids: only campaigns of groups with these titles, in any case; those the service finds.
-    - exclude: campaign ids to leave out.
-    - account, snapshot_date: of the rows; default: the client's, and the UTC day on which the pull began.
-    - excel: write CSV with a byte order mark, and no formulas.
-    """
+    """The optional arguments of a pull that say what is asked for; `pull_to` explains them."""
 
     feeds: Iterable[Feed | FeedValue] | Feed | FeedValue
     groups: Iterable[str]

@@ -111,20 +111,21 @@ class Staging:
         failures = {table.name: [Failure.of(-1, error)]} if error is not None else {}
         self._append(Block(request=self.request, plan=plan, records=group.records, failures=failures), group.pieces)
 
-    def add(self, feed: Feed, reports: Sequence[RankingReport[Any]], errors: Iterable[tuple[int, SeoRepError]]) -> int:
+    def add(
+        self, feed: Feed, reports: Sequence[RankingReport[Any]], errors: Iterable[tuple[int, SeoRepError]]
+    ) -> tuple[int, int]:
         """Store reports, and the errors of others, in one step that survives a crash whole.
 
-        A report that the format can't hold becomes an error. Return how many reports were stored.
+        A report that the format can't hold becomes an error. Return how many reports were stored, and their rows.
         """
-        group, failures, stored = _Group(self._format), [Failure.of(*one) for one in errors], len(reports)
+        name, group, failures = table_of(feed).name, _Group(self._format), [Failure.of(*one) for one in errors]
         for some in in_groups(reports, lambda one: 1 + len(one.rows), _PIECE_ROWS):
             for one, error in _add(partial(self._encode, feed, group), some):
                 problem = ExportError(f"a value can't be written to {self._format.ending}: {error}")
                 failures.append(Failure.of(one.id, problem))
-                stored -= 1
-        block = Block(records=group.records, failures={table_of(feed).name: failures} if failures else {})
-        self._append(block, group.pieces)
-        return stored
+        self._append(Block(records=group.records, failures={name: failures} if failures else {}), group.pieces)
+        stored = group.records.get(name, ())
+        return len(stored), sum(one.rows for one in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
         """Add reports to a group as one piece, and what the format stages of their keywords as another."""

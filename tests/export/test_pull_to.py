@@ -413,10 +413,11 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(tmp_path: Path
     def rows(asked: Asked) -> list[dict[str, Any]]:
         return [{"keywordId": 1, "keywordPhrase": "shoes", "competitors": 2**70 if asked.id == 3 else 1}]
 
+    states: list[PullProgress] = []
     async with served(Account(campaigns=7, rows=rows)) as (client, _):
-        summary = await pull(client, tmp_path / f"x.{format_}")
+        summary = await pull(client, tmp_path / f"x.{format_}", on_progress=states.append)
     (failure,) = summary.failures
-    assert (failure.campaign_id, failure.error, summary.rows) == (3, "ExportError", 6)
+    assert (failure.campaign_id, failure.error, summary.rows, states[-1].rows) == (3, "ExportError", 6, 6)
     assert "a value can't be written to" in failure.message
 
 
