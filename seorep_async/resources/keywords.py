@@ -9,7 +9,10 @@ from seorep_async.resources.endpoint import Endpoint
 
 
 class Keywords(Endpoint[Keyword]):
-    """The account's keywords (the service's reference, section 4.3), which has no operations to change them."""
+    """The account's keywords (the service's reference, section 4.3), which has no operations to change them.
+
+    A wrong argument is a ConfigurationError, and nothing is sent.
+    """
 
     _model = Keyword
     _path = "/v3/keywords"
@@ -24,7 +27,7 @@ class Keywords(Endpoint[Keyword]):
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[Keyword]:
-        """List the account's keywords; a wrong argument is a ConfigurationError.
+        """List the account's keywords.
 
         Args:
             filter: all or part of a keyword.
