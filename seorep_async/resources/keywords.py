@@ -24,7 +24,7 @@ class Keywords(Endpoint[Keyword]):
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[Keyword]:
-        """List the account's keywords.
+        """List the account's keywords; a wrong argument is a ConfigurationError.
 
         Args:
             filter: all or part of a keyword.
@@ -35,9 +35,6 @@ class Keywords(Endpoint[Keyword]):
 
         Returns:
             A `Listing` of `Keyword`: await it for all of them, or iterate over it.
-
-        Raises:
-            ConfigurationError: an argument is wrong.
         """
         extra_params = mask_secrets(extra_params)
         values = {

@@ -58,7 +58,7 @@ ENDLESS: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
-async def test_body_over_the_limit_is_an_error_at_once_in_bounded_memory(step: Step, connect: Connect) -> None:
+async def test_body_over_the_limit_is_an_error_in_bounded_memory(step: Step, connect: Connect) -> None:
     cap = 2 * 2**20
     client, server = await connect(step, max_body_bytes=cap)
     tracemalloc.start()

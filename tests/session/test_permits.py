@@ -335,7 +335,7 @@ async def test_a_stream_waits_for_an_outage_as_long_as_a_call(waits_already: boo
         assert here().now <= 12
 
 
-async def test_few_refused_subjects_are_remembered_and_none_of_a_closed_client() -> None:
+async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits):
         async with session_above(SimulatedService(says=lambda path: 503), 1, limits=limits) as goes:
@@ -348,7 +348,7 @@ async def test_few_refused_subjects_are_remembered_and_none_of_a_closed_client()
         assert not any(subject and subject[0] is goes.governor for subject in limits._pace.doubtful)
 
 
-async def test_calls_that_back_off_have_ended_once_their_client_is_closed() -> None:
+async def test_calls_that_back_off_end_with_their_client() -> None:
     before = asyncio.all_tasks()
     async with session_above(SimulatedService(says=lambda path: 503), backoff_initial=60) as session:
         calls = [asyncio.create_task(session.send(get())) for _ in range(4)]
