@@ -387,9 +387,9 @@ async def test_a_preview_estimates_and_looks_into_the_staging(client: SeoRepClie
 
 
 async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
-    async with Sandbox(campaigns=3, keywords=1, failing={1: 403}) as sandbox:
-        async with SeoRepClient(sandbox.base_url, "sandbox") as client:
-            found = await preview(client, None, START, END)
+    hidden = Sandbox(campaigns=3, keywords=1, failing={1: 403})
+    async with hidden as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
+        found = await preview(client, None, START, END)
     assert (found.sampled, found.skipped, found.requests) == (2, (1,), 4)
 
 
