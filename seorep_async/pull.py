@@ -84,7 +84,6 @@ class Pull(Generic[R]):
         self._raise_errors = on_error == "raise"
         self._ordered = ordered
         self._open = False
-        self._held = 0  # outcomes taken by `take_ready`, which still count as waiting
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -104,7 +103,7 @@ class Pull(Generic[R]):
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
         self._outcomes: dict[int, PullOutcome[R]] = {}  # not taken, in the order in which they came
-        self._running = self._taken = self._held = 0
+        self._running = self._taken = 0
         self._succeeded = self._failed = 0
         self._started = self._session.clock.monotonic()
         self._unexpected: BaseException | None = None
@@ -140,11 +139,9 @@ class Pull(Generic[R]):
         """
         if self._open and self._taken == self._total and (refusal := await self._find_refusal()) is not None:
             raise refusal
-        self._make_room()
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
-            self._make_room()  # `take_ready` may have been before us
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise await self._find_refusal() or outcome.error
@@ -158,26 +155,6 @@ class Pull(Generic[R]):
         self._forbidden = False
         refusal = await self._session.probe_key(self._refusals, self._taker)
         return None if refusal is None else refusal.evolve()
-
-    def _make_room(self) -> None:
-        if self._held:
-            self._held = 0
-            self._start()
-
-    def take_ready(self) -> PullOutcome[R] | None:
-        """Return the next outcome if it is ready, or None.
-
-        Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place: a crash
-        loses no more than the window.
-        """
-        outcome = self._take() if self._open and self._taken < self._total else None
-        self._held += outcome is not None
-        return outcome
-
-    @property
-    def more_may_come(self) -> bool:
-        """Whether the ids in progress, and others that have room, keep most permits in use during a short wait."""
-        return self._running > self._session.settings.max_concurrency // 2 and not self._is_full
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
@@ -207,7 +184,7 @@ class Pull(Generic[R]):
 
     @property
     def _is_full(self) -> bool:
-        return len(self._items) + self._held >= self._limit
+        return len(self._items) >= self._limit
 
     @property
     def _is_busy(self) -> bool:

@@ -10,27 +10,16 @@ import pytest
 
 from seorep_async import errors
 
-PARENTS: dict[type[errors.SeoRepError], tuple[type[BaseException], ...]] = {
-    errors.SeoRepError: (Exception,),
-    errors.ConfigurationError: (errors.SeoRepError, ValueError),
-    errors.TransportError: (errors.SeoRepError,),
-    errors.ConnectionFailedError: (errors.TransportError,),
-    errors.AttemptTimeoutError: (errors.TransportError,),
-    errors.ProtocolError: (errors.TransportError,),
-    errors.BodyTooLargeError: (errors.TransportError,),
-    errors.RedirectError: (errors.TransportError,),
-    errors.DeadlineExceededError: (errors.SeoRepError,),
-    errors.StatusError: (errors.SeoRepError,),
-    errors.AuthenticationError: (errors.StatusError,),
-    errors.NotFoundError: (errors.StatusError,),
-    errors.RateLimitedError: (errors.StatusError,),
-    errors.InvalidRequestError: (errors.StatusError,),
-    errors.ServerError: (errors.StatusError,),
-    errors.DecodeError: (errors.SeoRepError,),
-    errors.PaginationError: (errors.SeoRepError,),
-    errors.OutcomeUnknownError: (errors.SeoRepError,),
-    errors.ExportError: (errors.SeoRepError,),
-    errors.PullPausedError: (errors.SeoRepError,),
+CHILDREN = {
+    "Exception": "SeoRepError",
+    "SeoRepError, ValueError": "ConfigurationError",
+    "SeoRepError": "TransportError DeadlineExceededError StatusError DecodeError PaginationError OutcomeUnknownError "
+    "ExportError PullPausedError",
+    "TransportError": "ConnectionFailedError AttemptTimeoutError ProtocolError BodyTooLargeError RedirectError",
+    "StatusError": "AuthenticationError NotFoundError RateLimitedError InvalidRequestError ServerError",
+}
+PARENTS: dict[type[errors.SeoRepError], str] = {
+    getattr(errors, name): parents for parents, names in CHILDREN.items() for name in names.split()
 }
 
 COMMON: dict[str, Any] = {
@@ -72,7 +61,7 @@ def test_the_page_holds_these_errors_and_no_others() -> None:
 
 @every_class
 def test_an_error_has_these_parents(kind: type[errors.SeoRepError]) -> None:
-    assert kind.__bases__ == PARENTS[kind]
+    assert ", ".join(base.__name__ for base in kind.__bases__) == PARENTS[kind]
 
 
 @every_class

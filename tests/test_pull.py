@@ -326,16 +326,6 @@ async def test_no_more_campaigns_run_than_first_pages_may(concurrency: int, runn
         assert len(sends()) == running
 
 
-async def test_more_may_come_while_most_permits_are_in_use(stuck: asyncio.Event) -> None:
-    held = holding(stuck, lambda asked: asked.id > 2)
-    async with serving(held, max_concurrency=4) as (client, _), pull_of(client, (1, 2, 3)) as outcomes:
-        found = [outcomes.more_may_come]
-        for _ in range(2):
-            await anext(outcomes)
-        found.append(outcomes.more_may_come)
-    assert found == [True, False]
-
-
 async def test_failed_campaigns_do_not_use_up_the_window() -> None:
     def script(asked: Asked) -> Any:
         if asked.id <= 50 and asked.page > 1:
@@ -484,15 +474,6 @@ async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
     assert sorted(unit for share in shares for unit in share) == list(range(1, 51))
 
 
-async def test_outcomes_of_an_earlier_run_take_no_room() -> None:
-    async with serving(whole, max_concurrency=1) as (client, _):
-        pull = pull_of(client, range(1, 10))
-        for _ in range(2):
-            async with pull as outcomes:
-                await all_at_rest()
-                assert [outcomes.take_ready() is not None for _ in range(3)] == [True, True, False]
-
-
 @pytest.mark.parametrize("iterations", range(1, 8))
 async def test_what_an_earlier_run_left_is_no_outcome(stuck: asyncio.Event, iterations: int) -> None:
     async with serving(holding(stuck, lambda asked: asked.page > 1)) as (client, service):
@@ -512,18 +493,6 @@ async def test_what_an_earlier_run_left_is_no_outcome(stuck: asyncio.Event, iter
         async with pull as outcomes:
             stuck.set()
             assert sorted([outcome.id async for outcome in outcomes if outcome.ok]) == [1, 2]
-
-
-async def test_a_waiting_consumer_makes_room_for_itself() -> None:
-    async with (
-        serving(lambda asked: whole(asked, 1), max_concurrency=1) as (client, _),
-        pull_of(client, range(1, 10)) as outcomes,
-    ):
-        waiting = asyncio.ensure_future(anext(outcomes))
-        await asyncio.sleep(0)
-        for task in sends():
-            task.add_done_callback(lambda _: outcomes.take_ready())  # before the consumer was woken
-        assert (await waiting).id == 3
 
 
 # --- Bad use (and see `tests/mistakes.txt`), and bugs

@@ -219,7 +219,6 @@ class AnyPull(RuleBasedStateMachine):
     def enter(self) -> None:
         self.desk.reset()
         self.taken: dict[int, PullOutcome[Any]] = {}
-        self.held = 0  # outcomes taken by `take_ready` since the last wait
         self.most = len(self.fates)  # ids that may have an outcome
         self.is_finished = self.is_over = self.is_closed = False
         self.consumers: list[asyncio.Task[None]] = []
@@ -245,8 +244,6 @@ class AnyPull(RuleBasedStateMachine):
             self.consumers.remove(consumer)
             if not consumer.cancelled():
                 consumer.result()
-        if self.consumers:
-            self.held = 0
         running = sum("Pull._fetch" in repr(task.get_coro()) for task in asyncio.all_tasks(self.loop))
         assert self.desk.unwanted == 0
         if not self.visit.done():
@@ -258,10 +255,10 @@ class AnyPull(RuleBasedStateMachine):
         assert len(self.desk.ids) <= self.most
         not_taken = self.desk.ids - self.taken.keys()
         failed = sum(self.fates[one].may_be_deferred for one in not_taken)
-        assert len(not_taken) + self.held <= self.window + self.ordered + failed
+        assert len(not_taken) <= self.window + self.ordered + failed
         undisturbed = not (self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed)
         if undisturbed and not running and self.desk.ids != self.fates.keys():
-            assert len(not_taken) + self.held >= self.window, "nothing happens, though there is room"
+            assert len(not_taken) >= self.window, "nothing happens, though there is room"
 
     def receive(self, one: int, error: SeoRepError | None) -> None:
         assert error is None or error.subject == f"campaign {one}"
@@ -287,7 +284,6 @@ class AnyPull(RuleBasedStateMachine):
         assert not self.ordered or [*self.taken] == [*self.fates][: len(self.taken)]
 
     async def consume(self) -> None:
-        self.held = 0
         try:
             outcome = await anext(self.pull)
         except StopAsyncIteration:
@@ -320,13 +316,6 @@ class AnyPull(RuleBasedStateMachine):
             self.settle()
         for consumer in self.consumers[:1]:
             consumer.cancel()
-        self.settle(iterations)
-
-    @rule(iterations=pauses)
-    def take_ready(self, iterations: int | None) -> None:
-        if (outcome := self.pull.take_ready()) is not None:
-            self.held += 1
-            self.take(outcome)
         self.settle(iterations)
 
     @precondition(lambda self: self.desk.open_requests())

@@ -19,17 +19,10 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import (
-    AuthenticationError,
-    ConfigurationError,
-    DecodeError,
-    PaginationError,
-    StatusError,
-    shown,
-)
+from seorep_async.errors import ConfigurationError, DecodeError, PaginationError, StatusError, shown
 from seorep_async.export.contents import Contents, failures_of
 from seorep_async.export.database import Database
-from seorep_async.export.fetch import Fetcher, listed
+from seorep_async.export.fetch import Fetcher, concerns_all, listed
 from seorep_async.export.files import Files, refusal
 from seorep_async.export.formats import Arrow, Parquet, format_of
 from seorep_async.export.pieces import errors_of
@@ -176,7 +169,7 @@ async def _estimate(
         try:
             pages = {feed: await feeds[feed](id_, *dates, limit=limit).page(1) for feed in needed}
         except (StatusError, DecodeError, PaginationError) as error:
-            if isinstance(error, AuthenticationError):
+            if concerns_all(error):
                 raise
             skipped += (id_,)  # in the pull, it would fail alone
             continue

@@ -56,10 +56,11 @@ _CURRENT, _OLDER, _ACCEPTED = (), (dt.date, dt.date | None), tuple(FIELDS)
 
 
 class _Layout(msgspec.Struct, frozen=True, eq=False):
-    """One set of fields and values: decoders of both shapes of a page, and the conversion to models."""
+    """One set of fields and values: decoders of both shapes of a page and of an array, and the conversion to models."""
 
     nested: Callable[[bytes], Any]
     flat: Callable[[bytes], Any]
+    array: Callable[[bytes], list[Any]]
     convert: Callable[[list[Any]], None]
 
 
@@ -83,26 +84,30 @@ class CompiledRows(Generic[M]):
         return Page(tuple(feed.rows), number, metadata.total_pages, metadata.total_records, totals, metadata.version)
 
     def read_array(self, array: bytes) -> list[M]:
-        """Read an array of objects, or raise one of `REFUSALS`; the reference converter knows the reason."""
-        body = b'{"data":%b}' % array
+        """Read an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
         try:
-            rows: list[M] = self._current.flat(body).rows
+            rows = self._current.array(array)
             self._current.convert(rows)
         except REFUSALS:
-            return self.read_objects(body, _objects(array))[0]
+            return self.read_objects(array, _objects(array), lambda array, layout: layout.array(array))[0]
         return rows
 
-    def read_objects(self, body: bytes, objects: list[Any]) -> tuple[list[M], set[str]]:
+    def read_objects(
+        self,
+        body: bytes,
+        objects: list[Any],
+        read: Callable[[bytes, _Layout], list[Any]] = lambda *of: _read(*of)[1].rows,
+    ) -> tuple[list[M], set[str]]:
         """Read rows with fields that the reference does not name, and return these names, too.
 
-        The `objects` are the parsed rows of the page.
+        The `objects` are the parsed rows of the page, or of what else `read` takes them from.
         """
         layout = self._layout(_CURRENT, strict=False)
         try:
-            rows = _read(body, layout)[1].rows
+            rows = read(body, layout)
         except REFUSALS:
             layout = self._layout(_ACCEPTED, strict=False)
-            rows = _read(body, layout)[1].rows
+            rows = read(body, layout)
         last: list[str] = []
         unknown: list[str] = []
         every: set[str] = set()
@@ -147,6 +152,7 @@ class CompiledRows(Generic[M]):
         return _Layout(
             nested=msgspec.json.Decoder(nested).decode,
             flat=msgspec.json.Decoder(flat).decode,
+            array=msgspec.json.Decoder(rows).decode,
             convert=self._converter(taken),
         )
 

@@ -9,7 +9,10 @@ from seorep_async.resources.endpoint import Endpoint
 
 
 class Keywords(Endpoint[Keyword]):
-    """The account's keywords (the service's reference, section 4.3), which has no operations to change them."""
+    """The account's keywords (the service's reference, section 4.3), which has no operations to change them.
+
+    A wrong argument is a ConfigurationError, and nothing is sent.
+    """
 
     _model = Keyword
     _path = "/v3/keywords"
@@ -35,9 +38,6 @@ class Keywords(Endpoint[Keyword]):
 
         Returns:
             A `Listing` of `Keyword`: await it for all of them, or iterate over it.
-
-        Raises:
-            ConfigurationError: an argument is wrong.
         """
         extra_params = mask_secrets(extra_params)
         values = {

@@ -386,6 +386,13 @@ async def test_a_preview_estimates_and_looks_into_the_staging(client: SeoRepClie
     assert not (tmp_path / "x.csv").exists()
 
 
+async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
+    hidden = Sandbox(campaigns=3, keywords=1, failing={1: 403})
+    async with hidden as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
+        found = await preview(client, None, START, END)
+    assert (found.sampled, found.skipped, found.requests) == (2, (1,), 4)
+
+
 @pytest.fixture(autouse=True)
 def no_long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "WAIT_SECONDS", 0.3)

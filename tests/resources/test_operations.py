@@ -31,7 +31,6 @@ MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
 LIST, FEEDS = BY_NAME["users.list"], [one for one in OPERATIONS if one.resource == "rankings"]
 
 every_operation = each(OPERATIONS)
-every_encoding = pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
 every_operation_encoded = pytest.mark.parametrize(
     ("operation", "encoding"),
     [(one, encoding) for one in OPERATIONS for encoding in (RequestEncoding if one.is_write else [FORM])],
