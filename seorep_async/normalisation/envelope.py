@@ -160,7 +160,7 @@ def _is_false(value: object) -> bool:
 
 def _error_code(envelope: dict[str, Any], name: str) -> int | None:
     code = _count(envelope.get(name))
-    return code if code in range(400, 600) else None
+    return code if code is not None and 400 <= code <= 599 else None
 
 
 def _service_error(envelope: dict[str, Any]) -> StatusError:
