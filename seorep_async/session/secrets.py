@@ -47,7 +47,7 @@ class Authentication:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
         self.header: str = f"Basic {encoded}"
-        self.scrub = Scrubber({api_key, *others, encoded, alone}).scrub
+        self.scrub: Callable[..., str] = Scrubber({api_key, *others, encoded, alone}).scrub
 
     def __repr__(self) -> str:
         return "Authentication(***)"
