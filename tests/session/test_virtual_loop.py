@@ -30,3 +30,15 @@ def test_an_alarm_within_a_task_ends_a_simulation() -> None:
             run(unmoved())
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_time_passes_for_a_wait_shorter_than_a_clock_resolves() -> None:
+    async def waits() -> float:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(4.039999999999999)
+        due = 4.04
+        while loop.time() < due:  # noqa: ASYNC110  # as a dispatch does that comes back for the rest
+            await asyncio.sleep(due - loop.time())
+        return loop.time()
+
+    assert run(waits()) == 4.04
