@@ -228,7 +228,7 @@ class Pull(Generic[R]):
         if self._items.get(item.number) is not item:
             return  # it is of an earlier run, which was cancelled while it waited for its end
         self._running -= 1
-        self._count.give_back(1)
+        self._count.free += 1
         item.task = None
         if isinstance(error, SeoRepError) and error.subject is None:
             error = error.evolve(subject=self._subject(item.id))

@@ -6,7 +6,7 @@ import asyncio
 from bisect import insort
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -20,18 +20,12 @@ T = TypeVar("T")
 class PageCount(msgspec.Struct, eq=False):
     """How many pages a pull, or a listing by itself, may have in progress: asked for, in back-off or not taken yet.
 
-    The `free` ones go to the first of those `asking`, which have pages to ask for, by their priorities.
+    Every listing in progress has one of them for itself, so that it goes on. The `free` ones go to the first of those
+    that still have pages to ask for, by their priorities.
     """
 
     free: int
-    asking: list[Prefetch[Any]] = msgspec.field(default_factory=list)
-
-    def give_back(self, pages: int) -> None:
-        """Let others have pages that are no longer in progress."""
-        self.free += pages
-        while self.free > 0 and self.asking:
-            self.free -= 1
-            self.asking[0].start_page()
+    asking: list[int] = msgspec.field(default_factory=list)
 
     @classmethod
     def of(cls, max_concurrency: int) -> PageCount:
@@ -52,7 +46,8 @@ class Prefetch(Generic[T]):
         self._request = request
         self._last = last
         self._count = count
-        self.priority: int = priority
+        self._priority = priority
+        insort(count.asking, priority)
         self._next = 2
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
         self._add: Callable[[Page[T]], object] | None = None
@@ -61,7 +56,7 @@ class Prefetch(Generic[T]):
 
     async def __aiter__(self) -> AsyncGenerator[Page[T], None]:
         try:
-            self._begin()
+            self._start_pages()
             while not self._is_over():
                 self._changed.clear()
                 await self._changed.wait()
@@ -79,37 +74,37 @@ class Prefetch(Generic[T]):
         """
         self._add = add
         try:
-            self._begin()
+            self._start_pages()
             await self._changed.wait()
             if self._error is not None:
                 raise self._error
         finally:
             await self._end()
 
-    def _begin(self) -> None:
-        insort(self._count.asking, self, key=lambda other: other.priority)
-        self._count.give_back(1)  # of page 1
-
     async def _end(self) -> None:
         self._stop()
         self._add = None  # a circle: it holds what holds us, and so every row
+        self._count.free += max(0, len(self._pages) - 1)
         pages, self._pages = self._pages, deque()
-        self._count.give_back(len(pages) - 1)  # whoever asked for page 1 counts it until the listing ends
         await cancel_all([page for page in pages if not page.done()])
 
     def _stop(self, error: BaseException | None = None) -> None:
         """Start no more pages."""
         self._error = self._error or error
-        if self in self._count.asking:
-            self._count.asking.remove(self)
+        if self._next <= self._last:
+            self._count.asking.remove(self._priority)
         self._last = 0
 
-    def start_page(self) -> None:
-        """Ask for the next page, which the count allows."""
-        self._pages.append(self._session.spawn(self._session.send(self._request(self._next)), self._on_page))
-        self._next += 1
-        if self._next > self._last:
-            self._count.asking.remove(self)
+    def _start_pages(self) -> None:
+        """Start pages while the count allows."""
+        count = self._count
+        while self._next <= self._last and (not self._pages or (count.free > 0 and count.asking[0] == self._priority)):
+            count.free -= bool(self._pages)
+            work = self._session.send(self._request(self._next))
+            self._pages.append(self._session.spawn(work, self._on_page))
+            self._next += 1
+            if self._next > self._last:
+                count.asking.remove(self._priority)
 
     def _on_page(self, page: asyncio.Task[Page[T]]) -> None:
         closed = "the client was closed while a listing was being read"
@@ -130,7 +125,8 @@ class Prefetch(Generic[T]):
         while self._error is None and self._has_oldest():
             yield self._pages[0].result()
             self._pages.popleft()
-            self._count.give_back(1)
+            self._count.free += bool(self._pages)
+            self._start_pages()
 
     def _has_oldest(self) -> bool:
         """Return whether the oldest page was received; of one that was cancelled, `_on_page` is still to come."""

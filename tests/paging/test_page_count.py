@@ -51,7 +51,7 @@ chance = st.randoms(use_true_random=False)
 
 
 async def read_together(session: Unhurried, pages: list[int], count: PageCount, cancel: bool = False) -> list[Any]:
-    count.free -= len(pages)  # of page 1
+    count.free -= len(pages)  # each has one of them for itself
     reading = [
         asyncio.ensure_future(listing_of(session, number).fetch_all(Schedule(None, count, 0, place)))
         for place, number in enumerate(pages)
@@ -61,7 +61,7 @@ async def read_together(session: Unhurried, pages: list[int], count: PageCount, 
             await asyncio.sleep(0)
             task.cancel()
     ends = await asyncio.gather(*reading, return_exceptions=True)
-    count.give_back(len(pages))
+    count.free += len(pages)
     return ends
 
 
