@@ -220,7 +220,7 @@ class Transport:
 
 async def _read_any(content: aiohttp.StreamReader) -> bytes:
     try:
-        return await content.readany()
+        return await content.read(READ_SIZE)
     except RuntimeError as error:  # aiohttp's, if the connection was closed in the meantime (3.14)
         raise aiohttp.ClientConnectionError(str(error)) from None
 
