@@ -183,10 +183,6 @@ class Pull(Generic[R]):
         return outcome
 
     @property
-    def _is_full(self) -> bool:
-        return len(self._items) >= self._limit
-
-    @property
     def _is_busy(self) -> bool:
         return self._running >= self._most_running or self._count.free <= 0
 
@@ -204,7 +200,7 @@ class Pull(Generic[R]):
     def _next(self) -> _Item[R] | None:
         """Return the next id to start, unless the consumer is too far behind."""
         others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
-        if self._is_full and not others_wait:
+        if len(self._items) >= self._limit and not others_wait:
             return None
         if self._retries:
             return self._retries.popleft()

@@ -90,7 +90,7 @@ class Block(msgspec.Struct, omit_defaults=True):
 
 
 class DamagedError(Exception):
-    """What is stored is not what was written."""
+    """Stored bytes differ from those that were written."""
 
 
 class _Place(NamedTuple):

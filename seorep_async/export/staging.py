@@ -238,7 +238,7 @@ def opened(
 
     Raises:
         ConfigurationError: an unfinished pull of another request is staged.
-        DamagedError, ExportError, OSError: another pull is at work, or what is staged is of another version.
+        DamagedError, ExportError, OSError: another pull is at work, or the staged one is of another version.
     """
     file = opened_in(folder)
     try:
