@@ -70,16 +70,31 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
     ]
 
 
-async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [None, 403, 404, 500])
+async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path, status: int | None) -> None:
     account = Account(1)
     async with served(account) as (client, _):
         with pytest.raises(Exception, match="max_requests"):
             await pull(client, tmp_path / "x.csv", max_requests=2)
-        account.account_id = 2
-        with pytest.raises(ConfigurationError, match="campaign 1 is of account 2, and what is staged is of account 1"):
+        account.account_id, account.hidden = 2, {1: status} if status else {}
+        with pytest.raises(ConfigurationError, match=r"campaign \d is of account 2, and what is staged"):
             await pull(client, tmp_path / "x.csv")
-        account.account_id = 1
+        account.account_id, account.hidden = 1, {}
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
+
+
+async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
+    out, account = tmp_path / "x.duckdb", Account(1)
+    async with served(account) as (client, _):
+        await pull(client, out)
+        for account.account_id in (0, None):
+            await pull(client, out)
+        account.account_id = 2
+        with pytest.raises(
+            ConfigurationError, match="of the service's account 1, and these campaigns are of account 2"
+        ):
+            await pull(client, out)
+    assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
