@@ -26,7 +26,7 @@ from seorep_async.resources.arguments import (
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import require_booleans
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 
 LAYOUT = 1
 """Raised with every change of what is staged: a pull does not resume one of another layout."""

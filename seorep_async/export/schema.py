@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
 from seorep_async.tables.columns import ColumnType, Table
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,8 +14,8 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, found_columns, problems
 from seorep_async.models import Feed
-from seorep_async.tables.declared import all_tables, table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import all_tables, table_of
 
 if TYPE_CHECKING:
     import duckdb

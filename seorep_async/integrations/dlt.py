@@ -13,8 +13,8 @@ from seorep_async.resources.arguments import Date, check_feed, check_id, check_i
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.columns import as_json
-from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
