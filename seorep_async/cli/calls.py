@@ -13,16 +13,7 @@ import click
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import Format, Service
-from seorep_async.cli.output import (
-    as_json,
-    cell,
-    confirm,
-    fields_of,
-    formatted,
-    messages,
-    password,
-    write,
-)
+from seorep_async.cli.output import as_json, cell, confirm, fields_of, formatted, messages, password, write
 from seorep_async.cli.parameters import Opt, name_and_value
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.resources import Call

@@ -60,7 +60,7 @@ async def started(sandbox: Sandbox) -> AsyncGenerator[None]:
     """Run a sandbox, on the same port each time if that is free: a pull resumes from the same address only."""
     async with AsyncExitStack() as ending:
         try:
-            sandbox.port = sandbox.port or _PORT
+            sandbox.port = _PORT
             await ending.enter_async_context(sandbox)
         except OSError:
             sandbox.port = 0

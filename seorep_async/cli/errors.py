@@ -34,17 +34,15 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the 
     ((errors.ExportError,), ExitCode.UNWRITTEN),
     ((errors.AuthenticationError,), ExitCode.AUTHENTICATION),
     # the caller has to mend these, even if only the service could find them
-    (
-        (errors.ConfigurationError, errors.InvalidRequestError, errors.NotFoundError, errors.RedirectError),
-        ExitCode.USAGE,
-    ),
+    ((errors.ConfigurationError, errors.RedirectError), ExitCode.USAGE),
+    ((errors.InvalidRequestError, errors.NotFoundError), ExitCode.USAGE),
     ((errors.DecodeError, errors.PaginationError), ExitCode.SHAPE),
     ((SeoRepError,), ExitCode.UNAVAILABLE),
 )
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
     (errors.AuthenticationError, "; check SEOREP_API_KEY or the profile"),
-    (errors.ConnectionFailedError, "; check the base URL and the network"),
-    (errors.ProtocolError, "; check the base URL, or try again later"),
+    (errors.ConnectionFailedError, "; check the address and the network"),
+    (errors.ProtocolError, "; check the address, or try again later"),
 )
 
 
@@ -59,7 +57,8 @@ def failed(error: BaseException) -> ExitCode:
     """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
     if code_of(error) is ExitCode.UNEXPECTED:
         raise error
-    messages().print("[bold red]Error:[/] ", end="", markup=True)
+    word = "Paused" if isinstance(error, errors.PullPausedError) else "[bold red]Error[/]"
+    messages().print(f"{word}: ", end="", markup=True)
     messages().print(explain(error))
     if said := service_message(error):
         messages().print(f"The service said: {said}")
@@ -76,8 +75,8 @@ def explain(error: BaseException) -> str:
     facts += [f"{error.attempts} attempts"] if error.attempts > 1 else []
     known = f" ({', '.join(facts)})" if facts else ""
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
-    if isinstance(error, errors.NotFoundError) and not re.search(r"\d$|base URL", f"{error.message} {error.path}"):
-        hint = "; check the base URL"  # the request was for a list, not for an object
+    if isinstance(error, errors.NotFoundError) and not re.search(r"\d$|address", f"{error.message} {error.path}"):
+        hint = "; check the address"  # the request was for a list, not for an object
     return one_line(f"{f'{error.subject}: ' if error.subject else ''}{reason(error)}{known}{hint}")
 
 

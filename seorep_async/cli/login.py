@@ -18,6 +18,7 @@ from seorep_async.cli.parameters import Opt
 from seorep_async.cli.profiles import DEFAULT, Connection
 from seorep_async.cli.running import wait_for
 from seorep_async.resources.arguments import Secret
+from seorep_async.session.base_url import base_url_problem
 from seorep_async.settings import Settings
 
 
@@ -34,9 +35,10 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
     if not can_ask():
         raise UsageError("there is no terminal to ask for address and key; set SEOREP_BASE_URL and SEOREP_API_KEY.")
     base_url = click.prompt("Address of the service (https://…)", err=True).strip()
+    if problem := base_url_problem(base_url, allow_insecure_http=False):
+        raise UsageError(re.split("; for|: pass", problem.replace("base_url", "the address"))[0])
     key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
-    sources = {"base_url": "the address", "key": "the key"}
-    given = Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources=sources)
+    given = Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources={"key": "the key"})
     campaigns = wait_for(_tried(given))
     lines = f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n"
     try:

@@ -65,6 +65,11 @@ class Service:
                 "history. Set SEOREP_API_KEY, or use a profile; `seorep login` makes one."
             )
 
+        source = click.core.ParameterSource.COMMANDLINE
+        for name in ("profile", "base_url") if self.embedded is not None else ():
+            if click.get_current_context().get_parameter_source(name) is source:
+                raise click.UsageError(f"--{name.replace('_', '-')} and --sandbox can't be combined.")
+
     @property
     def settings(self) -> dict[str, str]:
         """The settings of `-c`, each given once."""

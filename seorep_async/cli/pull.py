@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -20,12 +19,6 @@ from seorep_async.cli.parameters import LARGEST, Opt, count, not_empty
 FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]
 _WHAT, _HOW, _SHOWN = "What to pull", "How", "What is shown"
-_MONTHS = 3
-_NO_FOLDER = (
-    "folders and object stores are no targets; name a file or a database, such as rankings.duckdb (`seorep guide "
-    "engines` shows how to write elsewhere)."
-)
-_NEEDS_DATABASE = "several months, or --skip-complete, need a database, such as rankings.duckdb."
 _NEEDS_SKIPPING = "with several months needs --skip-complete, or it would begin again each time."
 
 
@@ -99,7 +92,7 @@ class Job:
         excel: Write CSV for Excel: with a byte order mark, and ' before cells that it would run as formulas.
         format: Format of -o -: csv or jsonl.  [default: csv]
         dry_run: Write nothing; show what would be fetched, and in how many requests.
-        json: Print the summary, the dry run or the failure as JSON on stdout.
+        json: Print the summary, the dry run or the failure as JSON on stdout, beside the text on stderr.
         quiet: Print only errors, failures and warnings.
         verbose: Show retries and found limits as they happen.
     """
@@ -152,7 +145,7 @@ class Job:
             raise click.UsageError(problem)
         if self.month is not None:
             return _months(self.month, today)
-        number, unit = self.last or (_MONTHS, "m")
+        number, unit = self.last or (3, "m")
         if unit != "m":
             return [(today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))]
         last_day = self.end or today.replace(day=1) - dt.timedelta(1)
@@ -171,10 +164,12 @@ class Job:
         for is_wrong, problem in (
             (self.quiet and self.verbose, "--quiet and --verbose can't be combined; give one of them."),
             (self.retry_failed and self.skip_complete, "--retry-failed and --skip-complete can't be combined."),
-            (target.endswith("/") or "://" in target or os.path.isdir(self.target), f"-o: {_NO_FOLDER}"),
             (target.endswith((".xls", ".xlsx")), "-o: for Excel, name a .csv, and add --excel."),
             (self.format and not self.to_stdout, "--format: only with -o -; the ending of a file chooses its format."),
-            (several and not target.endswith(".duckdb"), f"-o: {_NEEDS_DATABASE}"),
+            (
+                several and not target.endswith(".duckdb"),
+                "-o: several months, or --skip-complete, need a .duckdb file.",
+            ),
             (self.max_requests and len(windows) > 1 and not self.skip_complete, f"--max-requests {_NEEDS_SKIPPING}"),
             (self.to_stdout and len(self.feeds) > 1, "several feeds can't be written to stdout; name a file."),
             (self.to_stdout and of_file, f"{of_file}: not with -o -, as the rows go to stdout; name a file."),

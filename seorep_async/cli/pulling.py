@@ -14,7 +14,7 @@ import attrs
 import click
 
 from seorep_async.cli import signals, summary
-from seorep_async.cli.errors import failed
+from seorep_async.cli.errors import failed, option_of
 from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
@@ -31,13 +31,17 @@ from seorep_async.history import complete_windows
 
 _ASKED = ("feeds", "groups", "filter", "limit", "compare_previous_period", "snapshot_date", "excel")
 _HOW = ("restart", "retry_failed", "force")
-_NO_CAMPAIGN = "there is no such campaign, or none at all: nothing is written"
 
 
 class NoCampaignsError(UsageError):
     """A pull found no campaign."""
 
     exit_code = ExitCode.EMPTY
+
+    def __init__(self, job: Job) -> None:
+        given = [option_of(name) for name in ("groups", "filter", "exclude") if getattr(job, name)]
+        problem = f"no campaign matches {' and '.join(given)}" if given else "this account has no campaign"
+        super().__init__(f"{problem}: nothing is written")
 
 
 def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
@@ -70,12 +74,11 @@ class _Pulling(summary.Run):
         job, self.source = self.job, connection.label
         async with connection.opened() as client:
             self.account = job.account or client.account
-            if self.several and not job.dry_run and not job.restart:
+            if self.several and not job.restart:
                 asked = self._asked(client), self._arguments()
                 async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
-                    staged = staging.found
-                if staged is not None and not staged.ended:  # its reports are stored: it goes first
-                    self.left.sort(key=lambda one: one != (staged.start_date, staged.end_date))
+                    if (staged := staging.found) is not None and not staged.ended:  # it goes first
+                        self.left.sort(key=lambda one: one != (staged.start_date, staged.end_date))
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
                 complete = await asyncio.to_thread(self._complete, client)
                 self.skipped = len(complete)
@@ -115,15 +118,17 @@ class _Pulling(summary.Run):
         return [one for one in self.left if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
 
     async def _preview(self, client: SeoRepClient) -> None:
-        """Show an estimate of each pull; the first may have staged reports, the further months are like the second."""
-        job, found = self.job, dict[str, PullPreview]()
-        out, how = None if job.to_stdout else job.target, self._arguments(*_HOW)
+        """Show an estimate of each pull; of months, the first may be staged, and those after the second are alike."""
+        job, found, unfinished = self.job, dict[str, PullPreview](), False
+        how = self._arguments(*_HOW) | {"out": None if job.to_stdout else job.target}
         for days in self.left:
-            alike = len(found) > 1 and not job.retry_failed
-            one = [*found.values()][-1] if alike else await preview(client, *self._window(days), out=out, **how)
+            alike = unfinished if job.retry_failed else len(found) > 1
+            one = [*found.values()][-1] if alike else await preview(client, *self._window(days), **how)
             found[summary.month_of(days)] = one
             if not one.campaigns and not job.retry_failed:
-                raise NoCampaignsError(_NO_CAMPAIGN)
+                raise NoCampaignsError(job)
+            unfinished = one.staged is not None and not one.staged.ended
+            how["out"] = how["out"] if job.retry_failed else None
         facts = summary.facts_of_previews(found, self)
         await self._write(as_json(facts) if job.json else summary.preview_in_words(facts, self.source))
 
@@ -141,7 +146,8 @@ class _Pulling(summary.Run):
             if not several:
                 raise
             sent = counted(client.stats.attempts, "request")
-            self.notes.print(f"Paused at --max-requests, after {sent}; {self._still}. Repeat the command to go on.")
+            place = f"{display.place}; {self._still}"
+            self.notes.print(f"Paused at --max-requests, after {sent}{place}. Repeat the command to go on.")
             return ExitCode.UNAVAILABLE
         except asyncio.CancelledError:
             if self.job.to_stdout:
@@ -160,14 +166,14 @@ class _Pulling(summary.Run):
 
         def show(state: PullProgress) -> None:
             if state.total == 0 and state.stage is Stage.LISTING:
-                raise NoCampaignsError(_NO_CAMPAIGN)
+                raise NoCampaignsError(job)
             display.state = state
 
         if job.to_stdout:
             how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._arguments()}
             found = await stream(client, *self._window(self.left[0]), **how)
             if not found.campaigns:
-                raise NoCampaignsError(_NO_CAMPAIGN)
+                raise NoCampaignsError(job)
             return found
         most = None if job.max_requests is None else job.max_requests - client.stats.attempts
         if most is not None and most <= 0:

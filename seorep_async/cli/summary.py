@@ -96,8 +96,9 @@ def show_summary(run: Run) -> None:
         console.print("Nothing to retry: no report failed last time. Omit --retry-failed to pull everything.")
         return
     days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}"
-    what = counted(len(pulls), "month") if len(pulls) > 1 else " and ".join(run.job.feeds)
-    console.print(Text.assemble((f"Pulled {what}", "bold"), f", {days}, from {one_line(run.source)}"))
+    what = f"{counted(len(pulls), 'month')}, {days}," if len(pulls) > 1 else days
+    did = "Pulled" if any(one.received for one in pulls) else "Nothing pulled, as every report failed:"
+    console.print(Text.assemble((f"{did} {what}", "bold"), f" from {one_line(run.source)}"))
     for label, value in [*_counts(run), *_files(run)]:
         console.print(Text.assemble((f"  {label:<11}", "dim"), value))
     today = dt.datetime.now(dt.UTC).date()
@@ -114,6 +115,7 @@ def show_summary(run: Run) -> None:
 
 def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
     pulls, first = run.done, run.done[0]
+    yield "Feed", ", ".join(run.job.feeds)
     yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
     if run.skipped:
         yield "Skipped", f"{counted(run.skipped, 'month')}, complete already"
@@ -128,7 +130,7 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
     again = f", {counted(run.retries, 'of them a retry', 'of them retries')}" if run.retries else ""
     yield "Requests", f"{run.requests:,}{again}"
     if not any(one.compared for one in pulls) and not run.job.to_stdout:
-        yield "Changes", "not requested; --compare-previous-period requests them"
+        yield "Compared", "with no other period; see --compare-previous-period"
     yield "Time", duration(run.seconds)
 
 
@@ -215,7 +217,8 @@ def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, A
 
 def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
     """Return the facts of a preview for a person to read."""
-    lines = [("Account", one_line(facts["account"])), ("Campaigns", f"{facts['campaigns']:,}")]
+    lines = [("Feed", ", ".join(facts["feeds"])), ("Account", one_line(facts["account"]))]
+    lines.append(("Campaigns", f"{facts['campaigns']:,}"))
     if facts["months_skipped"]:
         lines.append(("Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"))
     lines += [(name, f"about {counted(requests, 'request')}") for name, requests in facts.get("months", {}).items()]
@@ -227,5 +230,5 @@ def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
         state = "that ended with failures" if staged["ended"] else "that was interrupted"
         begun = f"{counted(staged['reports'], 'report')} of a pull of {staged['started_at']:%Y-%m-%d %H:%M}"
         lines.append(("Stored", f"{begun} {state}; this {'resumes it' if staged['resumes'] else 'starts over'}"))
-    title = f"Would pull {', '.join(facts['feeds'])}, {facts['start_date']} to {facts['end_date']}, from"
-    return "\n".join([f"{title} {one_line(source)}", *(f"  {label:<11}{value}" for label, value in lines), ""])
+    title = f"Would pull {facts['start_date']} to {facts['end_date']} from {one_line(source)}"
+    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in lines), ""])

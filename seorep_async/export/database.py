@@ -22,7 +22,7 @@ from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
-from seorep_async.export.schema import found_columns, make_tables, problems
+from seorep_async.export.schema import first_line, found_columns, make_tables, problems
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import campaigns_table, table_of
@@ -120,8 +120,7 @@ class Database(Target):
         problem = next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
         if problem is not None:
             return ExportError(f"can't write {self.named}: {problem}", file=self.path)
-        first, _, _ = str(error).partition("\n")
-        return refusal(self.named, f"{first.rstrip('!')}; name another file")
+        return refusal(self.named, f"{first_line(error)}; name another file")
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Replace and add rows in one transaction; a new database appears in one step."""
@@ -130,12 +129,10 @@ class Database(Target):
                 with self._connected(contents.stop, to_write=True) as database:
                     _fill(database, contents, self.format)
         except require("duckdb").Error as error:
-            for problem in self.format.problems:
-                raise problem from error
-            first, _, _ = str(error).partition("\n")
-            raise ExportError(
-                f"can't write {self.named}: {first}; nothing has changed in it", file=self.path
-            ) from error
+            for unfit in self.format.problems:
+                raise unfit from error
+            problem = f"can't write {self.named}: {first_line(error)}; nothing has changed in it"
+            raise ExportError(problem, file=self.path) from error
         return [self.named] if contents.received else []
 
     def _make(self, contents: Contents, folder: Path) -> bool:

@@ -109,11 +109,13 @@ class Fetcher:
             for feed in feeds:
                 await self._fetch_feed(feed, failed[feed] if again else set())
         for feed in feeds:
-            left = {*await self.run(staging.missing, feed)} - staging.failed_ids(feed)
+            missing, stored = await self.run(staging.missing, feed), staging.count(feed)
+            left = {*missing} - staging.failed_ids(feed)
             if left and self.tracker.requests_left() == 0:
                 more = "; failed reports are tried again last" if any(map(staging.failed_ids, feeds)) else ""
                 go_on = "run the same pull again, without restart=True, to fetch the rest"
-                raise PullPausedError(f"stopped at max_requests=…{more}; {go_on}")
+                done = f"with {stored:,} of {stored + len(missing):,} {feed.value} reports stored"
+                raise PullPausedError(f"stopped at max_requests=…, {done}{more}; {go_on}")
             if left:  # this must not happen, and nothing else would show it
                 problem = f"{len(left)} reports were neither stored nor failed, such as {feed.value} {min(left)}"
                 raise ExportError(f"{problem}; run the same pull again, or start over with restart=True")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -37,10 +38,11 @@ from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
 T = TypeVar("T")
+_log = logging.getLogger("seorep_async")
 _TRIED = 3
 _NO_FOLDER = (
-    "folders and object stores are no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb, or pass "
-    "`pull_table(…)` of seorep_async.integrations.engines on to a tool that writes there (guide: engines)"
+    "folders and object stores are no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb (`seorep "
+    "guide engines` shows how to write elsewhere)"
 )
 
 
@@ -108,7 +110,7 @@ class PullPreview:
         sampled: that campaign, the first missing one that the service answers for; or None if there is none: then
             each report counts as one page.
         skipped: the campaigns skipped before it, as the service did not answer for them.
-        resumes: whether it would resume the staged pull, or else start over.
+        resumes: whether it would resume the staged pull, or else, as that ended with failures, start over.
     """
 
     files: tuple[Path, ...]
@@ -142,6 +144,8 @@ async def preview(
     if out is not None:
         how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force, "only_look": True}
         async with at_target(out, request, options, **how) as (run, target, staging):
+            if staging.refusal is not None:
+                raise staging.refusal
             request, plan, staged = staging.request, staging.plan, staging.found
             files = tuple(target.row_files(request))
             missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
@@ -206,13 +210,18 @@ async def at_target(
         with errors_of(folder := target.staging_folder(request)):
             await run(target.check, request, run.stop)
             requests = [request]
-            if retry_failed and (failed := await run(target.failed, request, run.stop)) is not None:
+            failed = await run(target.failed, request, run.stop) if retry_failed else None
+            if failed is not None:
                 only = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
                 requests.append(msgspec.structs.replace(request, **only))
             how = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
             stack = ExitStack()
             try:
-                yield run, target, await run(stack.enter_context, opened(folder, target.format, requests, **how))
+                staging = await run(stack.enter_context, opened(folder, target.format, requests, **how))
+                if retry_failed and failed is None and not staging.plan.ids:
+                    night = f"of these days is there with the snapshot date {request.snapshot_date}"
+                    _log.warning("retry_failed=…: no pull %s; everything is fetched", night)
+                yield run, target, staging
             finally:
                 await run(stack.close)
 

@@ -6,6 +6,7 @@ import datetime as dt
 import difflib
 import hashlib
 import json
+import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, cast
@@ -28,6 +29,7 @@ from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import require_booleans
 from seorep_async.tables.output_tables import all_tables
 
+_log = logging.getLogger("seorep_async")
 LAYOUT = 1
 """Raised with every change of what is staged: a pull does not resume one of another layout."""
 _UNNAMED = {"layout": "another version of seorep", "options": "other options", "campaigns": "other campaigns"}
@@ -142,6 +144,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
         left_out = frozenset(self.exclude)
         left = [one for one in listed if one.id not in left_out]
+        if absent := sorted(left_out.difference(one.id for one in listed)):
+            _log.warning("exclude=…: not among the campaigns found: %s", ", ".join(map(str, absent)))
         titles = {_folded(one.group_title): one.group_title for one in listed if one.group_title}
         for group in self.groups:
             if listed and group not in titles:
@@ -178,10 +182,12 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
     if ids is None:
         return {"campaigns": None, **chosen, "exclude": tuple(sorted(left_out))}
     if titles or filter is not None:
-        problem = "ids can't be combined with groups or filter: name the campaigns, or let the service list them"
+        problem = "ids can't be combined with groups=… or filter=…: name the campaigns, or let the service list them"
         raise ConfigurationError(problem, argument="ids")
     campaigns = tuple(one for one in dict.fromkeys(check_ids("campaign", ids)) if one not in left_out)
     if not campaigns:
+        if left_out:
+            raise ConfigurationError("exclude leaves none of the named campaigns", argument="exclude")
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     return {"campaigns": campaigns, **chosen, "exclude": ()}
 

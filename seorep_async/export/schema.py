@@ -66,6 +66,13 @@ def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
     return found
 
 
+def first_line(error: Exception) -> str:
+    """Return what DuckDB says of a problem, in a line."""
+    if "not a valid DuckDB database" in str(error):
+        return "it is no DuckDB database"
+    return str(error).partition("\n")[0].rstrip("!")
+
+
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     """Create the tables that are missing, and the views; add comments that differ."""
     existing = found_columns(database)

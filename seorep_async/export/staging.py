@@ -55,6 +55,7 @@ class Staging:
         ended: whether it ended with failures, so that only `retry_failed` goes on.
         rows: rows stored, by the name of their table.
         found: what an earlier run had stored, or None.
+        refusal: why a pull is refused, as another one is staged unfinished, or None.
     """
 
     def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
@@ -62,6 +63,7 @@ class Staging:
         self.file: BlockFile = file
         self.has_keywords: bool = isinstance(format_, Text)
         self.found: StagedPull | None = None
+        self.refusal: ConfigurationError | None = None
         self.begin(request)
 
     def begin(self, request: Request) -> None:
@@ -248,9 +250,13 @@ def opened(
         if not restart:
             staging.load()
         differences = [one.differences(staging.request) for one in requests]
-        if all(differences) and not staging.ended and not only_look:
+        if all(differences) and not staging.ended:
+            days = f"{staging.request.start_date} to {staging.request.end_date}"
             problem = f"an unfinished pull is staged for this target, with {'; '.join(differences[0])}"
-            raise ConfigurationError(f"{problem}. Finish it with its own arguments, or drop it with restart=True")
+            advice = f"Repeat that pull ({days}) first, or drop it with restart=True"
+            staging.refusal = ConfigurationError(f"{problem}. {advice}")
+            if not only_look:
+                raise staging.refusal
         if restart or all(differences) or (staging.ended and not retry_failed):
             staging.begin(requests[-1])
             if not only_look:

@@ -122,8 +122,8 @@ def changes(
         before: the earlier day, one that ranks speak of; by default the last one before the later.
         after: the later day; by default the last.
         campaign: the id of the only campaign to compare; by default every campaign.
-        kind: only changes of this kind: rose, fell; entered_top_3, left_top_3, likewise 10 and 20; found, lost (its
-            rank); new, removed (the keyword).
+        kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
+            entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
         limit: only so many of the largest; by default all.
         moved: the least number of places by which a keyword rose or fell; by default 3.
 
@@ -173,7 +173,7 @@ def _days(
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
-        repeated = history.repeated_nights(account, campaigns) or f"To have more, {MORE_DAYS}."
+        repeated = history.repeated_nights(account, campaigns) or f"To have more, {MORE_DAYS.format(history.label)}."
         more = "" if len(days) > 1 else f". {repeated}"
         raise ConfigurationError(f"there is no day before {after} to compare it with: {known}{more}")
     if before >= after:

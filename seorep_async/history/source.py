@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, found_columns, problems
+from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, first_line, found_columns, problems
 from seorep_async.models import Feed
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import all_tables, table_of
@@ -26,7 +26,7 @@ _OPEN = {
     "different configuration": "this program has it open already, to write or with other settings; close that first",
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
-MORE_DAYS = "pull the last 30 days each night (`seorep pull --last 30d`)"
+MORE_DAYS = "pull the last 30 days each night (`seorep pull --last 30d -o {}`)"
 """How each night has a day of its own."""
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
@@ -91,7 +91,8 @@ class History:
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
-        return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {MORE_DAYS}."
+        advice = MORE_DAYS.format(self.label)
+        return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {advice}."
 
     def differing_windows(
         self, account: str, campaigns: Sequence[int] | None, before: dt.date, after: dt.date
@@ -140,7 +141,7 @@ def open_history(
         except duckdb.Error as error:
             problem = next((ours for words, ours in _OPEN.items() if words in str(error)), None)
             if problem is None:
-                raise _refusal(path, _first_line(error)) from error
+                raise _refusal(path, first_line(error)) from error
             raise ExportError(f"can't read {path}: {problem}", file=path) from error
         try:
             yield History(str(path), connection)
@@ -158,7 +159,7 @@ def asked(database: str | os.PathLike[str]) -> Generator[History, None, None]:
         with open_history(database) as history:
             yield history
     except duckdb.Error as error:
-        raise ExportError(f"can't read {database}: {_first_line(error)}") from error
+        raise ExportError(f"can't read {database}: {first_line(error)}") from error
 
 
 def complete_windows(
@@ -210,10 +211,6 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise _refusal(path, problem)
     if not connection.execute("SELECT EXISTS (FROM pulls)").fetchall()[0][0]:
         raise _refusal(path, "no pull wrote it")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:

@@ -42,7 +42,7 @@ _MESSAGES = {
     500: "the service failed; a wrong parameter can cause this too",
     503: "the service is not available now",
 }
-_WRONG_SERVER = "this does not look like the service; check the base URL"
+_WRONG_SERVER = "this does not look like the service; check the address"
 
 
 class Response(msgspec.Struct, eq=False):

@@ -59,7 +59,7 @@ def unsent(client: SeoRepClient) -> bool:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"out": "x/"}, "no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb, or pass `pull_table"),
+        ({"out": "x/"}, "no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb"),
         ({"out": "s3://bucket/x.parquet"}, "object stores are no targets"),
         ({"out": "."}, "no targets"),
         ({"out": "x.txt"}, "must end in .csv, .jsonl"),
@@ -74,9 +74,9 @@ def unsent(client: SeoRepClient) -> bool:
         ({"feeds": ()}, "at least one feed"),
         ({"feeds": "nothing"}, "feed must be one of"),
         ({"ids": ()}, "ids is empty"),
-        ({"ids": [1], "groups": ["a"]}, "ids can't be combined with groups or filter"),
+        ({"ids": [1], "groups": ["a"]}, "ids can't be combined with groups=… or filter=…"),
         ({"groups": "a"}, "groups must hold titles"),
-        ({"ids": [1], "exclude": [1]}, "ids is empty"),
+        ({"ids": [1], "exclude": [1]}, "exclude leaves none"),
         ({"snapshot_date": "2999-01-01"}, "tomorrow"),
         ({"max_requests": 0}, "max_requests"),
         ({"out": "x.duckdb", "search": "shoes"}, "search narrows the rows"),

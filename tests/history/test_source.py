@@ -54,7 +54,7 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
     [
         (3, "must be the path of a file, got 3"),
         ("missing.duckdb", r"there is no such file; name a database that pulls wrote \(.duckdb\)"),
-        ("text.duckdb", "not a valid DuckDB database"),
+        ("text.duckdb", "it is no DuckDB database"),
         ("own.duckdb", "it has no table keyword_rankings"),
         ("empty.duckdb", "no pull wrote it"),
         (".", "there is no such file"),

@@ -255,7 +255,7 @@ async def test_programming_error_is_raised_as_it_is(
 
 
 HTML = b"<html><h1>Not Found</h1></html>"
-NO_OBJECT, NO_SERVICE = "there is no such object", "this does not look like the service; check the base URL"
+NO_OBJECT, NO_SERVICE = "there is no such object", "this does not look like the service; check the address"
 MISSING: dict[tuple[str, str], list[bytes]] = {
     ("/v3/campaigns", NO_SERVICE): [HTML, b"", b'{"detail": "Not Found"}', b'{"message": "no Route matched"}', b"[]"],
     ("/v3/campaigns", NO_OBJECT): [b'{"status": "error", "code": 404}', b'{"metadata": {}, "data": null}'],
