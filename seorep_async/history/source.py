@@ -26,7 +26,7 @@ _OPEN = {
     "different configuration": "this program has it open already, to write or with other settings; close that first",
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
-MORE_DAYS = "pull the last 30 days each night (`seorep pull --last 30d`)"
+MORE_DAYS = "pull the last 30 days each night (seorep pull --last 30d)"
 """How each night has a day of its own."""
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
@@ -58,10 +58,8 @@ class History:
             ConfigurationError: there are several, or none of this name.
         """
         known = self.accounts()
-        if name is None and len(known) == 1:
-            return known[0]
-        if name is not None and name in known:
-            return name
+        if name in known or (name is None and len(known) == 1):
+            return known[0] if name is None else name
         problem = f"there is no account {shown(name)} in {self.label}; it has"
         if name is None:
             problem = f"{self.label} has several accounts; name one with account=…:"
