@@ -66,6 +66,9 @@ class Failure:
     inconclusive: bool = False
     no_room: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        self.error.may_pass = self.cause.may_pass
+
     @property
     def is_refusal(self) -> bool:
         """Whether the service responded with 429 or 503."""

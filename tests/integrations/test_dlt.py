@@ -152,6 +152,7 @@ WRONG: list[dict[str, Any]] = [
     {"feeds": ["weekly"]},
     {"feeds": 3},
     {"feeds": None},
+    {"feeds": []},
     {"snapshot_date": None},
     {"size": 0},
     {"api_key_env": "NOT_SET"},
