@@ -24,8 +24,8 @@ from seorep_async.export.replacement import arriving_again, covered, quoted, sam
 from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
 from seorep_async.tables.columns import Table, fits
-from seorep_async.tables.declared import campaigns_table, table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import campaigns_table, table_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -27,7 +27,7 @@ from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS
 from seorep_async.reports import PullOutcome
 from seorep_async.resources.arguments import MAX_ID
-from seorep_async.tables.declared import campaigns_table
+from seorep_async.tables.output_tables import campaigns_table
 
 GROUP_ROWS = 5_000
 """Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""

@@ -24,7 +24,7 @@ import msgspec
 
 from seorep_async.errors import ExportError, SeoRepError
 from seorep_async.export.request import Plan, Request
-from seorep_async.tables.declared import TOTALS
+from seorep_async.tables.output_tables import TOTALS
 
 if sys.platform == "win32":
     import msvcrt

@@ -136,23 +136,23 @@ def changes(
         raise ConfigurationError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}", argument="kind")
     first = None if before is None else check_date("before", before)
     last = None if after is None else check_date("after", after)
-    chosen = None if campaign is None else check_id("campaign", campaign)
+    chosen = None if campaign is None else [check_id("campaign", campaign)]
     most = None if limit is None else check_id("limit", limit)
     moved = check_id("moved", moved)
     with asked(database) as history:
         account = history.account(account)
-        warnings = [history.repeated_nights(account)] if last is None else []
-        days = _days(history, account, first, last)
+        warnings = [history.repeated_nights(account, chosen)] if last is None else []
+        days = _days(history, account, chosen, first, last)
         reasons = unlike_reports(history, account, days)
-        if chosen is not None and chosen not in reasons:
-            problem = f"{history.label} has no rankings of campaign {chosen} of {days[0]} or {days[1]}"
+        if campaign is not None and campaign not in reasons:
+            problem = f"{history.label} has no rankings of campaign {campaign} of {days[0]} or {days[1]}"
             raise ConfigurationError(f"{problem}; it has campaigns {listed(reasons)}", argument="campaign")
-        reasons = {id_: reason for id_, reason in reasons.items() if chosen in (None, id_)}
+        reasons = {id_: reason for id_, reason in reasons.items() if campaign in (None, id_)}
         compared = [id_ for id_, reason in reasons.items() if not reason]
         where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
         found = changes_between(history, account, days, compared, where, limit=most, moved=moved)
         found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
-        warnings.append(history.differing_windows(account, *days))
+        warnings.append(history.differing_windows(account, chosen, *days))
     for reason in dict.fromkeys(found.left_out.values()):
         ids = [id_ for id_, other in found.left_out.items() if other == reason]
         warnings.append(f"not compared, as {reason}: campaigns {listed(ids)}")
@@ -161,7 +161,9 @@ def changes(
     return found
 
 
-def _days(history: History, account: str, before: dt.date | None, after: dt.date | None) -> Days:
+def _days(
+    history: History, account: str, campaigns: Sequence[int] | None, before: dt.date | None, after: dt.date | None
+) -> Days:
     """Return the days to compare, or refuse those that are not there."""
     days = history.known_days(account)
     known = f"{history.label} has rankings of {account} of {listed(days)}"
@@ -171,7 +173,8 @@ def _days(history: History, account: str, before: dt.date | None, after: dt.date
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
-        more = "" if len(days) > 1 else f". {history.repeated_nights(account) or f'To have more, {MORE_DAYS}.'}"
+        repeated = history.repeated_nights(account, campaigns) or f"To have more, {MORE_DAYS}."
+        more = "" if len(days) > 1 else f". {repeated}"
         raise ConfigurationError(f"there is no day before {after} to compare it with: {known}{more}")
     if before >= after:
         raise ConfigurationError(f"before must be a day before {after}, got {before}", argument="before")

@@ -20,7 +20,7 @@ from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
 from seorep_async.history.comparing import ENGINES, Changes, Days, changes_between, unlike_reports
-from seorep_async.history.source import History, asked, listed
+from seorep_async.history.source import CHOSEN, History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
 
@@ -33,8 +33,8 @@ _MOST_DAYS = 90
 BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 _GROUPED_BY = {
-    "campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
-        WHERE named.account = $account AND named.campaign_id = ranked.campaign_id)""",
+    "campaign": """coalesce((SELECT max(nullif(company, '') || ' (' || campaign_id || ')') FROM campaigns AS named
+        WHERE named.account = $account AND named.campaign_id = ranked.campaign_id), 'campaign ' || campaign_id)""",
     "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "location": "search_location_canonical_name",
 }
@@ -45,7 +45,6 @@ _MOVES = {
 }
 """The lists of changed keywords, and the kinds of change in each."""
 _MOST_LISTED = 10
-_CHOSEN = "account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"
 
 
 def report(
@@ -128,7 +127,9 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
     days = rows.days(sorted({*drawn, *dates[-2:]}))
     first, last, shown = days[0], days[-1], [day for day in days if day["as_of"] in drawn]
     engine = next((one for one in ENGINES if last[one]["average"]), "engine_a")
-    notes = [history.repeated_nights(rows.account), history.differing_windows(rows.account, dates[0], dates[-1])]
+    chosen, compared = (rows.account, rows.campaigns), dict.fromkeys((*dates[-2:-1], dates[0]))
+    notes = [history.repeated_nights(*chosen)]
+    notes += [history.differing_windows(*chosen, day, dates[-1]) for day in compared]
     for warning in filter(None, notes):
         _log.warning("%s", warning)
     if len(dates) == 1:
@@ -163,7 +164,7 @@ class Chosen:
 
     def campaigns_by_day(self, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
         """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
-        query = f"""SELECT as_of, count(*) AS campaigns FROM ({COUNTED_REPORTS}) WHERE {_CHOSEN}
+        query = f"""SELECT as_of, count(*) AS campaigns FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
             AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
         return {row["as_of"]: row["campaigns"] for row in self._rows(query, first=first, last=last)}
 
@@ -171,7 +172,7 @@ class Chosen:
         """Return each of these days: `as_of`, its `date` in words, and the standing of keywords in each engine."""
         standings = ", ".join(f"{_standing(engine)} AS {engine}" for engine in ENGINES)
         query = f"""SELECT as_of, strftime(as_of, '%-d %b %Y') AS date, {standings} FROM keyword_rankings_by_day
-            WHERE {_CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY as_of ORDER BY as_of"""
+            WHERE {CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY as_of ORDER BY as_of"""
         return self._rows(query, dates=dates)
 
     def groups(self, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
@@ -181,10 +182,11 @@ class Chosen:
         days = ("$first", "$last") if first != last else ("$last",)
         found, size = {}, "count(*) FILTER (as_of = $last)"
         for kind, label in _GROUPED_BY.items():
-            rows_of = f"SELECT *, {label} AS label FROM keyword_rankings_by_day AS ranked WHERE {_CHOSEN} AND as_of = "
+            order = "min(campaign_id)" if kind == "campaign" else "label"
+            rows_of = f"SELECT *, {label} AS label FROM keyword_rankings_by_day AS ranked WHERE {CHOSEN} AND as_of = "
             query = f"""SELECT label, {now} AS now, {before} AS before, count(*) OVER () AS total
                 FROM ({" UNION ALL ".join(rows_of + day for day in days)})
-                GROUP BY label HAVING {size} > 0 ORDER BY {size} DESC, label LIMIT {_MOST_LISTED}"""
+                GROUP BY label HAVING {size} > 0 ORDER BY {size} DESC, {order} LIMIT {_MOST_LISTED}"""
             if kind != "campaign" or len(self.campaigns) > 1:
                 found[kind] = self._rows(query, first=first, last=last)
         return found

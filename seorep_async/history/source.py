@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,8 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, found_columns, problems
 from seorep_async.models import Feed
-from seorep_async.tables.declared import all_tables, table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import all_tables, table_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,8 +26,10 @@ _OPEN = {
     "different configuration": "this program has it open already, to write or with other settings; close that first",
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
-MORE_DAYS = "pull the last 30 days each night"
-"""How each night has a day of its own; the command names its option in place of these words."""
+MORE_DAYS = "pull the last 30 days each night (`seorep pull --last 30d`)"
+"""How each night has a day of its own."""
+CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
+"""The condition of rows of an account's campaigns; null is every campaign."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
 
@@ -80,25 +82,27 @@ class History:
         problem = f"{self.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
         raise ConfigurationError(problem)
 
-    def repeated_nights(self, account: str) -> str | None:
-        """Return a sentence about the last nights of an account, if several speak of the same day."""
-        query = f"""SELECT max({AS_OF}) FROM pulls WHERE account = ? AND rows > 0
-            AND list_contains(string_split(feeds, ','), 'campaign')
+    def repeated_nights(self, account: str, campaigns: Sequence[int] | None) -> str | None:
+        """Return a sentence about the last nights of campaigns, if several speak of the same day."""
+        query = f"""SELECT max({AS_OF}) FROM keyword_rankings WHERE {CHOSEN}
             GROUP BY snapshot_date ORDER BY snapshot_date DESC"""
-        days = [day for (day,) in self.connection.execute(query, [account]).fetchall()]
+        found = self.connection.execute(query, {"account": account, "campaigns": campaigns})
+        days = [day for (day,) in found.fetchall()]
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
         return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {MORE_DAYS}."
 
-    def differing_windows(self, account: str, before: dt.date, after: dt.date) -> str | None:
+    def differing_windows(
+        self, account: str, campaigns: Sequence[int] | None, before: dt.date, after: dt.date
+    ) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""
-        query = f"""WITH counted AS ({COUNTED_REPORTS})
+        query = f"""WITH counted AS (SELECT * FROM ({COUNTED_REPORTS}) WHERE {CHOSEN})
             SELECT e.start_date, e.end_date, l.start_date, l.end_date FROM counted AS e JOIN counted AS l
-                USING (account, campaign_id) WHERE account = $account AND e.as_of = $before AND l.as_of = $after
+                USING (account, campaign_id) WHERE e.as_of = $before AND l.as_of = $after
                 AND abs((e.end_date - e.start_date) - (l.end_date - l.start_date)) > 3
             GROUP BY ALL ORDER BY count(*) DESC, 1, 2, 3, 4 LIMIT 1"""
-        values = {"account": account, "before": before, "after": after}
+        values = {"account": account, "campaigns": campaigns, "before": before, "after": after}
         for first, last, other_first, other_last in self.connection.execute(query, values).fetchall():
             windows = f"from {first} to {last}, those of {after} in a window from {other_first} to {other_last}"
             return f"The ranks of {before} were found in a window {windows}: windows of other lengths compare badly."

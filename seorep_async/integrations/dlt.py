@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 from seorep_async.errors import ConfigurationError
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import Date, check_feed, check_id, check_ids
+from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.columns import as_json
-from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,9 +55,7 @@ def dlt_source(
             filesystem, and `table_format` was not given.
         ImportError: the extra is missing.
     """
-    dlt, chosen = require("dlt"), list(check_ids("campaign", ids))
-    several = feeds if isinstance(feeds, Iterable) and not isinstance(feeds, str) else [feeds]
-    wanted = list(map(check_feed, several))
+    dlt, chosen, wanted = require("dlt"), list(check_ids("campaign", ids)), check_feeds(feeds)
     named: dict[str, Any] = {"snapshot_date": snapshot_date, "account": account, "base_url": base_url}
     named |= {"api_key_env": api_key_env, "settings": settings, "on_error": "rows", **options}
     pull: Callable[..., pa.Table] = partial(pull_table, start_date=start_date, end_date=end_date, **named)
@@ -68,7 +66,7 @@ def dlt_source(
     parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
 
     def resources() -> Iterator[Any]:
-        for feed in dict.fromkeys(wanted):
+        for feed in wanted:
             yield dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed))
 
     return dlt.source(resources, name="seorep")()
