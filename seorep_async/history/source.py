@@ -175,7 +175,7 @@ def complete_windows(
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
     They are complete once a pull that began after the last day (UTC) left only failures that would fail again: status
-    403, 404 and other 4xx but 429, or a response that can't be decoded.
+    403, 404 and other 4xx but 408 and 429, or a response that can't be decoded.
 
     Args:
         database: a file that pulls wrote.
@@ -191,7 +191,7 @@ def complete_windows(
     query = f"""SELECT p.start_date, p.end_date, known.feed, max(p.started_at),
             bool_or(p.started_at::DATE > p.end_date AND NOT EXISTS (FROM failures f WHERE f.account = p.account
                 AND f.snapshot_date = p.snapshot_date AND f.start_date = p.start_date AND f.end_date = p.end_date
-                AND f.table_name = known.table_name AND f.error NOT IN {_PERMANENT}))
+                AND f.table_name = known.table_name AND (f.error NOT IN {_PERMANENT} OR f.status = 408)))
         FROM pulls p, (SELECT unnest($feeds) AS feed, unnest($tables) AS table_name) known
         WHERE p.account = $account AND list_contains(string_split(p.feeds, ','), known.feed)
             AND p.selection IS NOT DISTINCT FROM $selection AND (p.compared OR NOT $compared) GROUP BY ALL"""
