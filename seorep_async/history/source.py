@@ -14,6 +14,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, found_columns, problems
 from seorep_async.models import Feed
+from seorep_async.session.retry_policy import cause_of_status
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import all_tables, table_of
 
@@ -32,6 +33,7 @@ CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT u
 """The condition of rows of an account's campaigns; null is every campaign."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
+_RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).may_pass)
 
 
 @attrs.frozen
@@ -191,7 +193,7 @@ def complete_windows(
     query = f"""SELECT p.start_date, p.end_date, known.feed, max(p.started_at),
             bool_or(p.started_at::DATE > p.end_date AND NOT EXISTS (FROM failures f WHERE f.account = p.account
                 AND f.snapshot_date = p.snapshot_date AND f.start_date = p.start_date AND f.end_date = p.end_date
-                AND f.table_name = known.table_name AND (f.error NOT IN {_PERMANENT} OR f.status = 408)))
+                AND f.table_name = known.table_name AND (f.error NOT IN {_PERMANENT} OR f.status IN {_RETRIED})))
         FROM pulls p, (SELECT unnest($feeds) AS feed, unnest($tables) AS table_name) known
         WHERE p.account = $account AND list_contains(string_split(p.feeds, ','), known.feed)
             AND p.selection IS NOT DISTINCT FROM $selection AND (p.compared OR NOT $compared) GROUP BY ALL"""
