@@ -18,9 +18,9 @@ from seorep_async.cli.output import counted, duration, messages
 from seorep_async.cli.pull import Days, Job
 from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
+from seorep_async.history.source import fails_again
 
 _LISTED = 20
-_FAILS_AGAIN = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 _LABELS = ("feeds", "start_date", "end_date", "account", "snapshot_date")
 
 
@@ -66,7 +66,7 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     failures = [failure for one in pulls for failure in one.failures]
     if not failures:
         return ExitCode.OK
-    if all(one.error in _FAILS_AGAIN for one in failures):
+    if all(fails_again(one.error, one.status) for one in failures):
         return ExitCode.REFUSED
     return ExitCode.PARTIAL if any(one.received for one in pulls) else ExitCode.UNAVAILABLE
 
@@ -196,7 +196,7 @@ def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
 
 def _facts_of_report(one: PullFailure) -> dict[str, Any]:
     message = one_line(in_shell_words(one.message))
-    return attrs.asdict(one) | {"message": message, "fails_again": one.error in _FAILS_AGAIN}
+    return attrs.asdict(one) | {"message": message, "fails_again": fails_again(one.error, one.status)}
 
 
 def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, Any]:

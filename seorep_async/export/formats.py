@@ -34,7 +34,7 @@ MARK = b"\xff"
 """Begins each line of staged text, where its lead will stand; UTF-8 has no such byte."""
 _LINE = "\x1e"
 """Stands for `MARK` in strings; a value that has it is rare."""
-_ROWS = 1 << 14
+_ROWS = 10_000
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 T = TypeVar("T")

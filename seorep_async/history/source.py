@@ -14,6 +14,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, first_line, found_columns, problems
 from seorep_async.models import Feed
+from seorep_async.session.retry_policy import cause_of_status
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import all_tables, table_of
 
@@ -26,12 +27,16 @@ _OPEN = {
     "different configuration": "this program has it open already, to write or with other settings; close that first",
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
-MORE_DAYS = "pull the last 30 days each night (`seorep pull --last 30d -o {}`)"
-"""How each night has a day of its own."""
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
+_RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).may_pass)
+
+
+def fails_again(error: str, status: int | None) -> bool:
+    """Return whether a report would fail again, by the name of its error's class and the status of the response."""
+    return error in _PERMANENT and status not in _RETRIED
 
 
 @attrs.frozen
@@ -58,10 +63,8 @@ class History:
             ConfigurationError: there are several, or none of this name.
         """
         known = self.accounts()
-        if name is None and len(known) == 1:
-            return known[0]
-        if name is not None and name in known:
-            return name
+        if name in known or (name is None and len(known) == 1):
+            return known[0] if name is None else name
         problem = f"there is no account {shown(name)} in {self.label}; it has"
         if name is None:
             problem = f"{self.label} has several accounts; name one with account=…:"
@@ -75,36 +78,50 @@ class History:
         query = f"SELECT DISTINCT {AS_OF} FROM keyword_rankings WHERE account = ? ORDER BY 1"
         return [day for (day,) in self.connection.execute(query, [account]).fetchall()]
 
-    def known_days(self, account: str) -> list[dt.date]:
-        """Return the days of an account; ConfigurationError: there is none."""
-        if days := self.days(account):
-            return days
-        problem = f"{self.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
-        raise ConfigurationError(problem)
 
-    def repeated_nights(self, account: str, campaigns: Sequence[int] | None) -> str | None:
-        """Return a sentence about the last nights of campaigns, if several speak of the same day."""
+@attrs.frozen
+class Chosen:
+    """The rankings that a question is about: those of some campaigns of an account, or of all (None)."""
+
+    history: History
+    account: str
+    campaigns: Sequence[int] | None
+
+    def execute(self, query: str, **values: object) -> duckdb.DuckDBPyConnection:
+        """Run a query that has `CHOSEN` in it, with its values."""
+        values |= {"account": self.account, "campaigns": self.campaigns}
+        return self.history.connection.execute(query, values)
+
+    def known_days(self) -> list[dt.date]:
+        """Return the days of the account; ConfigurationError: there is none."""
+        if days := self.history.days(self.account):
+            return days
+        problem = f"{self.history.label} has no keyword rankings of {shown(self.account)}"
+        raise ConfigurationError(f"{problem}; pull the feed campaign into it")
+
+    @property
+    def more_days(self) -> str:
+        """How each night has a day of its own."""
+        return f"pull the last 30 days each night (seorep pull --last 30d -o {Path(self.history.label).name})"
+
+    def repeated_nights(self) -> str | None:
+        """Return a sentence about the last nights, if several speak of the same day."""
         query = f"""SELECT max({AS_OF}) FROM keyword_rankings WHERE {CHOSEN}
             GROUP BY snapshot_date ORDER BY snapshot_date DESC"""
-        found = self.connection.execute(query, {"account": account, "campaigns": campaigns})
-        days = [day for (day,) in found.fetchall()]
+        days = [day for (day,) in self.execute(query).fetchall()]
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
-        advice = MORE_DAYS.format(self.label)
-        return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {advice}."
+        return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {self.more_days}."
 
-    def differing_windows(
-        self, account: str, campaigns: Sequence[int] | None, before: dt.date, after: dt.date
-    ) -> str | None:
+    def differing_windows(self, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""
         query = f"""WITH counted AS (SELECT * FROM ({COUNTED_REPORTS}) WHERE {CHOSEN})
             SELECT e.start_date, e.end_date, l.start_date, l.end_date FROM counted AS e JOIN counted AS l
                 USING (account, campaign_id) WHERE e.as_of = $before AND l.as_of = $after
                 AND abs((e.end_date - e.start_date) - (l.end_date - l.start_date)) > 3
             GROUP BY ALL ORDER BY count(*) DESC, 1, 2, 3, 4 LIMIT 1"""
-        values = {"account": account, "campaigns": campaigns, "before": before, "after": after}
-        for first, last, other_first, other_last in self.connection.execute(query, values).fetchall():
+        for first, last, other_first, other_last in self.execute(query, before=before, after=after).fetchall():
             windows = f"from {first} to {last}, those of {after} in a window from {other_first} to {other_last}"
             return f"The ranks of {before} were found in a window {windows}: windows of other lengths compare badly."
         return None
@@ -168,7 +185,7 @@ def complete_windows(
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
     They are complete once a pull that began after the last day (UTC) left only failures that would fail again: status
-    403, 404 and other 4xx but 429, or a response that can't be decoded.
+    403, 404 and other 4xx but 408 and 429, or a response that can't be decoded.
 
     Args:
         database: a file that pulls wrote.
@@ -184,7 +201,7 @@ def complete_windows(
     query = f"""SELECT p.start_date, p.end_date, known.feed, max(p.started_at),
             bool_or(p.started_at::DATE > p.end_date AND NOT EXISTS (FROM failures f WHERE f.account = p.account
                 AND f.snapshot_date = p.snapshot_date AND f.start_date = p.start_date AND f.end_date = p.end_date
-                AND f.table_name = known.table_name AND f.error NOT IN {_PERMANENT}))
+                AND f.table_name = known.table_name AND (f.error NOT IN {_PERMANENT} OR f.status IN {_RETRIED})))
         FROM pulls p, (SELECT unnest($feeds) AS feed, unnest($tables) AS table_name) known
         WHERE p.account = $account AND list_contains(string_split(p.feeds, ','), known.feed)
             AND p.selection IS NOT DISTINCT FROM $selection AND (p.compared OR NOT $compared) GROUP BY ALL"""

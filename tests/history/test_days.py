@@ -75,7 +75,7 @@ def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 20])
 def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int) -> None:
     pulls = [Pull(one, *full_months(one), RANKS) for one in NIGHTS[:count]]
-    said = f"no day before 2026-02-28 .*The last {count} nights speak of one day, 2026-02-28.*`seorep pull --last 30d -o"
+    said = f"no day before 2026-02-28 .*The last {count} nights speak of one day, 2026-02-28.*--last 30d -o a.duckdb"
     with pytest.raises(ConfigurationError, match=said):
         changes(made(tmp_path / "a.duckdb", pulls))
 
@@ -88,7 +88,7 @@ def test_nights_that_repeat_a_day_are_told(tmp_path: Path, caplog: pytest.LogCap
     made(database, [Pull(dt.date(2026, 4, 2), *full_months(dt.date(2026, 4, 2)), RANKS)])
     changes(database)
     said = "The last 2 nights speak of one day, 2026-03-31. To have a day for each night, pull the last 30 days "
-    said += "each night (`seorep pull --last 30d -o {0})."
+    said += "each night (seorep pull --last 30d -o a.duckdb)."
     assert said in caplog.text
     assert said in report(database, out=tmp_path / "a.html").read_text(encoding="utf-8")
 
