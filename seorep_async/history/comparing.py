@@ -81,8 +81,6 @@ class Changes(ModelList[Change]):
         left_out: campaigns that were not compared, and why: the report of one of the days failed, or has no rows.
     """
 
-    __slots__ = ("account", "after", "before", "left_out", "total")
-
     account: str
     before: dt.date
     after: dt.date
@@ -91,8 +89,8 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         found = super().__getitem__(index)
-        for name in self.__slots__ if isinstance(found, Changes) else ():
-            setattr(found, name, getattr(self, name))
+        if isinstance(found, Changes):
+            vars(found).update(vars(self))
         return found
 
     def __add__(self, other: list[Any], /) -> Any:
@@ -211,10 +209,9 @@ def changes_between(chosen: Chosen, days: Days, where: str, *, limit: int | None
 
 
 def _rows(day: str) -> str:
-    """Return a query for the rows of a day, of the campaigns that are compared; "not ranked" is null."""
+    """Return a query for the rows of a day, of the campaigns compared; "not ranked" is null."""
     ranks = ", ".join(f"nullif(greatest({one}_ranking, 0), 0) AS {one}_ranking" for one in ENGINES)
-    return f"""SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day
-        WHERE {CHOSEN} AND as_of = {day}"""
+    return f"SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day WHERE {CHOSEN} AND as_of = {day}"
 
 
 def _move(engine: str) -> str:
