@@ -31,7 +31,10 @@ class SeoRepError(Exception):
         status: HTTP status of the response, or None if there was none.
         attempts: how often the request was sent.
         body_excerpt: the beginning of the response's body, with secrets removed, or None.
+        may_pass: whether the same request may succeed later, so that a pull tries it once more.
     """
+
+    may_pass: bool = False
 
     def __init__(
         self,
@@ -123,6 +126,8 @@ class RedirectError(TransportError):
 class DeadlineExceededError(SeoRepError):
     """The call did not end within `Settings.call_timeout`; `__cause__` is the last failure, if there was one."""
 
+    may_pass = True
+
 
 class StatusError(SeoRepError):
     """The service sent an error: a status that is no success, or an error body under status 200."""
@@ -142,6 +147,8 @@ class RateLimitedError(StatusError):
     Attributes:
         retry_after: seconds that the service asked to wait, or None.
     """
+
+    may_pass = True
 
     def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message, **fields)

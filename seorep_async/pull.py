@@ -12,18 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from seorep_async.errors import (
-    AttemptTimeoutError,
-    AuthenticationError,
-    ConfigurationError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    PaginationError,
-    ProtocolError,
-    RateLimitedError,
-    SeoRepError,
-    ServerError,
-)
+from seorep_async.errors import AuthenticationError, ConfigurationError, PaginationError, SeoRepError
 from seorep_async.models import Feed
 from seorep_async.paging import Listing, PageCount, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
@@ -34,14 +23,6 @@ R = TypeVar("R")
 _log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
 _STARTED_AT_ONCE = 4
-_TRANSIENT = (
-    AttemptTimeoutError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    ProtocolError,
-    RateLimitedError,
-    ServerError,
-)
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
@@ -236,7 +217,7 @@ class Pull(Generic[R]):
         elif not isinstance(error, SeoRepError):
             self._unexpected = error
             self._changed.set()
-        elif isinstance(error, _TRANSIENT) and item.error is None and not self._raise_errors and not self._is_late():
+        elif error.may_pass and item.error is None and not self._raise_errors and not self._is_late():
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:

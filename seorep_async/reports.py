@@ -15,8 +15,8 @@ from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Columns, Table
-from seorep_async.tables.declared import TOTALS, table_of, totals_values
 from seorep_async.tables.html import SHOWN_ROWS, html_table
+from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
 
 if TYPE_CHECKING:

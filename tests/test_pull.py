@@ -542,9 +542,11 @@ async def test_arguments_that_change_after_the_call_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "later"), [([500], [2]), ([500, 500], [2]), ([404], [])], ids=["once", "again", "gone"]
+    ("statuses", "later"),
+    [([500], [2]), ([500, 500], [2]), ([408], [2]), ([404], []), ([501], [])],
+    ids=["once", "again", "too slow", "gone", "unknown"],
 )
-async def test_a_transient_failure_is_tried_again_at_the_end(statuses: list[int], later: list[int]) -> None:
+async def test_what_a_call_tries_again_a_pull_does_at_its_end(statuses: list[int], later: list[int]) -> None:
     answers, asked_for = iter(statuses), list[int]()
 
     def script(asked: Asked) -> Any:
@@ -553,7 +555,7 @@ async def test_a_transient_failure_is_tried_again_at_the_end(statuses: list[int]
 
     async with serving(script, max_attempts=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6))
-    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2] * (statuses != [500])
+    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2] * (statuses not in ([500], [408]))
     assert (sorted(asked_for[:5]), asked_for[5:]) == ([1, 2, 3, 4, 5], later)
 
 

@@ -92,9 +92,11 @@ async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
 
 
-async def test_outcomes_of_two_feeds_are_a_plain_list() -> None:
-    both = await pulled([1]) + await pulled([1], feed=Feed.CAMPAIGN_BY_DATE)
-    assert (type(both), len(both)) == (list, 2)
+async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
+    outcomes = await pulled([1])
+    for other in (await pulled([1], feed=Feed.CAMPAIGN_BY_DATE), [1], [outcomes[0], None]):
+        both: list[Any] = outcomes + other
+        assert (type(both), len(both)) == (list, 1 + len(other))
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -96,9 +96,7 @@ def option_of(argument: str) -> str:
 
 def in_shell_words(message: str) -> str:
     """Return a message of the library that mentions options in place of settings and arguments."""
-    message = message.replace(".page(…)", "--limit").replace(
-        "pull the last 30 days each night", "run `seorep pull --last 30d` each night"
-    )
+    message = message.replace(".page(…)", "--limit")
     message = re.sub(r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message)
     message = re.sub(r"Settings\((\w+)=(\w+|…)\)", lambda found: f"-c {found[1]}={found[2].lower()}", message)
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda found: option_of(found[1]), message)

@@ -14,7 +14,7 @@ from seorep_async import guides
 from seorep_async.cli.exit_codes import ExitCode, UsageError, near
 from seorep_async.cli.options import Output
 from seorep_async.cli.output import as_json, formatted, on_terminal, stdout_width, write
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 
 _TABLES = {table.name: table for table in all_tables()}
 

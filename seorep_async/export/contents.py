@@ -17,7 +17,7 @@ from seorep_async.export.request import Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Columns, FeedTable, Table, fits
-from seorep_async.tables.declared import (
+from seorep_async.tables.output_tables import (
     all_tables,
     campaigns_table,
     failures_table,

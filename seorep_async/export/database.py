@@ -24,8 +24,8 @@ from seorep_async.export.replacement import arriving_again, covered, quoted, sam
 from seorep_async.export.request import Request
 from seorep_async.export.schema import found_columns, make_tables, problems
 from seorep_async.tables.columns import Table, fits
-from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import campaigns_table, table_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -221,6 +221,9 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
     database.register(rows, format_.reader(contents.table(table)))
     if again is not None:
         database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
+        if table is campaigns_table():  # an answer without it does not make an account's campaigns nobody's
+            known = f"FROM campaigns r WHERE {same_key(table)} AND coalesce(n.account_id, 0) = 0"
+            database.execute(f"UPDATE arriving n SET account_id = r.account_id {known}")
         is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
         rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
     for condition in (covered(table, request), again):

@@ -27,7 +27,7 @@ from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS
 from seorep_async.reports import PullOutcome
 from seorep_async.resources.arguments import MAX_ID
-from seorep_async.tables.declared import campaigns_table
+from seorep_async.tables.output_tables import campaigns_table
 
 GROUP_ROWS = 5_000
 """Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""
@@ -135,18 +135,19 @@ class Fetcher:
         await self.run(self.staging.add_plan, plan, campaigns, error)
 
     async def _check_staged(self, plan: Plan) -> None:
-        """Look one staged campaign up again: another key may be of another account, whose rows must not mix."""
+        """Look a staged campaign, or else all, up again: with a key of another account, rows of two would mix."""
         await self.check_accounts(plan.account_ids)
         if plan.known is None:
             return
         try:
-            found = await self.client.campaigns.get(plan.known)
-        except SeoRepError as error:  # it may be gone; a key of another account gets no reports of this one
+            found = [await self.client.campaigns.get(plan.known)]
+        except SeoRepError as error:  # it may be gone, or hidden from another account's key
             if concerns_all(error):
                 raise
-            return
-        if found.account_id and found.account_id not in plan.account_ids:
-            problem = f"campaign {found.id} is of account {found.account_id}, and what is staged is of account"
+            found, _ = await look_up(self.client)
+        known = [one for one in found if one.account_id]
+        if known and not any(one.account_id in plan.account_ids for one in known):
+            problem = f"campaign {known[0].id} is of account {known[0].account_id}, and what is staged is of account"
             advice = "finish it with that account's key, or drop it with restart=True"
             raise ConfigurationError(f"{problem} {plan.account_ids[0]}; {advice}", argument="account")
 
@@ -194,15 +195,15 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     return [one async for one in client.campaigns.list(filter=filter)]
 
 
-async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campaign], SeoRepError | None]:
-    """Return campaigns of these ids, from their list or one by one if that is shorter, and why some are missing."""
+async def look_up(client: SeoRepClient, ids: Sequence[int] | None = None) -> tuple[list[Campaign], SeoRepError | None]:
+    """Return all campaigns, or those of ids, from their list or one by one if shorter, and why some are missing."""
     found: Sequence[Campaign | BaseException]
     missing = None
     try:
         page = await client.campaigns.list().page(1)
         if page.total_pages == 1:
             found = page.items
-        elif (page.total_pages or 0) <= len(ids):
+        elif ids is None or (page.total_pages or 0) <= len(ids):
             found = await listed(client)
         else:
             found = await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True)
@@ -213,5 +214,5 @@ async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campai
             raise one
         if isinstance(one, SeoRepError):
             missing = one
-    wanted = frozenset(ids)
-    return [one for one in found if isinstance(one, Campaign) and one.id in wanted], missing
+    wanted = None if ids is None else frozenset(ids)
+    return [one for one in found if isinstance(one, Campaign) and (wanted is None or one.id in wanted)], missing

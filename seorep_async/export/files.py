@@ -18,7 +18,7 @@ from seorep_async.export.formats import Format, Parquet, Text
 from seorep_async.export.pieces import made
 from seorep_async.export.request import Request
 from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.declared import all_tables, failures_table, pulls_table, table_of
+from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
 _LONGEST_NAME = 200
 _COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column

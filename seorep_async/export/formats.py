@@ -23,8 +23,8 @@ from seorep_async.export.pieces import RECENT, Record
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Columns, Table
-from seorep_async.tables.declared import keywords_table, table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import keywords_table, table_of
 from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MARK = b"\xff"
 """Begins each line of staged text, where its lead will stand; UTF-8 has no such byte."""
 _LINE = "\x1e"
 """Stands for `MARK` in strings; a value that has it is rare."""
-_ROWS = 1 << 14
+_ROWS = 10_000
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 20
 T = TypeVar("T")

@@ -1,8 +1,8 @@
 """A private folder with one file that grows by blocks, each a JSON record and pieces of bytes: it is its own index.
 
 A block is a head, its record and its pieces. The head has a CRC of the record that goes on from the block before, and
-the record has a CRC of each piece: what is not as it was written shows when the file is opened or read. A block is
-synced before the next one begins, so a crash can damage the last one only: that is cut off.
+the record has a CRC of each piece: what is not as it was written shows when the file is opened. A block is synced
+before the next one begins, so a crash can damage the last one only: that is cut off.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 
 from seorep_async.errors import ExportError, SeoRepError
 from seorep_async.export.request import Plan, Request
-from seorep_async.tables.declared import TOTALS
+from seorep_async.tables.output_tables import TOTALS
 
 if sys.platform == "win32":
     import msvcrt
@@ -139,8 +139,9 @@ class BlockFile:
                 if magic != _MAGIC or place.end > size:
                     raise DamagedError(f"block {number} is not as it was written")
                 block = self.block(number)
-                for piece in range(len(block.pieces)):
-                    self.read(number, piece)
+                for piece, (_, checksum) in enumerate(block.pieces):
+                    if zlib.crc32(self.read(number, piece)) != checksum:
+                        raise DamagedError(f"a piece of block {number} is not as it was written")
             except DamagedError:
                 self._places.pop()
                 is_last = record > size or (magic == _MAGIC and place.end >= size)
@@ -178,13 +179,9 @@ class BlockFile:
         return self._decode(text)
 
     def read(self, number: int, piece: int) -> bytes:
-        """Return a piece of a block; DamagedError: it is not as it was written."""
+        """Return a piece of a block, as `load` found it or this run wrote it."""
         pieces, place = self.block(number).pieces, self._places[number]
-        size, checksum = pieces[piece]
-        data = self._read(place.record + place.size + sum(size for size, _ in pieces[:piece]), size)
-        if zlib.crc32(data) != checksum:
-            raise DamagedError(f"a piece of block {number} is not as it was written")
-        return data
+        return self._read(place.record + place.size + sum(size for size, _ in pieces[:piece]), pieces[piece][0])
 
     def _read(self, start: int, size: int) -> bytes:
         self._file.seek(start)

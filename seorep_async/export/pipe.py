@@ -18,7 +18,7 @@ from seorep_async.export.request import PullOptions, Request, of_feeds
 from seorep_async.export.staging import UNSTORABLE, prepared
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport
-from seorep_async.tables.declared import table_of
+from seorep_async.tables.output_tables import table_of
 
 
 async def stream(

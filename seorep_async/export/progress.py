@@ -18,8 +18,8 @@ from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_id
 from seorep_async.session import Stats, check_callback
 from seorep_async.tables.columns import Column, ColumnType
-from seorep_async.tables.declared import table_of
 from seorep_async.tables.html import html_table
+from seorep_async.tables.output_tables import table_of
 
 
 class Stage(enum.Enum):

@@ -33,8 +33,8 @@ from seorep_async.models import Feed
 from seorep_async.resources.arguments import MAX_ID
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
-from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import table_of
 
 T = TypeVar("T")
 _TRIED = 3

@@ -16,7 +16,7 @@ from __future__ import annotations
 from seorep_async.export.request import Request
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.declared import campaigns_table, failures_table, keywords_table, table_of, totals_table
+from seorep_async.tables.output_tables import campaigns_table, failures_table, keywords_table, table_of, totals_table
 
 
 def fetched(feed: Feed) -> str:

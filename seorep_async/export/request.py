@@ -20,13 +20,13 @@ from seorep_async.resources.arguments import (
     check_account_name,
     check_date,
     check_dates,
-    check_feed,
+    check_feeds,
     check_ids,
     optional_strings,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import require_booleans
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 
 LAYOUT = 1
 """Raised with every change of what is staged: a pull does not resume one of another layout."""
@@ -88,12 +88,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
         account, excel = options.get("account"), options.get("excel", False)
         require_booleans(excel=excel)
-        feeds: Any = options.get("feeds", Feed.CAMPAIGN)
-        several = feeds if isinstance(feeds, Iterable) and not isinstance(feeds, str) else [feeds]
-        wanted = {check_feed(feed) for feed in several}
-        if not wanted:
-            raise ConfigurationError("feeds must name at least one feed", argument="feeds")
-        for feed in wanted:
+        feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
+        for feed in feeds:
             feed_params(feed, of_feeds(options))
         start, end = check_dates(*dates)
         now = client.now()
@@ -101,7 +97,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             layout=(LAYOUT, _columns()),
             service=client.base_url,
             account=client.account if account is None else check_account_name(account),
-            feeds=tuple(feed for feed in Feed if feed in wanted),
+            feeds=feeds,
             **_chosen(ids, options.get("groups", ()), options.get("filter"), options.get("exclude", ())),
             start_date=start,
             end_date=end,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
 from seorep_async.tables.columns import ColumnType, Table
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,10 +53,6 @@ _RESTRICTIONS = f"""SELECT lower(table_name), 'unique index ' || index_name, low
         FROM duckdb_indexes() WHERE is_unique AND sql IS NOT NULL AND {_IN_MAIN}
     UNION ALL SELECT lower(table_name), constraint_text, lower(array_to_string(constraint_column_names, ' '))
         FROM duckdb_constraints() WHERE constraint_type <> 'NOT NULL' AND {_IN_MAIN}"""
-_OLDER = (
-    "an earlier version made it; run ALTER TABLE pulls DROP COLUMN key_digest in it, which makes it one of this "
-    "version, or move it away and pull its dates again"
-)
 
 Columns: TypeAlias = dict[str, tuple[str | None, bool, str]]
 """By name: the comment, whether there is a default, and the type, with NOT NULL if it is so."""
@@ -90,8 +86,8 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
 def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield why the tables of a database can't take a pull, and what to do."""
     existing, ours = found_columns(database), {table.name: table for table in all_tables()}
-    if "key_digest" in existing.get("pulls", {}):
-        yield _OLDER
+    digest = existing.get("pulls", {}).pop("key_digest", None)
+    statements = ["ALTER TABLE pulls DROP COLUMN key_digest"] if digest else []
     if "pulls" not in existing and existing.keys() & ours.keys():
         yield "its table pulls, which says whose rows it holds, is missing; put it back"
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
@@ -101,6 +97,16 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
     for name, table in ours.items():
         yield from _changes(table, existing.get(name, {}))
+    statements += [
+        f'ALTER TABLE {name} ADD COLUMN "{column.name}" {_TYPES[column.type]}'
+        for name, found in existing.items()
+        for column in (ours[name].columns if name in ours else ())
+        if column.name not in found
+    ]
+    if statements:
+        made = "an older version made it, or columns were dropped or renamed"
+        mend = f"run {'; '.join(statements)} in it, which makes it one of this version"
+        yield f"{made}; {mend}, or move it away and pull its dates again"
     for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
         if name in ours and {one.name for one in ours[name].columns}.intersection(re.findall(r"\w+", columns)):
             problem = f"the {restriction} of its table {name} may refuse rows of a pull"
@@ -108,11 +114,11 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _changes(table: Table, existing: Columns) -> Iterator[str]:
-    """Yield what was changed in the columns of a table."""
+    """Yield what was changed in the columns of a table, but for columns that can be added, as no key needs them."""
     changed, others = f"its table {table.name} was changed, or is another program's: its column", {**existing}
     for column in table.columns if existing else ():
-        _, _, kind = others.pop(column.name, (None, False, "missing"))
         needed = _TYPES[column.type]
+        _, _, kind = others.pop(column.name, (None, False, "missing" if column.name in table.key else needed))
         if kind != needed and (column.nullable or kind != f"{needed} NOT NULL"):
             yield f"{changed} {column.name} is {kind}, not {needed}; change it back (ALTER TABLE {table.name} …)"
     for name, (_, has_default, kind) in others.items():

@@ -25,7 +25,7 @@ from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
-from seorep_async.tables.declared import campaigns_table, keywords_table, table_of, totals_values
+from seorep_async.tables.output_tables import campaigns_table, keywords_table, table_of, totals_values
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias, final
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS
-from seorep_async.history.source import MORE_DAYS, History, asked, listed
+from seorep_async.history.source import CHOSEN, MORE_DAYS, Chosen, asked, listed
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.tabular import ModelList
@@ -81,8 +81,6 @@ class Changes(ModelList[Change]):
         left_out: campaigns that were not compared, and why: the report of one of the days failed, or has no rows.
     """
 
-    __slots__ = ("account", "after", "before", "left_out", "total")
-
     account: str
     before: dt.date
     after: dt.date
@@ -91,13 +89,12 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         found = super().__getitem__(index)
-        for name in self.__slots__ if isinstance(found, Changes) else ():
-            setattr(found, name, getattr(self, name))
+        if isinstance(found, Changes):
+            vars(found).update(vars(self))
         return found
 
     def __add__(self, other: list[Any], /) -> Any:
-        both = [*self, *other]
-        return ModelList(both, Change) if isinstance(other, Changes) else both
+        return ModelList(self, Change) + list(other)
 
 
 def changes(
@@ -136,23 +133,23 @@ def changes(
         raise ConfigurationError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}", argument="kind")
     first = None if before is None else check_date("before", before)
     last = None if after is None else check_date("after", after)
-    chosen = None if campaign is None else check_id("campaign", campaign)
+    campaigns = None if campaign is None else [check_id("campaign", campaign)]
     most = None if limit is None else check_id("limit", limit)
     moved = check_id("moved", moved)
     with asked(database) as history:
-        account = history.account(account)
-        warnings = [history.repeated_nights(account)] if last is None else []
-        days = _days(history, account, first, last)
-        reasons = unlike_reports(history, account, days)
-        if chosen is not None and chosen not in reasons:
-            problem = f"{history.label} has no rankings of campaign {chosen} of {days[0]} or {days[1]}"
-            raise ConfigurationError(f"{problem}; it has campaigns {listed(reasons)}", argument="campaign")
-        reasons = {id_: reason for id_, reason in reasons.items() if chosen in (None, id_)}
-        compared = [id_ for id_, reason in reasons.items() if not reason]
+        chosen = Chosen(history, history.account(account), campaigns)
+        warnings = [chosen.repeated_nights()] if last is None else []
+        days = _days(chosen, first, last)
+        reasons = unlike_reports(chosen, days)
+        if not reasons:
+            problem = f"{history.label} has no rankings of campaign {campaign} of {days[0]} or {days[1]}"
+            known = listed(unlike_reports(attrs.evolve(chosen, campaigns=None), days))
+            raise ConfigurationError(f"{problem}; it has campaigns {known}", argument="campaign")
+        compared = attrs.evolve(chosen, campaigns=[id_ for id_, reason in reasons.items() if not reason])
         where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
-        found = changes_between(history, account, days, compared, where, limit=most, moved=moved)
+        found = changes_between(compared, days, where, limit=most, moved=moved)
         found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
-        warnings.append(history.differing_windows(account, *days))
+        warnings.append(chosen.differing_windows(*days))
     for reason in dict.fromkeys(found.left_out.values()):
         ids = [id_ for id_, other in found.left_out.items() if other == reason]
         warnings.append(f"not compared, as {reason}: campaigns {listed(ids)}")
@@ -161,24 +158,24 @@ def changes(
     return found
 
 
-def _days(history: History, account: str, before: dt.date | None, after: dt.date | None) -> Days:
+def _days(chosen: Chosen, before: dt.date | None, after: dt.date | None) -> Days:
     """Return the days to compare, or refuse those that are not there."""
-    days = history.known_days(account)
-    known = f"{history.label} has rankings of {account} of {listed(days)}"
+    days = chosen.known_days()
+    known = f"{chosen.history.label} has rankings of {chosen.account} of {listed(days)}"
     for day in (before, after):
         if day is not None and day not in days:
             raise ConfigurationError(f"no rankings speak of {day}: {known}")
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
-        more = "" if len(days) > 1 else f". {history.repeated_nights(account) or f'To have more, {MORE_DAYS}.'}"
+        more = "" if len(days) > 1 else f". {chosen.repeated_nights() or f'To have more, {MORE_DAYS}.'}"
         raise ConfigurationError(f"there is no day before {after} to compare it with: {known}{more}")
     if before >= after:
         raise ConfigurationError(f"before must be a day before {after}, got {before}", argument="before")
     return before, after
 
 
-def unlike_reports(history: History, account: str, days: Days) -> dict[int, str]:
+def unlike_reports(chosen: Chosen, days: Days) -> dict[int, str]:
     """Return the campaigns of two days, and why each can't be compared; "" if both days have its report."""
     reasons = [
         f"""CASE WHEN count(*) FILTER (as_of = ${day} AND error IS NULL) = 0 THEN coalesce(
@@ -187,39 +184,34 @@ def unlike_reports(history: History, account: str, days: Days) -> dict[int, str]
         for day in ("before", "after")
     ]
     query = f"""SELECT campaign_id, concat_ws(' and ', {", ".join(reasons)}) FROM (
-            SELECT campaign_id, as_of, snapshot_date, NULL AS error FROM ({COUNTED_REPORTS}) WHERE account = $account
-            UNION ALL SELECT campaign_id, {AS_OF}, snapshot_date, error FROM failures WHERE account = $account
+            SELECT campaign_id, as_of, snapshot_date, NULL AS error FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
+            UNION ALL SELECT campaign_id, {AS_OF}, snapshot_date, error FROM failures WHERE {CHOSEN}
                 AND table_name = 'keyword_rankings' AND campaign_id IS NOT NULL)
         WHERE as_of IN ($before, $after) GROUP BY campaign_id ORDER BY campaign_id"""
-    values = {"account": account, "before": days[0], "after": days[1]}
-    return dict(history.connection.execute(query, values).fetchall())
+    return dict(chosen.execute(query, before=days[0], after=days[1]).fetchall())
 
 
-def changes_between(
-    history: History, account: str, days: Days, campaigns: Sequence[int], where: str, *, limit: int | None, moved: int
-) -> Changes:
+def changes_between(chosen: Chosen, days: Days, where: str, *, limit: int | None, moved: int) -> Changes:
     """Return the largest changes between two days that meet a condition, of campaigns that have both reports."""
     found = Changes((), Change)
-    found.account, (found.before, found.after), found.total, found.left_out = account, days, 0, {}
+    found.account, (found.before, found.after), found.total, found.left_out = chosen.account, days, 0, {}
     query = f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
-    values = {"account": account, "before": days[0], "after": days[1], "campaigns": campaigns, "moved": moved}
-    rows = history.connection.execute(query, values | {"limit": limit})
+    rows = chosen.execute(query, before=days[0], after=days[1], moved=moved, limit=limit)
     stored: dict[Any, Any] = {}  # values that recur are stored once
     while some := rows.fetchmany(_BATCH):
         for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in some:
             company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
             names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-            labels = account, campaign, company, keyword, phrase, location, engine, names[0], names
+            labels = chosen.account, campaign, company, keyword, phrase, location, engine, names[0], names
             found.append(Change(*labels, old, new, url, *days))
             found.total = total
     return found
 
 
 def _rows(day: str) -> str:
-    """Return a query for the rows of a day, of the campaigns that are compared; "not ranked" is null."""
+    """Return a query for the rows of a day, of the campaigns compared; "not ranked" is null."""
     ranks = ", ".join(f"nullif(greatest({one}_ranking, 0), 0) AS {one}_ranking" for one in ENGINES)
-    return f"""SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day
-        WHERE account = $account AND as_of = {day} AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"""
+    return f"SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day WHERE {CHOSEN} AND as_of = {day}"
 
 
 def _move(engine: str) -> str:

@@ -20,7 +20,7 @@ from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
 from seorep_async.history.comparing import ENGINES, Changes, Days, changes_between, unlike_reports
-from seorep_async.history.source import History, asked, listed
+from seorep_async.history.source import CHOSEN, Chosen, History, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
 
@@ -33,8 +33,8 @@ _MOST_DAYS = 90
 BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 _GROUPED_BY = {
-    "campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
-        WHERE named.account = $account AND named.campaign_id = ranked.campaign_id)""",
+    "campaign": """coalesce((SELECT max(nullif(company, '') || ' (' || campaign_id || ')') FROM campaigns AS named
+        WHERE named.account = $account AND named.campaign_id = ranked.campaign_id), 'campaign ' || campaign_id)""",
     "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "location": "search_location_canonical_name",
 }
@@ -45,7 +45,6 @@ _MOVES = {
 }
 """The lists of changed keywords, and the kinds of change in each."""
 _MOST_LISTED = 10
-_CHOSEN = "account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"
 
 
 def report(
@@ -85,32 +84,30 @@ def report(
     if campaign is not None and group is not None:
         raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
     names, target = _engine_names(engine_names), _checked_target(out)
-    chosen = None if campaign is None else check_id("campaign", campaign)
+    campaign = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
     last = None if end_date is None else check_date("end_date", end_date)
     if first is not None and last is not None and first > last:
         raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
     with asked(database) as history:
-        whose = history.account(account)
-        campaigns, name = _choose(history, whose, chosen, group)
-        rows = Chosen(history, whose, campaigns)
-        if not (by_day := rows.campaigns_by_day(first, last)):
+        chosen, name = _choose(history, history.account(account), campaign, group)
+        if not (by_day := _campaigns_by_day(chosen, first, last)):
             within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
-            known = f"{history.label} has rankings of {whose} of {listed(history.known_days(whose))}"
+            known = f"{history.label} has rankings of {chosen.account} of {listed(chosen.known_days())}"
             raise ConfigurationError(f"no rankings speak of a day{within}: {known}")
-        values = _values(rows, by_day)
+        values = _values(chosen, by_day, is_latest=last is None)
     _write(target, _page(**values, title=title or f"Search rankings: {name}", names=names))
     return target
 
 
-def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[list[int], str]:
+def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[Chosen, str]:
     """Return the campaigns of the report, and a name of all."""
     query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
         SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
         ORDER BY campaign_id"""
     known = history.connection.execute(query, [account]).fetchall()
     if campaign is None and group is None:
-        return [id_ for id_, *_ in known], account
+        return Chosen(history, account, [id_ for id_, *_ in known]), account
     wanted = "" if group is None else str(group).strip().casefold()
     found = [row for row in known if row[0] == campaign or (wanted and (row[2] or "").strip().casefold() == wanted)]
     if not found:
@@ -118,17 +115,20 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
         others = sorted({title for *_, title in known if title}) if campaign is None else [id_ for id_, *_ in known]
         raise ConfigurationError(f"{history.label} has no rankings of {subject}; it has {listed(others) or 'none'}")
     _, company, title = found[0]
-    return [id_ for id_, *_ in found], title if campaign is None else company or f"campaign {campaign}"
+    name = title if campaign is None else company or f"campaign {campaign}"
+    return Chosen(history, account, [id_ for id_, *_ in found]), name
 
 
-def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
+def _values(chosen: Chosen, by_day: dict[dt.date, int], *, is_latest: bool) -> dict[str, Any]:
     """Return the values of the template, but for its names."""
-    dates, history = list(by_day), rows.history
+    dates = list(by_day)
     drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
-    days = rows.days(sorted({*drawn, *dates[-2:]}))
+    days = _days(chosen, sorted({*drawn, *dates[-2:]}))
     first, last, shown = days[0], days[-1], [day for day in days if day["as_of"] in drawn]
+    earlier = {day["as_of"]: day for day in (days[-2], first)} if len(dates) > 1 else {}
     engine = next((one for one in ENGINES if last[one]["average"]), "engine_a")
-    notes = [history.repeated_nights(rows.account), history.differing_windows(rows.account, dates[0], dates[-1])]
+    notes = [chosen.repeated_nights()] if is_latest else []
+    notes += [chosen.differing_windows(day, dates[-1]) for day in earlier]
     for warning in filter(None, notes):
         _log.warning("%s", warning)
     if len(dates) == 1:
@@ -138,68 +138,64 @@ def _values(rows: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
     if len(drawn) < len(dates):
         notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances.")
     return {
-        "subject": rows.account,
+        "subject": chosen.account,
         "days": shown,
         "first": first,
         "last": last,
-        "earlier": list({day["as_of"]: day for day in (days[-2], first)}.values()) if len(dates) > 1 else [],
+        "earlier": [*earlier.values()],
         "total": len(dates),
         "engine": engine,
         "ranked": [one for one in ENGINES if any(day[one]["average"] for day in shown)],
         "bands": [*BANDS, "not ranked"],
-        "moves": rows.moves((dates[0], dates[-1])) if len(dates) > 1 else {},
-        "groups": rows.groups(engine, dates[0], dates[-1]),
+        "moves": _moves(chosen, (dates[0], dates[-1])) if earlier else {},
+        "groups": _groups(chosen, engine, dates[0], dates[-1]),
         "notes": " ".join(filter(None, notes)),
     }
 
 
-@attrs.frozen
-class Chosen:
-    """The rows that a report is about: an account's campaigns."""
+def _campaigns_by_day(chosen: Chosen, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
+    """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
+    query = f"""SELECT as_of, count(*) FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
+        AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
+    return dict(chosen.execute(query, first=first, last=last).fetchall())
 
-    history: History
-    account: str
-    campaigns: Sequence[int]
 
-    def campaigns_by_day(self, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
-        """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
-        query = f"""SELECT as_of, count(*) AS campaigns FROM ({COUNTED_REPORTS}) WHERE {_CHOSEN}
-            AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
-        return {row["as_of"]: row["campaigns"] for row in self._rows(query, first=first, last=last)}
+def _days(chosen: Chosen, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
+    """Return each of these days: `as_of`, its `date` in words, and the standing of keywords in each engine."""
+    standings = ", ".join(f"{_standing(engine)} AS {engine}" for engine in ENGINES)
+    query = f"""SELECT as_of, strftime(as_of, '%-d %b %Y') AS date, {standings} FROM keyword_rankings_by_day
+        WHERE {CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY as_of ORDER BY as_of"""
+    return _rows(chosen, query, dates=dates)
 
-    def days(self, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
-        """Return each of these days: `as_of`, its `date` in words, and the standing of keywords in each engine."""
-        standings = ", ".join(f"{_standing(engine)} AS {engine}" for engine in ENGINES)
-        query = f"""SELECT as_of, strftime(as_of, '%-d %b %Y') AS date, {standings} FROM keyword_rankings_by_day
-            WHERE {_CHOSEN} AND as_of IN (SELECT unnest($dates::DATE[])) GROUP BY as_of ORDER BY as_of"""
-        return self._rows(query, dates=dates)
 
-    def groups(self, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
-        """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
-        now, before = (_standing(engine, f"as_of = ${day}") for day in ("last", "first"))
-        # as two queries, each of which DuckDB answers from the rows of its day alone
-        days = ("$first", "$last") if first != last else ("$last",)
-        found, size = {}, "count(*) FILTER (as_of = $last)"
-        for kind, label in _GROUPED_BY.items():
-            rows_of = f"SELECT *, {label} AS label FROM keyword_rankings_by_day AS ranked WHERE {_CHOSEN} AND as_of = "
-            query = f"""SELECT label, {now} AS now, {before} AS before, count(*) OVER () AS total
-                FROM ({" UNION ALL ".join(rows_of + day for day in days)})
-                GROUP BY label HAVING {size} > 0 ORDER BY {size} DESC, label LIMIT {_MOST_LISTED}"""
-            if kind != "campaign" or len(self.campaigns) > 1:
-                found[kind] = self._rows(query, first=first, last=last)
-        return found
+def _groups(chosen: Chosen, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
+    """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
+    now, before = (_standing(engine, f"as_of = ${day}") for day in ("last", "first"))
+    # as two queries, each of which DuckDB answers from the rows of its day alone
+    days = ("$first", "$last") if first != last else ("$last",)
+    found, size = {}, "count(*) FILTER (as_of = $last)"
+    for kind, label in _GROUPED_BY.items():
+        order = "min(campaign_id)" if kind == "campaign" else "label"
+        rows_of = f"SELECT *, {label} AS label FROM keyword_rankings_by_day AS ranked WHERE {CHOSEN} AND as_of = "
+        query = f"""SELECT label, {now} AS now, {before} AS before, count(*) OVER () AS total
+            FROM ({" UNION ALL ".join(rows_of + day for day in days)})
+            GROUP BY label HAVING {size} > 0 ORDER BY {size} DESC, {order} LIMIT {_MOST_LISTED}"""
+        if kind != "campaign" or len(chosen.campaigns or ()) > 1:
+            found[kind] = _rows(chosen, query, first=first, last=last)
+    return found
 
-    def moves(self, days: Days) -> dict[str, Changes]:
-        """Return the largest moves of each kind, of lost keywords those whose rank was best."""
-        unlike = unlike_reports(self.history, self.account, days)
-        whose = self.history, self.account, days, [one for one in self.campaigns if unlike.get(one) == ""]
-        return {name: changes_between(*whose, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
 
-    def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
-        values |= {"account": self.account, "campaigns": self.campaigns}
-        found = self.history.connection.execute(query, values)
-        names = [name for name, *_ in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+def _moves(chosen: Chosen, days: Days) -> dict[str, Changes]:
+    """Return the largest moves of each kind, of lost keywords those whose rank was best."""
+    alike = [id_ for id_, reason in unlike_reports(chosen, days).items() if not reason]
+    compared = attrs.evolve(chosen, campaigns=alike)
+    return {name: changes_between(compared, days, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
+
+
+def _rows(chosen: Chosen, query: str, **values: object) -> list[dict[str, Any]]:
+    found = chosen.execute(query, **values)
+    names = [name for name, *_ in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def _standing(engine: str, where: str = "true") -> str:
@@ -217,11 +213,9 @@ def _page(**values: Any) -> str:
     options = {"trim_blocks": True, "lstrip_blocks": True}
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, **options)
     environment.filters |= {"words": _words, "number": _number, "figure": _figure}
-    environment.globals["marks"] = marks
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    html: str = environment.from_string(template).render(
-        values, marks=marks, style=style, digest=digest, made_by=_MADE_BY
-    )
+    values |= {"marks": marks, "style": style, "digest": digest, "made_by": _MADE_BY}
+    html: str = environment.from_string(template).render(values)
     return html
 
 
@@ -268,10 +262,8 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in (".html", ".htm"):
         raise refusal(target, "the name must end in .html")
     check_file(target, Path(os.path.realpath(target)))
-    held = b"unreadable" if target.exists() else b""
-    if os.access(target, os.R_OK):
-        held = target.read_bytes()[:1024]
-    if held and _MADE_BY.encode() not in held:
+    has_bytes = target.exists() and target.stat().st_size
+    if has_bytes and not (os.access(target, os.R_OK) and _MADE_BY.encode() in target.read_bytes()[:1024]):
         raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 

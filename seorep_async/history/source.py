@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,9 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, found_columns, problems
 from seorep_async.models import Feed
-from seorep_async.tables.declared import all_tables, table_of
+from seorep_async.session.retry_policy import cause_of_status
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import all_tables, table_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,10 +27,13 @@ _OPEN = {
     "different configuration": "this program has it open already, to write or with other settings; close that first",
 }
 """Words of DuckDB's, and ours for a database that is open elsewhere."""
-MORE_DAYS = "pull the last 30 days each night"
-"""How each night has a day of its own; the command names its option in place of these words."""
+MORE_DAYS = "pull the last 30 days each night (seorep pull --last 30d)"
+"""How each night has a day of its own."""
+CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
+"""The condition of rows of an account's campaigns; null is every campaign."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
+_RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).may_pass)
 
 
 @attrs.frozen
@@ -56,10 +60,8 @@ class History:
             ConfigurationError: there are several, or none of this name.
         """
         known = self.accounts()
-        if name is None and len(known) == 1:
-            return known[0]
-        if name is not None and name in known:
-            return name
+        if name in known or (name is None and len(known) == 1):
+            return known[0] if name is None else name
         problem = f"there is no account {shown(name)} in {self.label}; it has"
         if name is None:
             problem = f"{self.label} has several accounts; name one with account=…:"
@@ -73,33 +75,45 @@ class History:
         query = f"SELECT DISTINCT {AS_OF} FROM keyword_rankings WHERE account = ? ORDER BY 1"
         return [day for (day,) in self.connection.execute(query, [account]).fetchall()]
 
-    def known_days(self, account: str) -> list[dt.date]:
-        """Return the days of an account; ConfigurationError: there is none."""
-        if days := self.days(account):
-            return days
-        problem = f"{self.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
-        raise ConfigurationError(problem)
 
-    def repeated_nights(self, account: str) -> str | None:
-        """Return a sentence about the last nights of an account, if several speak of the same day."""
-        query = f"""SELECT max({AS_OF}) FROM pulls WHERE account = ? AND rows > 0
-            AND list_contains(string_split(feeds, ','), 'campaign')
+@attrs.frozen
+class Chosen:
+    """The rankings that a question is about: those of some campaigns of an account, or of all (None)."""
+
+    history: History
+    account: str
+    campaigns: Sequence[int] | None
+
+    def execute(self, query: str, **values: object) -> duckdb.DuckDBPyConnection:
+        """Run a query that has `CHOSEN` in it, with its values."""
+        values |= {"account": self.account, "campaigns": self.campaigns}
+        return self.history.connection.execute(query, values)
+
+    def known_days(self) -> list[dt.date]:
+        """Return the days of the account; ConfigurationError: there is none."""
+        if days := self.history.days(self.account):
+            return days
+        problem = f"{self.history.label} has no keyword rankings of {shown(self.account)}"
+        raise ConfigurationError(f"{problem}; pull the feed campaign into it")
+
+    def repeated_nights(self) -> str | None:
+        """Return a sentence about the last nights, if several speak of the same day."""
+        query = f"""SELECT max({AS_OF}) FROM keyword_rankings WHERE {CHOSEN}
             GROUP BY snapshot_date ORDER BY snapshot_date DESC"""
-        days = [day for (day,) in self.connection.execute(query, [account]).fetchall()]
+        days = [day for (day,) in self.execute(query).fetchall()]
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
         return f"The last {same:,} nights speak of one day, {days[0]}. To have a day for each night, {MORE_DAYS}."
 
-    def differing_windows(self, account: str, before: dt.date, after: dt.date) -> str | None:
+    def differing_windows(self, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""
-        query = f"""WITH counted AS ({COUNTED_REPORTS})
+        query = f"""WITH counted AS (SELECT * FROM ({COUNTED_REPORTS}) WHERE {CHOSEN})
             SELECT e.start_date, e.end_date, l.start_date, l.end_date FROM counted AS e JOIN counted AS l
-                USING (account, campaign_id) WHERE account = $account AND e.as_of = $before AND l.as_of = $after
+                USING (account, campaign_id) WHERE e.as_of = $before AND l.as_of = $after
                 AND abs((e.end_date - e.start_date) - (l.end_date - l.start_date)) > 3
             GROUP BY ALL ORDER BY count(*) DESC, 1, 2, 3, 4 LIMIT 1"""
-        values = {"account": account, "before": before, "after": after}
-        for first, last, other_first, other_last in self.connection.execute(query, values).fetchall():
+        for first, last, other_first, other_last in self.execute(query, before=before, after=after).fetchall():
             windows = f"from {first} to {last}, those of {after} in a window from {other_first} to {other_last}"
             return f"The ranks of {before} were found in a window {windows}: windows of other lengths compare badly."
         return None
@@ -163,7 +177,7 @@ def complete_windows(
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
     They are complete once a pull that began after the last day (UTC) left only failures that would fail again: status
-    403, 404 and other 4xx but 429, or a response that can't be decoded.
+    403, 404 and other 4xx but 408 and 429, or a response that can't be decoded.
 
     Args:
         database: a file that pulls wrote.
@@ -179,7 +193,7 @@ def complete_windows(
     query = f"""SELECT p.start_date, p.end_date, known.feed, max(p.started_at),
             bool_or(p.started_at::DATE > p.end_date AND NOT EXISTS (FROM failures f WHERE f.account = p.account
                 AND f.snapshot_date = p.snapshot_date AND f.start_date = p.start_date AND f.end_date = p.end_date
-                AND f.table_name = known.table_name AND f.error NOT IN {_PERMANENT}))
+                AND f.table_name = known.table_name AND (f.error NOT IN {_PERMANENT} OR f.status IN {_RETRIED})))
         FROM pulls p, (SELECT unnest($feeds) AS feed, unnest($tables) AS table_name) known
         WHERE p.account = $account AND list_contains(string_split(p.feeds, ','), known.feed)
             AND p.selection IS NOT DISTINCT FROM $selection AND (p.compared OR NOT $compared) GROUP BY ALL"""

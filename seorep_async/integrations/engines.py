@@ -20,8 +20,8 @@ from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session import Limits
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

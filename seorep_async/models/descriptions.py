@@ -1,7 +1,7 @@
 """The description of every attribute of a table's models, once: `help()`, Arrow, DuckDB and `seorep columns` show it.
 
 Where the service's reference gives no more than a name, the description says so. Columns that no model has are
-described in `tables.declared`.
+described in `tables.output_tables`.
 """
 
 from __future__ import annotations

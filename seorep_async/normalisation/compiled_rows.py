@@ -36,6 +36,9 @@ _BEGINNING = 16 * 1024  # bytes of a page in which to look for its shape
 _REFUSED_FIELD = re.compile(r"\]\.(\w+)`$")  # in msgspec's `… - at `$.data.rows[3].lastResultsDate``
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
+_LONGEST_KEY = 1024
+"""Characters of a key to store; long ones rarely recur, and thousands of them fill the memory."""
+
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
 
 
@@ -55,6 +58,23 @@ _CURRENT, _OLDER, _ACCEPTED = (), (dt.date, dt.date | None), tuple(FIELDS)
 """The types whose attributes take any accepted value, and not only documented ones of current rows: few are fast."""
 
 
+class _Memo(msgspec.Struct):
+    """The converted values of a field: the same few dates, places and tags recur row after row, page after page."""
+
+    field: RowField
+    seen: dict[Any, Any] = {}
+
+    def learn(self, key: Any) -> Any:
+        """Convert a new value."""
+        field = self.field
+        value = field.convert(key)
+        if (not isinstance(key, bytes | str) or len(key) <= _LONGEST_KEY) and field.lasting(value):
+            if len(self.seen) >= field.limit:
+                self.seen.clear()
+            self.seen[key] = value
+        return value
+
+
 class _Layout(msgspec.Struct, frozen=True, eq=False):
     """One set of fields and values: decoders of both shapes of a page and of an array, and the conversion to models."""
 
@@ -72,6 +92,7 @@ class CompiledRows(Generic[M]):
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
         self._engine_names = engine_names
+        self._memo = functools.cache(_Memo)
         self._layout = functools.cache(self._compiled)
         self._current = self._layout(_CURRENT)
 
@@ -164,8 +185,7 @@ class CompiledRows(Generic[M]):
         for name, hint, field in self._fields:
             words = {word: f"{word}_{name}" for word in ("seen", "learn", "last", "value")}
             words |= {"field": f"row.{name}", "name": repr(self._names[name])}
-            if field.memo is not None:
-                scope |= {words["seen"]: field.memo.seen, words["learn"]: field.memo.learn}
+            scope |= {words["seen"]: self._memo(field).seen, words["learn"]: self._memo(field).learn}
             before += [line.format(**words) for line in field.first_lines]
             lines = field.accepted_lines if hint in taken else field.documented_lines
             within += [line.format(**words) for line in lines]

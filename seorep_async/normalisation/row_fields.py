@@ -10,37 +10,14 @@ import msgspec
 
 from seorep_async.normalisation import values
 
-_LONGEST_KEY = 1024
-"""Characters of a key to store; long ones rarely recur, and thousands of them fill the memory."""
-
-
-class Memo(msgspec.Struct):
-    """Up to `limit` converted values: the same few dates, places and tags recur row after row, page after page.
-
-    Values that are not `lasting`, as their user can change them, are not stored.
-    """
-
-    convert: Callable[[Any], Any]
-    limit: int = 4096
-    lasting: Callable[[Any], bool] = lambda _: True
-    seen: dict[Any, Any] = {}
-
-    def learn(self, key: Any) -> Any:
-        """Convert a new value."""
-        value = self.convert(key)
-        if (not isinstance(key, bytes | str) or len(key) <= _LONGEST_KEY) and self.lasting(value):
-            if len(self.seen) >= self.limit:
-                self.seen.clear()
-            self.seen[key] = value
-        return value
-
 
 class RowField(msgspec.Struct, frozen=True, eq=False):
     """How to read attributes of one type from the wire: documented values of current rows, or all accepted values.
 
-    In the lines of code, `{field}` is the raw row's field, and `{name}` its name on the wire; `{seen}` and `{learn}`
-    belong to the memo, `{last}` and `{value}` are variables of the field. Lines for accepted values put into `extra`
-    the values that the model can't hold; `first_lines` stand before the loop over the rows.
+    In the lines of code, `{field}` is the raw row's field, and `{name}` its name on the wire; `{seen}` holds up to
+    `limit` values that `{learn}` has converted, `{last}` and `{value}` are variables of the field. Lines for accepted
+    values put into `extra` the values that the model can't hold; `first_lines` stand before the loop over the rows.
+    Values that are not `lasting`, as their user can change them, are not held.
     """
 
     documented: Any
@@ -48,7 +25,9 @@ class RowField(msgspec.Struct, frozen=True, eq=False):
     documented_lines: tuple[str, ...] = ()
     accepted_lines: tuple[str, ...] = ()
     first_lines: tuple[str, ...] = ()
-    memo: Memo | None = None
+    convert: Callable[[Any], Any] = lambda value: value
+    limit: int = 4096
+    lasting: Callable[[Any], bool] = lambda _: True
 
 
 def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
@@ -56,7 +35,6 @@ def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
     return (f"{indent}try: {targets} = {{seen}}[{key}]", f"{indent}except KeyError: {targets} = {{learn}}({key})")
 
 
-_INTEGERS = Memo(values.integer)
 _INTEGER_LINES = ("if type({field}) is str:", *_look_up("{field}", "{field}", indent="    "))
 _EXTRA_LINES = (*_look_up("{field}", "{field}, inexact"), "if inexact is not None: extra[{name}] = inexact")
 _PERIOD_LINES = (
@@ -68,8 +46,8 @@ SCOPE: dict[str, Any] = {"documented_booleans": {"true": True, "false": False, N
 """Names in the lines that belong to no field."""
 
 FIELDS: dict[Any, RowField] = {
-    int: RowField(int, int | str, (), _INTEGER_LINES, memo=_INTEGERS),
-    int | None: RowField(int | None, int | str | None, (), _INTEGER_LINES, memo=_INTEGERS),
+    int: RowField(int, int | str, (), _INTEGER_LINES, convert=values.integer),
+    int | None: RowField(int | None, int | str | None, (), _INTEGER_LINES, convert=values.integer),
     str: RowField(str, str),
     str | None: RowField(str | None, str | None),
     bool | None: RowField(
@@ -77,10 +55,10 @@ FIELDS: dict[Any, RowField] = {
         accepted=str | bool | None,
         documented_lines=("{field} = documented_booleans[{field}]",),
         accepted_lines=_EXTRA_LINES,
-        memo=Memo(values.flag),
+        convert=values.flag,
     ),
-    dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, memo=Memo(values.day, limit=16 * 1024)),
-    dt.date: RowField(str, str, _PERIOD_LINES, _PERIOD_LINES, memo=Memo(values.period)),
+    dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, convert=values.day, limit=16 * 1024),
+    dt.date: RowField(str, str, _PERIOD_LINES, _PERIOD_LINES, convert=values.period),
 }
 """How to read attributes of each type, but for other models."""
 
@@ -101,7 +79,7 @@ def object_field(convert: Callable[[bytes], Any]) -> RowField:
         "        if key not in {seen}: {last} = None",
         "{field} = {value}",
     )
-    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert, lasting=_has_no_extra))
+    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), convert, lasting=_has_no_extra)
 
 
 def _has_no_extra(found: Any) -> bool:

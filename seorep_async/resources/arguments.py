@@ -132,6 +132,15 @@ def check_feed(value: object) -> Feed:
         raise ConfigurationError(f"feed must be one of {feeds}; got {shown(value)}", argument="feed") from None
 
 
+def check_feeds(value: object) -> tuple[Feed, ...]:
+    """Return one or several feeds, from feeds or their values, each once."""
+    several = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    wanted = {check_feed(one) for one in several}
+    if not wanted:
+        raise ConfigurationError("feeds must name at least one feed", argument="feeds")
+    return tuple(feed for feed in Feed if feed in wanted)
+
+
 def check_date(name: str, value: object) -> dt.date:
     """Return a date, from a date or a string `YYYY-MM-DD`; a datetime is none, as its zone would matter."""
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import email.utils
 import json
-import re
-import sys
 from collections.abc import Callable, Generator, Mapping
 from types import GeneratorType
 from typing import Any, TypeVar
@@ -27,7 +23,7 @@ from seorep_async.errors import (
     one_line,
     status_error_type,
 )
-from seorep_async.session.fair_queue import SHARE, FairQueue
+from seorep_async.session.decode_turns import SHARE, DecodeTurns
 from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent, cause_of_status, sent_of_status
 from seorep_async.session.secrets import Authentication, Scrubber
@@ -36,7 +32,6 @@ T = TypeVar("T")
 
 SMALL, LARGE, HUGE = 4 * 1024, 64 * 1024, 4 * 1024 * 1024
 """Bytes of a body up to which it may be an error; from which on its decoding delays others; or outlasts its call."""
-_SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _EXCERPT = 400  # bytes of a body in an error
 _QUOTED = 600  # bytes of a message, a path or an address
 _MESSAGES = {
@@ -69,9 +64,9 @@ class Response(msgspec.Struct, eq=False):
 class ResponseReader:
     """Reads responses, and removes secrets from their errors, as a service may repeat the key."""
 
-    def __init__(self, authentication: Authentication, fair_queue: FairQueue) -> None:
+    def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
-        self._fair_queue = fair_queue
+        self._turns = DecodeTurns()
         self._knows_service = False
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
@@ -98,7 +93,7 @@ class ResponseReader:
         """
         size = len(response.body)
         if size > LARGE:
-            await self._fair_queue.wait(min(size, SHARE))
+            await self._turns.wait(min(size, SHARE))
         try:
             decoded: Any = response.decoded if size <= SMALL else request.decode(response.body)
             if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
@@ -122,7 +117,7 @@ class ResponseReader:
             except StopIteration as end:
                 result: T = end.value
                 return result
-            await self._fair_queue.wait(min(size, SHARE))
+            await self._turns.wait(min(size, SHARE))
 
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
@@ -222,26 +217,3 @@ def _is_foreign(request: Request[Any], body: bytes) -> bool:
         return False
     names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
     return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
-
-
-def parse_retry_after(header: str | None, date: str | None, wall_time: float) -> float | None:
-    """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
-
-    The header holds seconds, also a fraction, or an HTTP date: by the service's clock (the response's header Date) or,
-    without one, by ours (`wall_time`, seconds since the epoch).
-    """
-    if header is None:
-        return None
-    header = header.strip()
-    if _SECONDS.fullmatch(header):
-        return max(0.0, min(float(header), sys.float_info.max))
-    moment, now = _seconds_since_epoch(header), _seconds_since_epoch(date or "")
-    return None if moment is None else max(0.0, moment - (wall_time if now is None else now))
-
-
-def _seconds_since_epoch(date: str) -> float | None:
-    try:
-        moment = email.utils.parsedate_to_datetime(date)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-    except (ValueError, IndexError, TypeError, OverflowError):
-        return None

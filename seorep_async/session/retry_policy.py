@@ -1,8 +1,12 @@
-"""The next step after a failed attempt: values in, values out, nothing sent and nothing slept; `Session.send` acts."""
+"""The next step after a failed attempt, and what Retry-After means: values in, values out; `Session.send` acts."""
 
 from __future__ import annotations
 
+import datetime as dt
+import email.utils
 import enum
+import re
+import sys
 from typing import TypeVar
 
 import attrs
@@ -18,6 +22,7 @@ REFUSED_COST = 5
 """Tokens of the retry quota that a retry costs, and one after a refusal (429, 503); after a failed probe it is free."""
 MANY_REFUSED = 10
 """Refusals in a row from which on the error of a call that times out mentions them."""
+_SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
 class Sent(enum.Enum):
@@ -61,6 +66,9 @@ class Failure:
     inconclusive: bool = False
     no_room: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        self.error.may_pass = self.cause.may_pass
+
     @property
     def is_refusal(self) -> bool:
         """Whether the service responded with 429 or 503."""
@@ -102,6 +110,29 @@ def cause_of_status(status: int) -> Cause:
     if status == 408 or (status >= 500 and status not in (501, 505)):
         return Cause.TRANSIENT
     return Cause.PERMANENT
+
+
+def parse_retry_after(header: str | None, date: str | None, wall_time: float) -> float | None:
+    """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
+
+    The header holds seconds, also a fraction, or an HTTP date: by the service's clock (the response's header Date) or,
+    without one, by ours (`wall_time`, seconds since the epoch).
+    """
+    if header is None:
+        return None
+    header = header.strip()
+    if _SECONDS.fullmatch(header):
+        return max(0.0, min(float(header), sys.float_info.max))
+    moment, now = _seconds_since_epoch(header), _seconds_since_epoch(date or "")
+    return None if moment is None else max(0.0, moment - (wall_time if now is None else now))
+
+
+def _seconds_since_epoch(date: str) -> float | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(date)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
 
 
 def decide(

@@ -21,7 +21,6 @@ from seorep_async.errors import (
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
-from seorep_async.session.fair_queue import FairQueue
 from seorep_async.session.flow_control import Governor, Limits, Taker
 from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.key_refusal import KeyGuard
@@ -57,8 +56,7 @@ class Session:
         self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: str = "not open yet"
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
-        self._fair_queue = FairQueue()
-        self._reader = ResponseReader(authentication, self._fair_queue)
+        self._reader = ResponseReader(authentication)
         self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
         self._transport = Transport(base_url, authentication, settings, borrowed, self.clock.wall_clock)
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)

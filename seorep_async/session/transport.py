@@ -38,8 +38,8 @@ from seorep_async.session.aiohttp_workarounds import (
 )
 from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.request import Request
-from seorep_async.session.response import Response, parse_retry_after
-from seorep_async.session.retry_policy import Cause, Failure, Sent
+from seorep_async.session.response import Response
+from seorep_async.session.retry_policy import Cause, Failure, Sent, parse_retry_after
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.settings import Settings

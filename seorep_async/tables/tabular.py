@@ -131,7 +131,7 @@ class TableList(list[T], Tabular):
     def __add__(self, other: list[Any], /) -> Any:
         both = super().__add__(other)
         is_other = isinstance(other, TableList) and (type(other), other._kind) != (type(self), self._kind)
-        return both if is_other else type(self)(both, self._kind)
+        return both if is_other or len({*map(type, both)}) > 1 else type(self)(both, self._kind)
 
     def copy(self) -> Self:
         """Return a list of the same items."""

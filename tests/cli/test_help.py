@@ -16,7 +16,7 @@ from seorep_async.cli.calls import COLUMNS
 from seorep_async.cli.output import fields_of
 from seorep_async.models import Backlink, Campaign, Keyword, User
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 from tests.cli.running import Seorep, command_of, commands
 
 PAGES = Path(__file__).with_name("help")

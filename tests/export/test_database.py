@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ import pytest
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
 from seorep_async.export import PullSummary, database, pull_to
 from seorep_async.export.schema import VIEWS
+from seorep_async.history import open_history
+from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, served
 from tests.export.staged import folder_of
 
@@ -70,16 +73,31 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
     ]
 
 
-async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [None, 403, 404, 500])
+async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path, status: int | None) -> None:
     account = Account(1)
     async with served(account) as (client, _):
         with pytest.raises(Exception, match="max_requests"):
             await pull(client, tmp_path / "x.csv", max_requests=2)
-        account.account_id = 2
-        with pytest.raises(ConfigurationError, match="campaign 1 is of account 2, and what is staged is of account 1"):
+        account.account_id, account.hidden = 2, {1: status} if status else {}
+        with pytest.raises(ConfigurationError, match=r"campaign \d is of account 2, and what is staged"):
             await pull(client, tmp_path / "x.csv")
-        account.account_id = 1
+        account.account_id, account.hidden = 1, {}
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
+
+
+async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
+    out, account = tmp_path / "x.duckdb", Account(1)
+    async with served(account) as (client, _):
+        await pull(client, out)
+        for account.account_id in (0, None):
+            await pull(client, out)
+        account.account_id = 2
+        with pytest.raises(
+            ConfigurationError, match="of the service's account 1, and these campaigns are of account 2"
+        ):
+            await pull(client, out)
+    assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
@@ -130,8 +148,8 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
 
 
 TOUCHED = [
-    ("ALTER TABLE totals RENAME extra TO more", "its column extra is missing, not VARCHAR; change it back"),
-    ("ALTER TABLE totals DROP extra", "totals was changed.* its column extra is missing.*ALTER TABLE totals"),
+    ("ALTER TABLE totals RENAME extra TO more", 'run ALTER TABLE totals ADD COLUMN "extra" VARCHAR in it'),
+    ("ALTER TABLE totals DROP account", "totals was changed.* its column account is missing.*ALTER TABLE totals"),
     ("ALTER TABLE totals ALTER engine_a_ranking TYPE VARCHAR", "engine_a_ranking is VARCHAR, not DOUBLE; change it"),
     ("ALTER TABLE failures ALTER status SET NOT NULL", "column status is BIGINT NOT NULL, not BIGINT; change it back"),
     ("ALTER TABLE failures ALTER message DROP NOT NULL", None),
@@ -146,7 +164,6 @@ TOUCHED = [
         "CREATE UNIQUE INDEX one_each ON campaigns (campaign_id)",
         "the unique index one_each of its table campaigns may refuse.*DROP INDEX",
     ),
-    ("ALTER TABLE pulls ADD COLUMN key_digest VARCHAR", "ALTER TABLE pulls DROP COLUMN key_digest in it, which makes"),
     (
         "DROP VIEW keyword_rankings_latest; CREATE TABLE keyword_rankings_latest (a INT)",
         "its table keyword_rankings_latest was not made",
@@ -172,6 +189,34 @@ async def test_what_was_touched_is_refused_before_any_request_or_kept(
         with pytest.raises(ConfigurationError, match=words):
             await pull(client, out)
         assert not service.asked
+
+
+LAST_COLUMNS = {table.name: one.name for table in all_tables() for one in table.columns if one.name not in table.key}
+OLDER = {
+    "has key digests": [
+        "ALTER TABLE pulls ADD COLUMN key_digest VARCHAR DEFAULT ''",
+        "ALTER TABLE pulls ALTER key_digest SET NOT NULL",
+        "ALTER TABLE pulls ALTER key_digest DROP DEFAULT",
+    ],
+    "lacks a column of each table": [f"ALTER TABLE {table} DROP {name}" for table, name in LAST_COLUMNS.items()],
+    "has a user's index": ["ALTER TABLE totals DROP extra", "CREATE INDEX quick ON totals (account)"],
+}
+
+
+@pytest.mark.parametrize("statements", OLDER.values(), ids=OLDER)
+async def test_the_refusal_of_an_older_database_mends_it(tmp_path: Path, statements: list[str]) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, service):
+        await pull(client, out)
+        change(out, *statements)
+        service.asked.clear()
+        with pytest.raises(ConfigurationError, match="an older version made it, or columns were dropped") as refused:
+            await pull(client, out)
+        assert not service.asked
+        change(out, *re.findall(r"ALTER TABLE [^;]+?(?=;| in it)", str(refused.value)))
+        await pull(client, out)
+        with open_history(out) as history:
+            assert history.accounts() == ["acme"]
 
 
 async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import attrs
 import duckdb
 
 from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 
 FIRST = dt.date(2026, 3, 1)
 Ranks: TypeAlias = Mapping[int, int | None]

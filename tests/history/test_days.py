@@ -75,7 +75,7 @@ def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 20])
 def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int) -> None:
     pulls = [Pull(one, *full_months(one), RANKS) for one in NIGHTS[:count]]
-    said = f"no day before 2026-02-28 .*The last {count} nights speak of one day, 2026-02-28.* last 30 days each"
+    said = f"no day before 2026-02-28 .*The last {count} nights speak of one day, 2026-02-28.*seorep pull --last 30d"
     with pytest.raises(ConfigurationError, match=said):
         changes(made(tmp_path / "a.duckdb", pulls))
 
@@ -87,9 +87,32 @@ def test_nights_that_repeat_a_day_are_told(tmp_path: Path, caplog: pytest.LogCap
     assert "speak of one day" not in caplog.text  # one night, 1 April, speaks of March
     made(database, [Pull(dt.date(2026, 4, 2), *full_months(dt.date(2026, 4, 2)), RANKS)])
     changes(database)
-    said = "The last 2 nights speak of one day, 2026-03-31. To have a day for each night, pull the last 30 days"
+    said = "The last 2 nights speak of one day, 2026-03-31. To have a day for each night, pull the last 30 days "
+    said += "each night (seorep pull --last 30d)."
     assert said in caplog.text
-    assert said in report(database, out=tmp_path / "a.html").read_text(encoding="utf-8")
+    for end, told in ((None, True), ("2026-02-28", False)):
+        assert (said in report(database, out=tmp_path / "a.html", end_date=end).read_text(encoding="utf-8")) is told
+
+
+@pytest.mark.parametrize(("campaign", "told"), [(1, False), (2, True), (None, True)])
+def test_notes_speak_of_the_chosen_campaigns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, campaign: int | None, told: bool
+) -> None:
+    nightly = [Pull(one, one - dt.timedelta(30), one, {11: 7}) for one in (day(0), day(1))]
+    others = [Pull(day(0), day(-1), day(0), {21: 3}), *(Pull(day(n), day(-80), day(1), {21: 3}) for n in (2, 3))]
+    database = made(tmp_path / "a.duckdb", [*nightly, *others])
+    changes(database, campaign=campaign)
+    page = report(database, out=tmp_path / "a.html", campaign=campaign).read_text(encoding="utf-8")
+    for said in ("nights speak of one day", "windows of other lengths compare badly"):
+        assert (said in caplog.text, said in page) == (told, told)
+
+
+def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None:
+    lengths = [30, 7, 30]
+    pulls = [Pull(day(n), day(n - length), day(n), RANKS) for n, length in enumerate(lengths)]
+    page = report(made(tmp_path / "a.duckdb", pulls), out=tmp_path / "a.html").read_text(encoding="utf-8")
+    assert page.count("compare badly") == 1
+    assert f"The ranks of {day(1)} were found in a window from {day(-6)}" in page
 
 
 @pytest.mark.parametrize(("length", "told"), [(28, False), (31, False), (32, True), (90, True)])

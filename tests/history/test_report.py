@@ -1,6 +1,7 @@
 """A report: its figures, what it refuses, and that nothing of the service's gets through as HTML."""
 
 import base64
+import datetime as dt
 import hashlib
 import itertools
 import os
@@ -16,7 +17,7 @@ import pytest
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.history import report
 from seorep_async.history.reporting import marks
-from tests.history.made import Ranks, change, made, nightly
+from tests.history.made import Pull, Ranks, change, day, made, nightly
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -119,6 +120,14 @@ def test_several_campaigns_are_compared(tmp_path: Path) -> None:
     assert "<title>Search rankings: Retail</title>" in page_of(database, group=" retail ")
 
 
+def test_campaigns_of_equal_size_are_sorted_by_id_named_or_not(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({20: 1, 30: 1, 100: 5, 101: 5, 110: 2}))
+    change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id IN (3, 11)")
+    assert [row[0] for row in panel(page_of(database), "By campaign")] == [
+        *("Company 10 (10)", "Company 2 (2)", "campaign 3", "campaign 11")
+    ]
+
+
 def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
     page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
     assert "1 of 2 days lack a campaign that others have." in page
@@ -146,6 +155,22 @@ def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
 def test_days_are_those_between_two_days(database: Path) -> None:
     page = page_of(database, start_date="2026-03-02", end_date="2026-03-09")
     assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("nights", "dates"),
+    [
+        ([day(0), day(1)], ["1 Mar", "2 Mar"]),
+        ([day(-365), day(-1), day(0)], ["1 Mar 2025", "28 Feb 2026", "1 Mar 2026"]),
+        ([day(number) for number in range(7)], ["1 Mar 2026", "4 Mar 2026", "7 Mar 2026"]),
+    ],
+)
+def test_dates_of_charts_have_their_year_where_it_varies(
+    tmp_path: Path, nights: list[dt.date], dates: list[str]
+) -> None:
+    page = page_of(made(tmp_path / "a.duckdb", [Pull(night, night, night, {11: 1}) for night in nights]))
+    charts = [one for one in parsed(page).iter("div") if "dates" in (one.get("class") or "")]
+    assert [[words(date) for date in chart] for chart in charts] == [dates, dates]
 
 
 @pytest.mark.parametrize("said", HOSTILE)

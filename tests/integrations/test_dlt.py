@@ -14,7 +14,7 @@ import pytest
 from seorep_async import ConfigurationError, Feed
 from seorep_async.integrations.dlt import dlt_source
 from seorep_async.integrations.engines import pull_table
-from seorep_async.tables.declared import table_of
+from seorep_async.tables.output_tables import table_of
 from tests.integrations.service import CANARY, WINDOW, assert_key_in_no_file, served
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
@@ -152,6 +152,7 @@ WRONG: list[dict[str, Any]] = [
     {"feeds": ["weekly"]},
     {"feeds": 3},
     {"feeds": None},
+    {"feeds": []},
     {"snapshot_date": None},
     {"size": 0},
     {"api_key_env": "NOT_SET"},

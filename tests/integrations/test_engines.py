@@ -24,7 +24,7 @@ from seorep_async import AuthenticationError, ConfigurationError, Feed, Limits, 
 from seorep_async.export import pull_to
 from seorep_async.integrations import engines
 from seorep_async.integrations.engines import pull_table, table_schema
-from seorep_async.tables.declared import table_of
+from seorep_async.tables.output_tables import table_of
 from tests.integrations.service import CANARY, END, KEY, NIGHT, START, WINDOW, served
 
 IDS = range(1, 9)

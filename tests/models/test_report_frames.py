@@ -40,7 +40,7 @@ from seorep_async import (
     User,
 )
 from seorep_async.export import schema, to_arrow, to_html, to_pandas, to_polars
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.output_tables import all_tables
 from tests.scripted_api import FEED, LIST, serving, well_behaved
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)

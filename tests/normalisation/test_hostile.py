@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
 from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
 from seorep_async.reports import RankingReport
-from seorep_async.tables.declared import totals_values
+from seorep_async.tables.output_tables import totals_values
 from tests.models.reference import REFERENCE
 from tests.normalisation.generated import bounded, generated, json_values, texts
 from tests.normalisation.wire import (

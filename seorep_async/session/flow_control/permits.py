@@ -1,4 +1,4 @@
-"""Who may send next: permits for attempts, in turns between clients, and between the pulls and calls of each."""
+"""The queue for permits: who may send next, in turns between clients, and between the pulls and calls of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that would block the event loop, spread over its iterations."""
+"""When a received body may be decoded: work that would block the event loop, spread over its iterations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHARE = 640 * 1024
 """Bytes to decode before others on the loop get their turn."""
 
 
-class FairQueue:
+class DecodeTurns:
     """Runs queued work in FIFO order, at most `share` bytes in every fourth loop iteration; larger work runs alone.
 
     No work runs at once, so the next request goes before the work on a response. The iterations in between are for

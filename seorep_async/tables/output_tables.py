@@ -93,14 +93,12 @@ def campaigns_table() -> Table:
 @cache
 def keywords_table() -> Table:
     """Return the table of keywords: the campaign feed's columns that are the same every night."""
-    wanted = ("account", "snapshot_date", "campaign_id", "keyword_id", "keyword_phrase", "primary_keyword")
-    columns = tuple(
-        column
-        for column in table_of(Feed.CAMPAIGN).columns
-        if column.name in wanted or (column.name.startswith("search_") and column.type is not _FIELDS)
-    )
+    key, place = ("account", "campaign_id", "keyword_id"), "search_location"
+    names = {*key, "snapshot_date", "keyword_phrase", "search_language_id", "search_language_name", "primary_keyword"}
+    names |= {f"{place}_id", f"{place}_canonical_name", f"{place}_country_code", f"{place}_target_type"}
+    columns = tuple(column for column in table_of(Feed.CAMPAIGN).columns if column.name in names)
     description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
-    return Table("keywords", description, columns, ("account", "campaign_id", "keyword_id"), lead=3)
+    return Table("keywords", description, columns, key, lead=3)
 
 
 @cache

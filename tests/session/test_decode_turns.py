@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from seorep_async.session.fair_queue import FairQueue
+from seorep_async.session.decode_turns import DecodeTurns
 
 
-async def done_by_iteration(queue: FairQueue, amounts: list[int]) -> list[int]:
+async def done_by_iteration(queue: DecodeTurns, amounts: list[int]) -> list[int]:
     """Return in which iteration of the loop each piece of work is done, when all begin at once."""
     iterations = [0]
 
@@ -37,18 +37,18 @@ TURNS: dict[str, tuple[list[int], list[int]]] = {
 
 @pytest.mark.parametrize(("amounts", "turns"), TURNS.values(), ids=TURNS)
 async def test_each_piece_has_its_turn(amounts: list[int], turns: list[int]) -> None:
-    done = await done_by_iteration(FairQueue(10), amounts)
+    done = await done_by_iteration(DecodeTurns(10), amounts)
     assert [sorted(set(done)).index(iteration) for iteration in done] == turns
 
 
 async def test_three_iterations_without_work_follow_each_with_work() -> None:
-    first, second, third = await done_by_iteration(FairQueue(10), [10, 10, 10])
+    first, second, third = await done_by_iteration(DecodeTurns(10), [10, 10, 10])
     assert second - first >= 4
     assert third - second >= 4
 
 
 async def test_who_waits_no_more_is_passed_over() -> None:
-    queue = FairQueue(10)
+    queue = DecodeTurns(10)
     await queue.wait(10)
     leaving, staying = (asyncio.ensure_future(queue.wait(10)) for _ in range(2))
     await asyncio.sleep(0)
