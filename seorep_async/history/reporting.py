@@ -95,7 +95,7 @@ def report(
             within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
             known = f"{history.label} has rankings of {chosen.account} of {listed(chosen.known_days())}"
             raise ConfigurationError(f"no rankings speak of a day{within}: {known}")
-        values = _values(chosen, by_day)
+        values = _values(chosen, by_day, is_latest=last is None)
     _write(target, _page(**values, title=title or f"Search rankings: {name}", names=names))
     return target
 
@@ -119,7 +119,7 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
     return Chosen(history, account, [id_ for id_, *_ in found]), name
 
 
-def _values(chosen: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
+def _values(chosen: Chosen, by_day: dict[dt.date, int], *, is_latest: bool) -> dict[str, Any]:
     """Return the values of the template, but for its names."""
     dates = list(by_day)
     drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
@@ -127,7 +127,8 @@ def _values(chosen: Chosen, by_day: dict[dt.date, int]) -> dict[str, Any]:
     first, last, shown = days[0], days[-1], [day for day in days if day["as_of"] in drawn]
     earlier = {day["as_of"]: day for day in (days[-2], first)} if len(dates) > 1 else {}
     engine = next((one for one in ENGINES if last[one]["average"]), "engine_a")
-    notes = [chosen.repeated_nights(), *(chosen.differing_windows(day, dates[-1]) for day in earlier)]
+    notes = [chosen.repeated_nights()] if is_latest else []
+    notes += [chosen.differing_windows(day, dates[-1]) for day in earlier]
     for warning in filter(None, notes):
         _log.warning("%s", warning)
     if len(dates) == 1:

@@ -12,7 +12,7 @@ from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
-from seorep_async.tables.columns import as_json
+from seorep_async.tables.columns import ColumnType, as_json
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -64,19 +64,16 @@ def dlt_source(
         pull((), feed=feed)  # it checks the other arguments, and has nothing to send
     size = check_id("size", size)
     parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
-
-    def resources() -> Iterator[Any]:
-        for feed in wanted:
-            yield dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed))
-
-    return dlt.source(resources, name="seorep")()
+    made = [dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed)) for feed in wanted]
+    return dlt.source(lambda: made, name="seorep")()
 
 
 def _hints(feed: Feed) -> dict[str, Any]:
-    table, schema = table_of(feed), table_schema(feed)
-    columns: dict[str, Any] = {column.name: {"description": column.description} for column in table.columns}
-    for name in _nested(schema):
-        columns[name]["data_type"] = "json"
+    table = table_of(feed)
+    columns = {column.name: {"description": column.description} for column in table.columns}
+    for column in table.columns:
+        if column.type is ColumnType.TAGS:
+            columns[column.name]["data_type"] = "json"
     return {"primary_key": list(table.key), "write_disposition": _MERGE, "columns": columns}
 
 
@@ -105,14 +102,11 @@ def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(list(kinds.items())))
 
 
-def _nested(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if require("pyarrow").types.is_nested(field.type)]
-
-
 def _with_json(rows: pa.Table) -> pa.Table:
     """Return rows with nested values as JSON: Postgres, among others, loads no nested Arrow column."""
     pa = require("pyarrow")
-    for name in _nested(rows.schema):
-        index, column = rows.schema.get_field_index(name), [as_json(one) for one in rows[name].to_pylist()]
-        rows = rows.set_column(index, pa.field(name, pa.string(), False), pa.array(column, pa.string()))
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type):
+            column = pa.array(map(as_json, rows[index].to_pylist()), pa.string())
+            rows = rows.set_column(index, pa.field(field.name, pa.string(), False), column)
     return rows

@@ -7,6 +7,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from importlib.metadata import version
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 import attrs
@@ -104,7 +105,7 @@ class _Tools:  # agents read the docstrings and the arguments
         facts: dict[str, Any] = {"account": found.account, "before": str(found.before), "after": str(found.after)}
         facts |= {"changes": found.total, "not_compared": len(found.left_out)}
         facts["reasons"] = dict([*found.left_out.items()][:_MOST_NAMED]) or None
-        return excerpt(_SHOWN, [[getattr(one, name) for name in _SHOWN] for one in found], **facts)
+        return excerpt(_SHOWN, list(map(attrgetter(*_SHOWN), found)), **facts)
 
     async def history(self, *, sql: str) -> str:
         """Run one SELECT of DuckDB's SQL on the database: tables keyword_rankings, campaign_periods, keyword_periods,
@@ -136,8 +137,8 @@ class _Tools:  # agents read the docstrings and the arguments
         summary = await pull_to(self.client, campaign_ids, start_date, end_date, out=self.database, **asked)
         names = ("campaign_id", "keyword_id", "error", "status", "message")
         failures = [[one.feed.value, *(getattr(one, name) for name in names)] for one in summary.failures]
-        facts = {"snapshot_date": summary.snapshot_date.isoformat(), "rows_stored": summary.rows}
         more = ("account", "campaigns", "campaigns_complete", "resumed", "requests")
+        facts = {"snapshot_date": str(summary.snapshot_date), "rows_stored": summary.rows}
         return excerpt(("feed", *names), failures, **facts, **{name: getattr(summary, name) for name in more})
 
 
@@ -169,14 +170,13 @@ def _selected(connection: Any, sql: str) -> str:
     asked = connection.sql(statements[0])
     # DuckDB's own text: Python has no months, no infinite days, and objects for each element of a list
     columns = [f"#{n}{'' if str(one) in _AS_JSON else '::VARCHAR'}" for n, one in enumerate(asked.types, 1)]
-    return excerpt(
-        asked.columns, iter(connection.execute(asked.project(", ".join(columns)).sql_query()).fetchone, None)
-    )
+    result = connection.execute(asked.project(", ".join(columns)).sql_query())
+    return excerpt(asked.columns, iter(result.fetchone, None))
 
 
 def _page(page: Page[Any], model: type[Any]) -> str:
     """Return the answer of a page of models, without changes from a previous period, as none were requested."""
     columns = zip(columns_of_model(model), model_columns(model, page.items), strict=True)
     held = {column.name: values for column, values in columns if not is_change(column.name)}
-    rows = [list(row) for row in zip(*held.values(), strict=True)]
+    rows = list(zip(*held.values(), strict=True))
     return excerpt(list(held), rows, page=page.number, pages=page.total_pages, records=page.total_records)

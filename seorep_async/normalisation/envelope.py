@@ -12,6 +12,7 @@ import msgspec
 
 from seorep_async.errors import DecodeError, ProtocolError, StatusError, one_line, status_error_type
 from seorep_async.models import Page
+from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
@@ -104,7 +105,7 @@ def payload(envelope: dict[str, Any], number: int, *, is_feed: bool) -> Payload:
     if metadata:
         extra["metadata"] = metadata
     version = None if version is None else values.boolean(version)
-    return Payload(data, path, totals, totals_path, Page((), number, pages, records, None, version, extra))
+    return Payload(data, path, totals, totals_path, Page((), number, pages, records, None, version, extra or NO_EXTRA))
 
 
 def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int) -> None:

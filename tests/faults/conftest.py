@@ -1,4 +1,4 @@
-"""What the rows of the fault matrix share; 9, 30 to 34 and 36 are in `tests/session/test_simulation.py`.
+"""What the rows of the fault matrix share; 9, 30 to 34 and 36 are in `tests/session/test_pace.py`.
 
 `python -m pytest -m slow tests/faults -q` measures all of them in about half an hour; without `-m slow` short versions
 run. Either prints its figures at the end as one table; `FAULT_FIGURES=file` writes it to a file too. A figure that was

@@ -90,7 +90,8 @@ def test_nights_that_repeat_a_day_are_told(tmp_path: Path, caplog: pytest.LogCap
     said = "The last 2 nights speak of one day, 2026-03-31. To have a day for each night, pull the last 30 days "
     said += "each night (seorep pull --last 30d -o a.duckdb)."
     assert said in caplog.text
-    assert said in report(database, out=tmp_path / "a.html").read_text(encoding="utf-8")
+    for end, told in ((None, True), ("2026-02-28", False)):
+        assert (said in report(database, out=tmp_path / "a.html", end_date=end).read_text(encoding="utf-8")) is told
 
 
 @pytest.mark.parametrize(("campaign", "told"), [(1, False), (2, True), (None, True)])

@@ -64,9 +64,10 @@ def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:
     return outcome(lambda: finished(reader.feed_page(body, row, 1)))
 
 
-def types_within(found: Any) -> Any:
-    """Return the types of all that is in some models, where `==` would take 1 for True."""
-    return [[type(value) for value in attrs.astuple(model, recurse=False)] for model in found]
+def types_within(page: Any) -> Any:
+    """Return the types of all that is in a page and its models, where `==` would take 1 for True."""
+    models = [page, *page.items, *filter(None, [page.totals])]
+    return [[type(value) for value in attrs.astuple(model, recurse=False)] for model in models]
 
 
 @pytest.mark.parametrize("bodies", [SOME, MANY])
@@ -77,7 +78,7 @@ def test_both_paths_refuse_bodies_or_take_them_unchanged(bodies: int) -> None:
         found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
         assert found == expected
         if isinstance(found, Page):
-            assert types_within(found.items) == types_within(expected.items)
+            assert types_within(found) == types_within(expected)
             assert_faithful_page(found, json.loads(body), row)
             with contextlib.suppress(AssertionError):
                 without_reference(body, row)
@@ -98,7 +99,7 @@ def test_facts_survive_both_shapes_and_need_no_reference(row: type, data: st.Dat
         found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
         assert found == expected
         assert (found.items, found.totals) == (tuple(fact for _, fact in rows), sums if totals else None)
-        assert types_within(found.items) == types_within(expected.items)
+        assert types_within(found) == types_within(expected)
         plain = as_bytes(envelope([wire for wire, _ in rows], shape))
         assert without_reference(plain, row).items == expected.items
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,14 @@ except ImportError:
     pass
 else:
     LOOPS["uvloop"] = uvloop.new_event_loop
+if sys.version_info >= (3, 12):
+
+    def eager_loop() -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        loop.set_task_factory(asyncio.eager_task_factory)
+        return loop
+
+    LOOPS["eager"] = eager_loop
 
 
 async def round_of(client: SeoRepClient, chance: random.Random) -> None:
@@ -46,8 +55,6 @@ async def pulled(client: SeoRepClient) -> Any:
 
 async def rounds(count: int, seed: int) -> None:
     chance = random.Random(seed)
-    if hasattr(asyncio, "eager_task_factory") and seed % 2:
-        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
     async with Sandbox(campaigns=20, keywords=3, latency=0.002, faults="resets=5%,cut=5%,hang=2%") as box:
         for _ in range(count):
             before = asyncio.all_tasks()
