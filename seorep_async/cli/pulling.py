@@ -145,9 +145,8 @@ class _Pulling(summary.Run):
         except PullPausedError:
             if not several:
                 raise
-            sent = counted(client.stats.attempts, "request")
-            place = f"{display.place}; {self._still}"
-            self.notes.print(f"Paused at --max-requests, after {sent}{place}. Repeat the command to go on.")
+            sent = f"{counted(client.stats.attempts, 'request')}{display.place}; {self._still}"
+            self.notes.print(f"Paused at --max-requests, after {sent}. Repeat the command to go on.")
             return ExitCode.UNAVAILABLE
         except asyncio.CancelledError:
             if self.job.to_stdout:

@@ -125,13 +125,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def selection(self) -> str | None:
         """Which campaigns are asked for, as JSON that equal choices share; None for all."""
-        all_of_them = {"ids": sorted(self.campaigns or ()), "filter": self.filter, "groups": self.groups}
+        all_of_them = {"ids": sorted(self.campaigns or ()), "filter": self.filter, "groups": sorted(self.folded_groups)}
         chosen = {name: one for name, one in (all_of_them | {"exclude": sorted(self.exclude)}).items() if one}
         return json.dumps(chosen, ensure_ascii=False, sort_keys=True) if chosen else None
+
+    @property
+    def folded_groups(self) -> frozenset[str]:
+        """The titles of the groups as they are compared."""
+        return frozenset(map(_folded, self.groups))
 
     def differences(self, earlier: Request) -> list[str]:
         """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
         ignored = {"started_at", "names_night", "" if self.names_night else "snapshot_date"}
+        ignored |= {"groups"} if self.folded_groups == earlier.folded_groups else set()
         found = []
         for name in self.__struct_fields__:
             before, now = getattr(earlier, name), getattr(self, name)
@@ -148,9 +154,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             _log.warning("exclude=…: not among the campaigns found: %s", ", ".join(map(str, absent)))
         titles = {_folded(one.group_title): one.group_title for one in listed if one.group_title}
         for group in self.groups:
-            if listed and group not in titles:
+            if listed and _folded(group) not in titles:
                 raise ConfigurationError(_unknown(group, titles), argument="groups")
-        return [one for one in left if not self.groups or _folded(one.group_title or "") in self.groups]
+        return [one for one in left if not self.groups or _folded(one.group_title or "") in self.folded_groups]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -178,7 +184,7 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
         raise ConfigurationError(f"groups must hold titles of groups, got {shown(groups)}", argument="groups")
     optional_strings(filter=filter)
     left_out = frozenset(check_ids("campaign", exclude)) if exclude else frozenset()
-    chosen = {"groups": tuple(sorted({*map(_folded, titles)})), "filter": filter}
+    chosen = {"groups": tuple(sorted({*titles})), "filter": filter}
     if ids is None:
         return {"campaigns": None, **chosen, "exclude": tuple(sorted(left_out))}
     if titles or filter is not None:
@@ -193,8 +199,8 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
 
 
 def _unknown(group: str, titles: Mapping[str, str]) -> str:
-    near = [title for title in titles if group in title][:_NEAR_TITLES]
-    near = near or difflib.get_close_matches(group, titles, _NEAR_TITLES, 0.5)
+    near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
+    near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
     named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
     among = "near it" if near else "there are" if len(titles) <= _NEAR_TITLES else "some of them"
     return f"there is no group {group!r}; {among}: {named}"

@@ -121,7 +121,7 @@ def changes(
         campaign: the id of the only campaign to compare; by default every campaign.
         kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
             entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
-        limit: only so many of the largest; by default all.
+        limit: at most this number, the largest; by default all.
         moved: the least number of places by which a keyword rose or fell; by default 3.
 
     Raises:

@@ -10,6 +10,7 @@ the sandbox, since they were last counted). JSON over several lines is shown on 
 
 import ast
 import contextlib
+import datetime as dt
 import io
 import json
 import os
@@ -23,6 +24,7 @@ from unittest.mock import patch
 import duckdb
 import pytest
 
+from seorep_async import guides
 from seorep_async.cli.app import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
@@ -43,6 +45,13 @@ VARYING = {
     r"(duckdb \()\d.*?\)": r"\1SIZE)",
 }
 """What is not the same each time, and what stands in its place."""
+
+
+def constant(text: str) -> str:
+    text = text.replace(os.getcwd(), "FOLDER")
+    for pattern, instead in VARYING.items():
+        text = re.sub(pattern, instead, text, flags=re.MULTILINE)
+    return text
 
 
 def _on_one_line(shown: str) -> str:
@@ -83,16 +92,10 @@ class Session:
         if file:
             self.write(file, *shown.splitlines())
             shown = ""
-        yield from (f"> {each}".rstrip() for each in self._constant(shown).splitlines())
-        yield from (f"! {each}".rstrip() for each in self._constant(err.getvalue()).splitlines())
+        yield from (f"> {each}".rstrip() for each in constant(shown).splitlines())
+        yield from (f"! {each}".rstrip() for each in constant(err.getvalue()).splitlines())
         if code:
             yield f"[{code}]"
-
-    def _constant(self, text: str) -> str:
-        text = text.replace(os.getcwd(), "FOLDER")
-        for pattern, instead in VARYING.items():
-            text = re.sub(pattern, instead, text, flags=re.MULTILINE)
-        return text
 
     def serve(self, *options: str) -> list[str]:
         given = {name: ast.literal_eval(value) for name, _, value in (option.partition("=") for option in options)}
@@ -173,6 +176,13 @@ def test_no_refusal_speaks_python_or_repeats_a_secret(session: str, never: str |
 )
 def test_a_session_is_as_it_was_read(path: Path) -> None:
     session = path.read_text(encoding="utf-8")
+    assert replayed(session) == session
+
+
+def test_the_guide_shows_what_a_first_pull_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "TODAY", dt.date(2026, 11, 27))
+    (shown,) = re.findall(r"```console\n(.*?)```", guides.pages()["command"], re.DOTALL)
+    session = re.sub(r"^(?=[^$\n])", "! ", constant(shown), flags=re.MULTILINE)
     assert replayed(session) == session
 
 

@@ -42,6 +42,14 @@ def test_a_wrong_login_stores_nothing(tmp_path: Path, key: str, code: int) -> No
     assert (ended, key in shown, config(tmp_path).exists()) == (code, False, False)
 
 
+def test_an_address_that_would_send_the_key_unencrypted_is_refused_first(tmp_path: Path) -> None:
+    with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
+        person.wait_for("Address of the service")
+        person.type("http://api.example.com\n")
+        assert (person.end(), "API key" in person.shown, "-c" in person.shown) == (2, False, False)
+    assert "Error: the address must begin with https:// (http:// would" in person.shown
+
+
 def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:
     config(tmp_path).parent.mkdir()
     config(tmp_path).write_text("# ours\n[other]\nkey_command = 'true'")

@@ -195,6 +195,12 @@ async def test_another_request_is_not_resumed(
     assert (await pull(client, tmp_path / "x.csv", **options, restart=True)).ok in (True, False)
 
 
+async def test_a_group_in_another_case_resumes_its_pull(client: SeoRepClient, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError, match="with 1 of 3 campaign reports stored"):
+        await pull(client, tmp_path / "x.csv", groups=["Retail"], max_requests=3)
+    assert (await pull(client, tmp_path / "x.csv", groups=["RETAIL "])).resumed == 1
+
+
 async def test_a_paused_pull_goes_on_with_few_requests_at_a_time(client: SeoRepClient, tmp_path: Path) -> None:
     runs = 1
     while True:
@@ -272,7 +278,7 @@ async def test_groups_filter_and_exclude_choose_campaigns(client: SeoRepClient, 
     assert [one.campaign_id for one in summary.outcomes] == [
         id_ for id_, one in titles.items() if one == title and id_ != 3
     ]
-    with pytest.raises(ConfigurationError, match="there is no group 'nowhere'"):
+    with pytest.raises(ConfigurationError, match="there is no group 'Nowhere'"):
         await pull(client, tmp_path / "y.csv", groups=["Nowhere"])
     assert not folder_of(tmp_path / "y.csv").exists()
 
