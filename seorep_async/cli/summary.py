@@ -105,7 +105,7 @@ def show_summary(run: Run) -> None:
     if last.resumed and last.snapshot_date < today:
         console.print(f"This finished the pull of {last.snapshot_date}. To pull {today}, run the command once more.")
     code = code_of_pulls(pulls)
-    if code is ExitCode.PARTIAL:
+    if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
     elif code is ExitCode.REFUSED:
         ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})

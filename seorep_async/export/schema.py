@@ -66,9 +66,12 @@ def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
     return found
 
 
+_OF_OTHER_FILES = ("not a valid DuckDB database", "Cannot launch in-memory database")
+
+
 def first_line(error: Exception) -> str:
     """Return what DuckDB says of a problem, in a line."""
-    if "not a valid DuckDB database" in str(error):
+    if any(words in str(error) for words in _OF_OTHER_FILES):
         return "it is no DuckDB database"
     return str(error).partition("\n")[0].rstrip("!")
 
