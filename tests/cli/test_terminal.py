@@ -42,7 +42,7 @@ def test_a_wrong_login_stores_nothing(tmp_path: Path, key: str, code: int) -> No
     assert (ended, key in shown, config(tmp_path).exists()) == (code, False, False)
 
 
-def test_an_address_that_would_send_the_key_unencrypted_is_refused_first(tmp_path: Path) -> None:
+def test_an_unencrypted_address_is_refused_before_the_key(tmp_path: Path) -> None:
     with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
         person.wait_for("Address of the service")
         person.type("http://api.example.com\n")
