@@ -93,7 +93,7 @@ async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path, sta
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
-async def test_a_resume_of_a_night_without_account_ids_is_of_the_same_account(tmp_path: Path) -> None:
+async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path) -> None:
     out, account = tmp_path / "x.duckdb", Account(1)
     async with served(account) as (client, service):
         await pull(client, out)
