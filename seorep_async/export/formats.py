@@ -148,9 +148,10 @@ class Csv(Text):
     def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
         first, *others = prepared
         data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), MARK)
-        if data.count(MARK) != len(first):  # a value has that character
+        if len(starts := _places(data, MARK)) != len(first):  # a value has that character
             data = b"".join(MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
-        return data, _places(data, MARK)
+            starts = _places(data, MARK)
+        return data, starts
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         columns = table.columns[: table.lead]
