@@ -47,7 +47,7 @@ def test_an_unencrypted_address_is_refused_before_the_key(tmp_path: Path) -> Non
         person.wait_for("Address of the service")
         person.type("http://api.example.com\n")
         assert (person.end(), "API key" in person.shown, "-c" in person.shown) == (2, False, False)
-    assert "Error: the address must begin with https:// (http:// would" in person.shown
+    assert ": the address must begin with https:// (http:// would" in person.shown
 
 
 def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:

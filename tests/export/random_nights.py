@@ -147,7 +147,7 @@ class Pull:
         if asked.path.startswith("/v3/campaigns/"):
             return answer
         if report is None:
-            self.listed = self.listed if answer == 404 else self.world
+            self.listed = self.listed or (None if answer == 404 else self.world)  # a resume keeps what was found first
             return answer
         if report in self.given:
             self.twice.append(report)
