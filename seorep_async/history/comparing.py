@@ -118,7 +118,7 @@ def changes(
         account: the name of the account, where there are several.
         before: the earlier day, one that ranks speak of; by default the last one before the later.
         after: the later day; by default the last.
-        campaign: the id of the only campaign to compare; by default every campaign.
+        campaign: the id of the only campaign to compare, on its own days; by default every campaign.
         kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
             entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
         limit: at most this number, the largest; by default all.
