@@ -219,8 +219,9 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
     if again is not None:
         database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
         if table is campaigns_table():  # an answer without it does not make an account's campaigns nobody's
-            known = f"FROM campaigns r WHERE {same_key(table)} AND coalesce(n.account_id, 0) = 0"
-            database.execute(f"UPDATE arriving n SET account_id = r.account_id {known}")
+            for new, old in (("arriving n", "campaigns r"), ("campaigns r", "arriving n")):
+                lacks = f"{same_key(table)} AND coalesce({new[-1]}.account_id, 0) = 0"
+                database.execute(f"UPDATE {new} SET account_id = {old[-1]}.account_id FROM {old} WHERE {lacks}")
         is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
         rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
     for condition in (covered(table, request), again):

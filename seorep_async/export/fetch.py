@@ -16,6 +16,7 @@ from seorep_async.errors import (
     ConfigurationError,
     DecodeError,
     ExportError,
+    NotFoundError,
     PaginationError,
     PullPausedError,
     SeoRepError,
@@ -137,21 +138,23 @@ class Fetcher:
         await self.run(self.staging.add_plan, plan, campaigns, error)
 
     async def _check_staged(self, plan: Plan) -> None:
-        """Look a staged campaign, or else all, up again: with a key of another account, rows of two would mix."""
-        await self.check_accounts(plan.account_ids)
-        if plan.known is None:
-            return
-        try:
-            found = [await self.client.campaigns.get(plan.known)]
-        except SeoRepError as error:  # it may be gone, or hidden from another account's key
-            if concerns_all(error):
-                raise
-            found, _ = await look_up(self.client)
-        known = [one for one in found if one.account_id]
-        if known and not any(one.account_id in plan.account_ids for one in known):
-            problem = f"campaign {known[0].id} is of account {known[0].account_id}, and what is staged is of account"
+        """Look a staged campaign, or else the others, up again: with another account's key, rows of two would mix."""
+        ids = [one for one in dict.fromkeys((plan.known, *plan.ids)) if one and 1 <= one <= MAX_ID]
+        for some in filter(None, (ids[:1], ids[1:])):
+            found, problem = await look_up(self.client, some)
+            now = Plan.of((), found)
+            if now.account_ids:
+                break
+        if plan.account_ids and not {*plan.account_ids} & {*now.account_ids} and (now.account_ids or not found):
+            if problem is not None and problem.may_pass:
+                raise problem
+            whose = "no staged campaign can be looked up"
+            if now.account_ids:
+                whose = f"campaign {now.known} is of account {now.account_ids[0]}"
             advice = "finish it with that account's key, or drop it with restart=True"
-            raise ConfigurationError(f"{problem} {plan.account_ids[0]}; {advice}", argument="account")
+            staged = f"what is staged is of account {plan.account_ids[0]}"
+            raise ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
+        await self.check_accounts(plan.account_ids or now.account_ids)
 
     async def _fetch_feed(self, feed: Feed, again: set[int]) -> None:
         """Fetch missing reports of a feed, but for those that failed and are not to be fetched `again`."""
@@ -197,24 +200,26 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     return [one async for one in client.campaigns.list(filter=filter)]
 
 
-async def look_up(client: SeoRepClient, ids: Sequence[int] | None = None) -> tuple[list[Campaign], SeoRepError | None]:
-    """Return all campaigns, or those of ids, from their list or one by one if shorter, and why some are missing."""
-    found: Sequence[Campaign | BaseException]
-    missing = None
+async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campaign], SeoRepError | None]:
+    """Return campaigns of ids, listed, or one by one if that is shorter or the list fails, and why some are missing."""
+    problem: SeoRepError | None = None
+    found: list[Any] = []
     try:
-        page = await client.campaigns.list().page(1)
-        if page.total_pages == 1:
-            found = page.items
-        elif ids is None or (page.total_pages or 0) <= len(ids):
-            found = await listed(client)
-        else:
-            found = await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True)
+        if len(ids) > 1:
+            page = await client.campaigns.list().page(1)
+            if (page.total_pages or 0) <= len(ids):
+                campaigns, wanted = page.items if page.total_pages == 1 else await listed(client), frozenset(ids)
+                return [one for one in campaigns if one.id in wanted], None
     except SeoRepError as error:
-        found = [error]
-    for one in found:
-        if isinstance(one, BaseException) and (not isinstance(one, SeoRepError) or concerns_all(one)):
-            raise one
-        if isinstance(one, SeoRepError):
-            missing = one
-    wanted = None if ids is None else frozenset(ids)
-    return [one for one in found if isinstance(one, Campaign) and (wanted is None or one.id in wanted)], missing
+        if concerns_all(error):
+            raise
+        problem = error
+    for some in (ids[:1], ids[1:]):
+        found += await asyncio.gather(*map(client.campaigns.get, some), return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException) and (not isinstance(one, SeoRepError) or concerns_all(one)):
+                raise one
+        if problem is not None and isinstance(found[0], SeoRepError) and not isinstance(found[0], NotFoundError):
+            return [], problem  # it may be that no campaign can be seen: one says so
+    problem = next((one for one in found if isinstance(one, SeoRepError)), None)
+    return [one for one in found if isinstance(one, Campaign)], problem

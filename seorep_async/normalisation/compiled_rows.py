@@ -217,7 +217,9 @@ def _totals(found: Any) -> RankingTotals:
 
 
 def _field_of_objects(hint: Any) -> RowField:
-    model = next(one for one in typing.get_args(hint) if one in (Tag, SearchLocation, SearchLanguage))
+    model = next((one for one in typing.get_args(hint) if one in (Tag, SearchLocation, SearchLanguage)), None)
+    if model is None:
+        raise TypeError(f"`row_fields.FIELDS` does not say how to read {hint}")
     rows = CompiledRows[Any](model, EngineNames())
 
     def convert(wire: bytes) -> Any:

@@ -2,6 +2,7 @@
 # ruff: noqa: ASYNC220
 
 import asyncio
+import datetime as dt
 import os
 import re
 import subprocess
@@ -47,8 +48,10 @@ def change(out: Path, *statements: str) -> None:
         (Account(1), Account(1), None),
         (Account(0), Account(0), "of the service http://.*, not http://"),
         (Account(None), Account(None), "of the service http://.*, not http://"),
-        (Account(1), Account(1, lists=False), "of the service http://.*, not http://"),
-        (Account(1, lists=False), Account(1), "of the service http://.*, not http://"),
+        (Account(1), Account(1, lists=False, hidden={1: 403}), "of the service http://.*, not http://"),
+        (Account(1, lists=False, hidden={1: 403}), Account(1), "of the service http://.*, not http://"),
+        (Account(1), Account(2, lists=False), "of the service's account 1, and these campaigns are of account 2"),
+        (Account(1), Account(1, lists=False), None),
     ],
 )
 async def test_a_name_belongs_to_an_account_or_else_to_an_address(
@@ -67,23 +70,41 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
         assert not [one for one in service.asked if "rankings" in one.path]
         assert not folder_of(out, "acme").exists()
         await pull(client, out, ids, account="globex")
-    assert ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1") == [
-        ("acme", 2),
-        ("globex", 2),
-    ]
+    found = ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1")
+    assert found == [("acme", 2 - len(first.hidden)), ("globex", 2 - len(second.hidden))]
 
 
+@pytest.mark.parametrize("lists", [True, False])
 @pytest.mark.parametrize("status", [None, 403, 404, 500])
-async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path, status: int | None) -> None:
+async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path, status: int | None, lists: bool) -> None:
     account = Account(1)
-    async with served(account) as (client, _):
+    async with served(account) as (client, service):
         with pytest.raises(Exception, match="max_requests"):
             await pull(client, tmp_path / "x.csv", max_requests=2)
-        account.account_id, account.hidden = 2, {1: status} if status else {}
+        account.account_id, account.hidden, account.lists = 2, {1: status} if status else {}, lists
+        service.asked.clear()
         with pytest.raises(ConfigurationError, match=r"campaign \d is of account 2, and what is staged"):
             await pull(client, tmp_path / "x.csv")
-        account.account_id, account.hidden = 1, {}
+        account.hidden = dict.fromkeys((1, 2), 403)
+        with pytest.raises(ConfigurationError, match=r"of account 2, and what is|no staged campaign can be looked up"):
+            await pull(client, tmp_path / "x.csv")
+        assert not [one for one in service.asked if "rankings" in one.path]
+        account.account_id, account.hidden = 1, {1: status} if status == 404 else {}
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
+
+
+async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path) -> None:
+    out, account = tmp_path / "x.duckdb", Account(1)
+    async with served(account) as (client, service):
+        await pull(client, out)
+        account.account_id = 0
+        with pytest.raises(PullPausedError):
+            await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
+        account.account_id = 2
+        service.asked.clear()
+        with pytest.raises(ConfigurationError, match="of the service's account 1"):
+            await pull(client, out, snapshot_date="2023-04-01")
+        assert not [one for one in service.asked if "rankings" in one.path]
 
 
 async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
@@ -98,6 +119,15 @@ async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> 
         ):
             await pull(client, out)
     assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
+
+
+async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None:
+    out, account = tmp_path / "x.duckdb", Account(0)
+    async with served(account) as (client, _):
+        await pull(client, out)
+        account.account_id = 1
+        await pull(client, out, snapshot_date="2023-03-01")
+    assert ask(out, "SELECT DISTINCT account_id, snapshot_date FROM campaigns") == [(1, dt.date(2023, 3, 31))]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
