@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from seorep_async.tables.arrow import arrow_table, pandas_frame
@@ -156,13 +155,9 @@ class ModelList(TableList[T]):
         super().__init__(items, model)
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        return _list_table(self._kind), [model_columns(self._kind, self)]
+        table = Table(self._kind.__name__, "", tuple(columns_of_model(self._kind)), ("id",))
+        return table, [model_columns(self._kind, self)]
 
     def _repr_html_(self) -> str:
         table, (columns,) = self._parts()
         return html_table(f"{table.name}s", table.columns, zip(*columns, strict=True), len(self))
-
-
-@cache
-def _list_table(model: type) -> Table:
-    return Table(model.__name__, "", tuple(columns_of_model(model)), ("id",))
