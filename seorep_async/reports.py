@@ -132,6 +132,10 @@ class PullOutcomes(TableList[PullOutcome[R]]):
     def __init__(self, outcomes: Iterable[PullOutcome[R]], feed: Feed) -> None:
         super().__init__(outcomes, feed)
 
+    def _takes(self, items: Iterable[Any]) -> bool:
+        kind = self._kind
+        return all(isinstance(one, PullOutcome) and getattr(one.report, "feed", kind) is kind for one in items)
+
     def _rows(self, skip_failures: bool) -> _Rows:
         return _Rows((one for one in self if one.ok) if skip_failures else self, self._kind)
 

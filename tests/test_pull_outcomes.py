@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from seorep_async import (
@@ -94,9 +95,14 @@ async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
 
 async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     outcomes = await pulled([1])
-    for other in (await pulled([1], feed=Feed.CAMPAIGN_BY_DATE), [1], [outcomes[0], None]):
-        both: list[Any] = outcomes + other
-        assert (type(both), len(both)) == (list, 1 + len(other))
+    assert outcomes[0].report
+    months = await pulled([404], feed=Feed.CAMPAIGN_BY_DATE)
+    month: Any = attrs.evolve(outcomes[0], report=attrs.evolve(outcomes[0].report, feed=Feed.CAMPAIGN_BY_DATE))
+    for other in (months, [month], [1], [outcomes[0], None]):
+        for mine in (outcomes, outcomes[:0]):
+            both: list[Any] = mine + other
+            assert (type(both), both) == (list, [*mine, *other])
+    assert type(outcomes + list(months)) is PullOutcomes  # a failure is of any feed
 
 
 @pytest.mark.parametrize("status", [401, 403])

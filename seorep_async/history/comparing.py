@@ -118,7 +118,7 @@ def changes(
         account: the name of the account, where there are several.
         before: the earlier day, one that ranks speak of; by default the last one before the later.
         after: the later day; by default the last.
-        campaign: the id of the only campaign to compare; by default every campaign.
+        campaign: the id of the only campaign to compare, on its own days; by default every campaign.
         kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
             entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
         limit: at most this number, the largest; by default all.
@@ -137,18 +137,12 @@ def changes(
     most = None if limit is None else check_id("limit", limit)
     moved = check_id("moved", moved)
     with asked(database) as history:
-        chosen = Chosen(history, history.account(account), campaigns)
+        whose = history.account(account)
+        chosen = Chosen(history, whose, campaigns, f"campaign {campaign}" if campaigns else whose)
         warnings = [chosen.repeated_nights()] if last is None else []
         days = _days(chosen, first, last)
-        reasons = unlike_reports(chosen, days)
-        if not reasons:
-            problem = f"{history.label} has no rankings of campaign {campaign} of {days[0]} or {days[1]}"
-            known = listed(unlike_reports(attrs.evolve(chosen, campaigns=None), days))
-            raise ConfigurationError(f"{problem}; it has campaigns {known}", argument="campaign")
-        compared = attrs.evolve(chosen, campaigns=[id_ for id_, reason in reasons.items() if not reason])
         where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
-        found = changes_between(compared, days, where, limit=most, moved=moved)
-        found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
+        found = changes_between(chosen, days, unlike_reports(chosen, days), where, limit=most, moved=moved)
         warnings.append(chosen.differing_windows(*days))
     for reason in dict.fromkeys(found.left_out.values()):
         ids = [id_ for id_, other in found.left_out.items() if other == reason]
@@ -161,10 +155,9 @@ def changes(
 def _days(chosen: Chosen, before: dt.date | None, after: dt.date | None) -> Days:
     """Return the days to compare, or refuse those that are not there."""
     days = chosen.known_days()
-    known = f"{chosen.history.label} has rankings of {chosen.account} of {listed(days)}"
-    for day in (before, after):
-        if day is not None and day not in days:
-            raise ConfigurationError(f"no rankings speak of {day}: {known}")
+    known = f"{chosen.history.label} has rankings of {chosen.name} of {listed(days)}"
+    if unknown := [day for day in (before, after) if day is not None and day not in days]:
+        raise ConfigurationError(f"no rankings speak of {unknown[0]}: {known}")
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
@@ -191,12 +184,16 @@ def unlike_reports(chosen: Chosen, days: Days) -> dict[int, str]:
     return dict(chosen.execute(query, before=days[0], after=days[1]).fetchall())
 
 
-def changes_between(chosen: Chosen, days: Days, where: str, *, limit: int | None, moved: int) -> Changes:
-    """Return the largest changes between two days that meet a condition, of campaigns that have both reports."""
+def changes_between(
+    chosen: Chosen, days: Days, reasons: Mapping[int, str], where: str, *, limit: int | None, moved: int
+) -> Changes:
+    """Return the largest changes between two days that meet a condition, of campaigns without a reason against it."""
+    compared = attrs.evolve(chosen, campaigns=[id_ for id_, reason in reasons.items() if not reason])
     found = Changes((), Change)
-    found.account, (found.before, found.after), found.total, found.left_out = chosen.account, days, 0, {}
+    found.account, (found.before, found.after), found.total = chosen.account, days, 0
+    found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
     query = f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
-    rows = chosen.execute(query, before=days[0], after=days[1], moved=moved, limit=limit)
+    rows = compared.execute(query, before=days[0], after=days[1], moved=moved, limit=limit)
     stored: dict[Any, Any] = {}  # values that recur are stored once
     while some := rows.fetchmany(_BATCH):
         for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in some:

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
@@ -33,7 +31,7 @@ _MOST_DAYS = 90
 BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 _GROUPED_BY = {
-    "campaign": """coalesce((SELECT max(nullif(company, '') || ' (' || campaign_id || ')') FROM campaigns AS named
+    "campaign": """coalesce((SELECT max(nullif(trim(company), '') || ' (' || campaign_id || ')') FROM campaigns AS named
         WHERE named.account = $account AND named.campaign_id = ranked.campaign_id), 'campaign ' || campaign_id)""",
     "tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "location": "search_location_canonical_name",
@@ -90,37 +88,40 @@ def report(
     if first is not None and last is not None and first > last:
         raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
     with asked(database) as history:
-        chosen, name = _choose(history, history.account(account), campaign, group)
-        if not (by_day := _campaigns_by_day(chosen, first, last)):
+        chosen = _choose(history, history.account(account), campaign, group)
+        query = f"""WITH drawn AS (SELECT as_of, campaign_id FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
+                AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of))
+            SELECT as_of, count(*) < (SELECT count(DISTINCT campaign_id) FROM drawn) FROM drawn GROUP BY 1 ORDER BY 1"""
+        if not (by_day := dict(chosen.execute(query, first=first, last=last).fetchall())):
             within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
-            known = f"{history.label} has rankings of {chosen.account} of {listed(chosen.known_days())}"
+            known = f"{history.label} has rankings of {chosen.name} of {listed(chosen.known_days())}"
             raise ConfigurationError(f"no rankings speak of a day{within}: {known}")
         values = _values(chosen, by_day, is_latest=last is None)
-    _write(target, _page(**values, title=title or f"Search rankings: {name}", names=names))
+    _write(target, _page(**values, title=title or f"Search rankings: {chosen.name}", names=names))
     return target
 
 
-def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[Chosen, str]:
-    """Return the campaigns of the report, and a name of all."""
+def _choose(history: History, account: str, campaign: int | None, group: str | None) -> Chosen:
+    """Return the campaigns of the report."""
     query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
         SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
         ORDER BY campaign_id"""
-    known = history.connection.execute(query, [account]).fetchall()
-    if campaign is None and group is None:
-        return Chosen(history, account, [id_ for id_, *_ in known]), account
-    wanted = "" if group is None else str(group).strip().casefold()
-    found = [row for row in known if row[0] == campaign or (wanted and (row[2] or "").strip().casefold() == wanted)]
-    if not found:
-        subject = f"group {shown(group)}" if campaign is None else f"campaign {campaign}"
-        others = sorted({title for *_, title in known if title}) if campaign is None else [id_ for id_, *_ in known]
-        raise ConfigurationError(f"{history.label} has no rankings of {subject}; it has {listed(others) or 'none'}")
-    _, company, title = found[0]
-    name = title if campaign is None else company or f"campaign {campaign}"
-    return Chosen(history, account, [id_ for id_, *_ in found]), name
+    found = history.connection.execute(query, [account]).fetchall()
+    known = {id_: ((company or "").strip(), (title or "").strip()) for id_, company, title in found}
+    if campaign is not None:
+        return Chosen(history, account, [campaign], known.get(campaign, ("",))[0] or f"campaign {campaign}")
+    if group is None:
+        return Chosen(history, account, [*known] or None, account)
+    wanted = str(group).strip().casefold()
+    ids = [id_ for id_, (_, title) in known.items() if title and title.casefold() == wanted]
+    if not ids:
+        others = listed(sorted({title for _, title in known.values() if title})) or "none"
+        raise ConfigurationError(f"{history.label} has no rankings of group {shown(group)}; it has {others}")
+    return Chosen(history, account, ids, known[ids[0]][1])
 
 
-def _values(chosen: Chosen, by_day: dict[dt.date, int], *, is_latest: bool) -> dict[str, Any]:
-    """Return the values of the template, but for its names."""
+def _values(chosen: Chosen, by_day: dict[dt.date, bool], *, is_latest: bool) -> dict[str, Any]:
+    """Return the values of the template, but for its names; `by_day` says of each day whether it lacks a campaign."""
     dates = list(by_day)
     drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_DAYS)]}
     days = _days(chosen, sorted({*drawn, *dates[-2:]}))
@@ -132,8 +133,8 @@ def _values(chosen: Chosen, by_day: dict[dt.date, int], *, is_latest: bool) -> d
     for warning in filter(None, notes):
         _log.warning("%s", warning)
     if len(dates) == 1:
-        notes.append("This is the first day; changes appear with the second.")
-    if incomplete := sum(count < max(by_day.values()) for count in by_day.values()):
+        notes.append("One day is shown; changes appear with a second.")
+    if incomplete := sum(by_day.values()):
         notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that others have.")
     if len(drawn) < len(dates):
         notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances.")
@@ -151,13 +152,6 @@ def _values(chosen: Chosen, by_day: dict[dt.date, int], *, is_latest: bool) -> d
         "groups": _groups(chosen, engine, dates[0], dates[-1]),
         "notes": " ".join(filter(None, notes)),
     }
-
-
-def _campaigns_by_day(chosen: Chosen, first: dt.date | None, last: dt.date | None) -> dict[dt.date, int]:
-    """Return the number of campaigns with rows, for each day from the first to the last that has any, in order."""
-    query = f"""SELECT as_of, count(*) FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
-        AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of) GROUP BY 1 ORDER BY 1"""
-    return dict(chosen.execute(query, first=first, last=last).fetchall())
 
 
 def _days(chosen: Chosen, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
@@ -187,9 +181,8 @@ def _groups(chosen: Chosen, engine: str, first: dt.date, last: dt.date) -> dict[
 
 def _moves(chosen: Chosen, days: Days) -> dict[str, Changes]:
     """Return the largest moves of each kind, of lost keywords those whose rank was best."""
-    alike = [id_ for id_, reason in unlike_reports(chosen, days).items() if not reason]
-    compared = attrs.evolve(chosen, campaigns=alike)
-    return {name: changes_between(compared, days, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
+    both = days, unlike_reports(chosen, days)
+    return {name: changes_between(chosen, *both, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
 
 
 def _rows(chosen: Chosen, query: str, **values: object) -> list[dict[str, Any]]:
@@ -210,18 +203,16 @@ def _page(**values: Any) -> str:
     """Return the page for the values of its template."""
     jinja, here = require("jinja2"), Path(__file__)
     style, template = (here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html"))
-    options = {"trim_blocks": True, "lstrip_blocks": True}
-    environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, **options)
-    environment.filters |= {"words": _words, "number": _number, "figure": _figure}
+    env = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    env.filters |= {"words": _words, "number": _number, "figure": _figure}
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     values |= {"marks": marks, "style": style, "digest": digest, "made_by": _MADE_BY}
-    html: str = environment.from_string(template).render(values)
-    return html
+    return str(env.from_string(template).render(values))
 
 
 def _words(text: str, most: int = 80) -> str:
     """Return a text of the service's or the customer's, shortened, without the characters that HTML can't hold."""
-    short = text if len(text) <= most else f"{text[: most - 1]}…"
+    short = text if len(text) <= most else f"{text[: most // 2]}…{text[1 - most // 2 :]}"
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", short)
 
 

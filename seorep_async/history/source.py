@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -75,29 +75,37 @@ class History:
 
         A report of the campaign feed speaks of the last day of its window, or of its night if that is earlier.
         """
-        query = f"SELECT DISTINCT {AS_OF} FROM keyword_rankings WHERE account = ? ORDER BY 1"
-        return [day for (day,) in self.connection.execute(query, [account]).fetchall()]
+        return Chosen(self, account, None, account).values(AS_OF)
 
 
 @attrs.frozen
 class Chosen:
-    """The rankings that a question is about: those of some campaigns of an account, or of all (None)."""
+    """The rankings that a question is about: those of some campaigns of an account, or of all (None), and a name."""
 
     history: History
     account: str
     campaigns: Sequence[int] | None
+    name: str
 
     def execute(self, query: str, **values: object) -> duckdb.DuckDBPyConnection:
         """Run a query that has `CHOSEN` in it, with its values."""
         values |= {"account": self.account, "campaigns": self.campaigns}
         return self.history.connection.execute(query, values)
 
+    def values(self, column: str, rows: str = "keyword_rankings") -> list[Any]:
+        """Return the different values of a column, in order."""
+        query = f"SELECT DISTINCT {column} FROM {rows} WHERE {CHOSEN} ORDER BY 1"
+        return [value for (value,) in self.execute(query).fetchall()]
+
     def known_days(self) -> list[dt.date]:
-        """Return the days of the account; ConfigurationError: there is none."""
-        if days := self.history.days(self.account):
+        """Return the days of these rankings; ConfigurationError: there is none."""
+        if days := self.values(AS_OF):
             return days
-        problem = f"{self.history.label} has no keyword rankings of {shown(self.account)}"
-        raise ConfigurationError(f"{problem}; pull the feed campaign into it")
+        others = attrs.evolve(self, campaigns=None).values("campaign_id")
+        advice = f"it has campaigns {listed(others)}" if others else "pull the feed campaign into it"
+        if errors := self.values("error", "(FROM failures WHERE table_name = 'keyword_rankings')"):
+            advice = f"its reports failed ({listed(errors)})"
+        raise ConfigurationError(f"{self.history.label} has no keyword rankings of {self.name}; {advice}")
 
     @property
     def more_days(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from seorep_async.tables.arrow import arrow_table, pandas_frame
@@ -94,10 +93,7 @@ class Tabular:
 
 
 def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
-    return [
-        _AS_DICTS[column.type](values) if column.type in _AS_DICTS else values
-        for column, values in zip(table.columns, columns, strict=True)
-    ]
+    return [_AS_DICTS.get(column.type, list)(values) for column, values in zip(table.columns, columns, strict=True)]
 
 
 _AS_DICTS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
@@ -129,9 +125,17 @@ class TableList(list[T], Tabular):
     @overload
     def __add__(self, other: list[S], /) -> list[S | T]: ...
     def __add__(self, other: list[Any], /) -> Any:
-        both = super().__add__(other)
-        is_other = isinstance(other, TableList) and (type(other), other._kind) != (type(self), self._kind)
-        return both if is_other or len({*map(type, both)}) > 1 else type(self)(both, self._kind)
+        both, kind = super().__add__(other), getattr(other, "_kind", self._kind)
+        return type(self)(both, self._kind) if kind is self._kind and self._takes(other) else both
+
+    def __iadd__(self, other: Iterable[T], /) -> Self:  # type: ignore[misc, override]
+        if not self._takes(items := list(other)):
+            raise TypeError(f"+= takes items of this list's kind, {self._kind}; + makes a plain list of others, too")
+        return super().__iadd__(items)
+
+    def _takes(self, items: Iterable[Any]) -> bool:
+        """Return whether all are of this list's kind."""
+        return all(isinstance(one, self._kind) for one in items)
 
     def copy(self) -> Self:
         """Return a list of the same items."""
@@ -151,13 +155,9 @@ class ModelList(TableList[T]):
         super().__init__(items, model)
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        return _list_table(self._kind), [model_columns(self._kind, self)]
+        table = Table(self._kind.__name__, "", tuple(columns_of_model(self._kind)), ("id",))
+        return table, [model_columns(self._kind, self)]
 
     def _repr_html_(self) -> str:
         table, (columns,) = self._parts()
         return html_table(f"{table.name}s", table.columns, zip(*columns, strict=True), len(self))
-
-
-@cache
-def _list_table(model: type) -> Table:
-    return Table(model.__name__, "", tuple(columns_of_model(model)), ("id",))

@@ -112,10 +112,24 @@ def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
     assert (found.left_out, [one.after for one in found]) == ({}, [5])
 
 
+def test_a_campaign_is_compared_on_its_own_days(tmp_path: Path) -> None:
+    weekly = [Pull(day(-9), day(-39), day(-9), {21: 3, 31: 3}), Pull(day(-2), day(-32), day(-2), {21: 9}, failed=(4,))]
+    database = made(tmp_path / "a.duckdb", [*weekly, *nightly({11: 5}, {11: 6})])
+    found = changes(database, campaign=2)
+    assert [(one.before_date, one.after_date, one.before, one.after) for one in found] == [(day(-9), day(-2), 3, 9)]
+    for options, said in (
+        ({"campaign": 3}, f"no day before {day(-9)} .*: .*a.duckdb has rankings of campaign 3 of {day(-9)}. To have"),
+        ({"campaign": 2, "after": day(1)}, f"has rankings of campaign 2 of {day(-9)}, {day(-2)}$"),
+        ({"campaign": 4}, r"has no keyword rankings of campaign 4; its reports failed \(ServerError\)$"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            changes(database, **options)
+
+
 def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
     ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
     database = made(tmp_path / "a.duckdb", nightly(ranks, ranks))
-    with pytest.raises(ConfigurationError, match=r"campaign 7 of .*; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"):
+    with pytest.raises(ConfigurationError, match=r"campaign 7; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"):
         changes(database, campaign=7)
 
 

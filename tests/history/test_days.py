@@ -54,7 +54,7 @@ def test_each_shape_of_nights_has_its_days(tmp_path: Path, shape: str) -> None:
         assert history.days("acme") == days(pulls)
         assert len(days(pulls)) == count
     page = report(tmp_path / "a.duckdb", out=tmp_path / "a.html").read_text(encoding="utf-8")
-    assert f", {count} days</p>" in page or ("This is the first day" in page and count == 1)
+    assert f", {count} days</p>" in page or ("One day is shown" in page and count == 1)
 
 
 def test_month_to_date_east_of_utc_has_a_day_less_than_nights(tmp_path: Path) -> None:

@@ -128,17 +128,36 @@ def test_campaigns_of_equal_size_are_sorted_by_id_named_or_not(tmp_path: Path) -
     ]
 
 
+def test_names_that_are_long_or_blank_leave_the_id(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5, 31: 9}, {11: 1, 21: 4, 31: 9}))
+    change(database, "UPDATE campaigns SET company = if(campaign_id = 3, ' ', repeat('long', 30)), group_title = ' G'")
+    names = [f"{'long' * 10}…{('long' * 9)[1:]} ({id_})" for id_ in (1, 2)]
+    assert [row[0] for row in panel(page_of(database), "By campaign")] == [*names, "campaign 3"]
+    assert "<h1><bdi>Search rankings: campaign 3</bdi>" in page_of(database, campaign=3)
+    with pytest.raises(ConfigurationError, match=r"group 'x'; it has G$"):
+        page_of(database, group="x")
+
+
 def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
     page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
     assert "1 of 2 days lack a campaign that others have." in page
     assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
 
 
+def test_a_campaign_in_place_of_another_is_told(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 31: 5}, {11: 1, 21: 5}))
+    assert "3 of 3 days lack a campaign that others have." in page_of(database)
+    assert "lack a campaign" not in page_of(database, campaign=1)
+    assert "lack a campaign" not in page_of(database, start_date=day(2))
+
+
 def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 7})))
-    assert "This is the first day; changes appear with the second." in page
+    database = made(tmp_path / "a.duckdb", nightly({11: 3}, {11: 7}))
+    page = page_of(database, start_date=day(1))
+    assert "One day is shown; changes appear with a second." in page
     assert "Movers" not in page
     assert panel(page, "Engine A")[1] == ["4 to 10", "1"]
+    assert "One day is shown" not in page_of(database)
 
 
 def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
@@ -225,7 +244,8 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"campaign": 3}, "rankings.duckdb has no rankings of campaign 3; it has 1"),
+        ({"campaign": 3}, "rankings.duckdb has no keyword rankings of campaign 3; it has campaigns 1"),
+        ({"campaign": 1, "start_date": day(5)}, "rankings.duckdb has rankings of Company 1 of 2026-03-01, 2026-03-02$"),
         ({"group": "None"}, "has no rankings of group 'None'; it has Retail"),
         ({"group": ""}, "has no rankings of group ''; it has Retail"),
         ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
@@ -250,7 +270,10 @@ def test_wrong_arguments_are_refused(database: Path, options: dict[str, Any], sa
 
 def test_no_rankings_are_refused(database: Path) -> None:
     change(database, "DELETE FROM keyword_rankings")
-    with pytest.raises(ConfigurationError, match="has no keyword rankings of 'acme'; pull the feed campaign into it"):
+    with pytest.raises(ConfigurationError, match="has no keyword rankings of acme; pull the feed campaign into it"):
+        page_of(database)
+    made(database, [Pull(day(0), day(0), day(0), {}, failed=(1, 2))])
+    with pytest.raises(ConfigurationError, match=r"no keyword rankings of acme; its reports failed \(ServerError\)"):
         page_of(database)
 
 

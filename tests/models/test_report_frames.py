@@ -382,7 +382,25 @@ def test_copies_slices_and_sums_of_one_model_are_such_lists(same: Callable[[Any]
     assert (type(copied), copied is CAMPAIGNS) == (ModelList, False)
     assert copied == CAMPAIGNS == list(CAMPAIGNS)
     assert copied.to_dicts() == CAMPAIGNS.to_dicts()
-    assert type(copied + ModelList([User(1, "ann")], User)) is list
+
+
+USERS = ModelList([User(1, "ann")], User)
+
+
+@pytest.mark.parametrize("mine", [CAMPAIGNS, CAMPAIGNS[:0]], ids=["full", "empty"])
+@pytest.mark.parametrize("other", [USERS, USERS[:0], [*USERS], [*CAMPAIGNS, *USERS], [None]], ids=range(5))
+def test_a_sum_with_others_is_a_plain_list(mine: ModelList[Any], other: list[Any]) -> None:
+    assert (type(mine + other), mine + other) == (list, [*mine, *other])
+
+
+def test_a_list_grows_by_its_own_kind_only() -> None:
+    grown: Any = CAMPAIGNS[:1]
+    same = grown
+    grown += (one for one in CAMPAIGNS[1:])
+    assert same == CAMPAIGNS
+    with pytest.raises(TypeError, match=r"items of this list's kind, .*Campaign"):
+        grown += [User(1, "ann")]
+    assert same == CAMPAIGNS
 
 
 def test_a_list_of_users_shows_no_password() -> None:
