@@ -73,7 +73,8 @@ class Job:
         start: First day.  [default: the first day of the last three full months]
         end: Last day.  [default: the last day of last month]
         last: The last N days (30d), weeks (4w) or full months (3m) before today.
-        month: A month: 2023-03, last, or this up to today; or several, each pulled by itself: 2021-01..2022-12.
+        month: A month: 2023-03, last, or this up to today; or several, each pulled by itself into a database (.duckdb):
+            2021-01..2022-12.
         campaign: Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; repeatable.
             [default: all campaigns]
         exclude: Campaigns to leave out; written likewise.

@@ -129,8 +129,8 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
     again = f", {counted(run.retries, 'of them a retry', 'of them retries')}" if run.retries else ""
     yield "Requests", f"{run.requests:,}{again}"
-    if not any(one.compared for one in pulls) and not run.job.to_stdout:
-        yield "Compared", "with no other period; see --compare-previous-period"
+    if any(one.compared for one in pulls):
+        yield "Compared", "with the previous period, in the columns …_change"
     yield "Time", duration(run.seconds)
 
 
