@@ -219,9 +219,10 @@ def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: A
     if again is not None:
         database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
         if table is campaigns_table():  # an answer without it does not make an account's campaigns nobody's
-            for new, old in (("arriving n", "campaigns r"), ("campaigns r", "arriving n")):
-                lacks = f"{same_key(table)} AND coalesce({new[-1]}.account_id, 0) = 0"
-                database.execute(f"UPDATE {new} SET account_id = {old[-1]}.account_id FROM {old} WHERE {lacks}")
+            rows_of = {"n": "arriving n", "r": "campaigns r"}
+            for one, other in (("n", "r"), ("r", "n")):
+                known = f"{rows_of[other]} WHERE {same_key(table)} AND coalesce({one}.account_id, 0) = 0"
+                database.execute(f"UPDATE {rows_of[one]} SET account_id = {other}.account_id FROM {known}")
         is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
         rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
     for condition in (covered(table, request), again):

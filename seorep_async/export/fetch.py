@@ -145,8 +145,12 @@ class Fetcher:
         except SeoRepError as error:  # it may be gone, or hidden from another account's key
             if concerns_all(error):
                 raise
-        if not found:
-            found, problem = await look_up(self.client)
+        try:
+            found = found or await listed(self.client)
+        except SeoRepError as error:
+            if concerns_all(error):
+                raise
+            problem = error
         now = Plan.of((), found)
         if plan.account_ids and problem is not None and problem.may_pass:
             raise problem
@@ -202,15 +206,15 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     return [one async for one in client.campaigns.list(filter=filter)]
 
 
-async def look_up(client: SeoRepClient, ids: Sequence[int] | None = None) -> tuple[list[Campaign], SeoRepError | None]:
-    """Return all campaigns, or those of ids, from their list or one by one if shorter, and why some are missing."""
+async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campaign], SeoRepError | None]:
+    """Return campaigns of these ids, from their list or one by one if that is shorter, and why some are missing."""
     found: Sequence[Campaign | BaseException]
     missing = None
     try:
         page = await client.campaigns.list().page(1)
         if page.total_pages == 1:
             found = page.items
-        elif ids is None or (page.total_pages or 0) <= len(ids):
+        elif (page.total_pages or 0) <= len(ids):
             found = await listed(client)
         else:
             found = await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True)
@@ -221,5 +225,5 @@ async def look_up(client: SeoRepClient, ids: Sequence[int] | None = None) -> tup
             raise one
         if isinstance(one, SeoRepError):
             missing = one
-    wanted = None if ids is None else frozenset(ids)
-    return [one for one in found if isinstance(one, Campaign) and (wanted is None or one.id in wanted)], missing
+    wanted = frozenset(ids)
+    return [one for one in found if isinstance(one, Campaign) and one.id in wanted], missing
