@@ -89,11 +89,11 @@ class SeoRepClient:
         account = None if account is None else check_account_name(account)
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
-        problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
-        address = None if problem or base_url is None else BaseURL(base_url)
+        refused = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
+        address = None if refused or base_url is None else BaseURL(base_url)
         del base_url  # it may hold a password
         if address is None:
-            raise ConfigurationError(problem or "no base URL", argument="base_url")
+            raise ConfigurationError(": ".join(filter(None, refused or ())), argument="base_url")
         self._base_url = address
         self._session = Session(self._base_url, authentication, settings, session, None, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)

@@ -35,8 +35,8 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
     if not can_ask():
         raise UsageError("there is no terminal to ask for address and key; set SEOREP_BASE_URL and SEOREP_API_KEY.")
     base_url = click.prompt("Address of the service (https://…)", err=True).strip()
-    if problem := base_url_problem(base_url, allow_insecure_http=False):
-        raise UsageError(re.split("; for|: pass", problem.replace("base_url", "the address"))[0])
+    if refused := base_url_problem(base_url, allow_insecure_http=False):
+        raise UsageError(refused[0].replace("base_url", "the address"))
     key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
     given = Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources={"key": "the key"})
     campaigns = wait_for(_tried(given))

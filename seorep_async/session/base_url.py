@@ -41,39 +41,37 @@ def origin_of(url: URL) -> tuple[str, str | None, int | None]:
     return url.scheme, url.raw_host, url.port
 
 
-def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | None:
-    """Return why a value can't be the service's address, without showing it, or None if it can.
+def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> tuple[str, str] | None:
+    """Return why a value can't be the service's address, without showing it, and the advice; or None if it can.
 
     An address is `https://host[:port][/prefix]`, or `http://` for this machine, or for any if it is allowed.
     """
     if base_url is None:
-        return "no base URL: pass base_url, or set SEOREP_BASE_URL (there is no default host)"
+        return "no base URL", "pass base_url, or set SEOREP_BASE_URL (there is no default host)"
     if not isinstance(base_url, str) or not base_url.strip():
-        return 'base_url must be a string such as "https://api.example.com"'
+        return 'base_url must be a string such as "https://api.example.com"', ""
     if any(ord(character) <= 32 or ord(character) == 127 for character in base_url):
-        return "base_url must not hold spaces or control characters"
+        return "base_url must not hold spaces or control characters", ""
     try:
         parts = urllib.parse.urlsplit(base_url)
         host, _ = parts.hostname, parts.port
         url = URL() if "@" in parts.netloc else URL(base_url)
     except ValueError:
-        return "base_url is not a valid address: write it as https://host[:port]"
+        return "base_url is not a valid address: write it as https://host[:port]", ""
     if "@" in parts.netloc:
-        return "base_url must not hold credentials: pass the key as api_key=… instead"
+        return "base_url must not hold credentials", "pass the key as api_key=… instead"
     if parts.scheme not in ("http", "https") or not host:
-        return "base_url needs a scheme and a host: write it as https://host[:port]"
+        return "base_url needs a scheme and a host: write it as https://host[:port]", ""
     name = url.raw_host or ""
     if ":" not in name and (len(name) > 253 or not _HOST_NAME.fullmatch(name)):  # with a colon, it is IPv6
-        return "base_url is not a valid address: its host is neither a name nor an IP address"
+        return "base_url is not a valid address: its host is neither a name nor an IP address", ""
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
-        return "base_url must not hold a query or a fragment"
+        return "base_url must not hold a query or a fragment", ""
     if url.path.rstrip("/").endswith("/v3"):
-        return "base_url must end before /v3, which every path already begins with"
+        return "base_url must end before /v3, which every path already begins with", ""
     if parts.scheme == "http" and not (allow_insecure_http or _is_this_machine(host)):
-        return (
-            "base_url must begin with https:// (http:// would send the key unencrypted); for a test network, "
-            "Settings(allow_insecure_http=True) allows it"
-        )
+        problem = "base_url must begin with https:// (http:// would send the key unencrypted)"
+        return problem, "for a test network, Settings(allow_insecure_http=True) allows it"
     return None
 
 

@@ -82,10 +82,9 @@ def test_every_path_goes_behind_the_address_at_the_same_origin(base_url: str, pa
 
 @pytest.mark.parametrize(("base_url", "said"), [*BAD, *((base_url, "https://") for base_url in INSECURE)])
 def test_address_is_refused_with_what_to_do_and_not_shown(base_url: object, said: str) -> None:
-    problem = base_url_problem(base_url, allow_insecure_http=False)
-    assert problem is not None
-    assert said in problem
-    assert "c4n4ry" not in problem
+    refused = "; ".join(base_url_problem(base_url, allow_insecure_http=False) or ())
+    assert said in refused
+    assert "c4n4ry" not in refused
 
 
 def test_insecure_addresses_and_nothing_else_can_be_allowed() -> None:
