@@ -203,12 +203,14 @@ def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, A
     """Return the previews of one pull, or of each month by its name, by their names in JSON."""
     one, several = next(iter(found.values())), len(found) > 1
     staged = attrs.asdict(one.staged) | {"resumes": one.resumes} if one.staged is not None else None
+    requests = sum(each.requests for each in found.values())
     return {
         "dry_run": True,
         **run.labels,
         "files": [*map(str, one.files)],
         **{name: getattr(one, name) for name in ("campaigns", "sampled", "skipped")},
-        "requests": sum(each.requests for each in found.values()),
+        "requests": requests,
+        "runs": -(-requests // (run.job.max_requests or requests or 1)),
         "staged": staged,
         **({"months": {name: each.requests for name, each in found.items()}} if several else {}),
         "months_skipped": run.skipped,
@@ -224,7 +226,8 @@ def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
     lines += [(name, f"about {counted(requests, 'request')}") for name, requests in facts.get("months", {}).items()]
     skipped = f"; campaigns {', '.join(map(str, facts['skipped']))} did not answer" if facts["skipped"] else ""
     sample = "at one page per report" if facts["sampled"] is None else f"estimated from campaign {facts['sampled']}"
-    lines.append(("Requests", f"about {facts['requests']:,}, {sample}{skipped}"))
+    runs = f", in {facts['runs']} runs" if facts["runs"] > 1 else ""
+    lines.append(("Requests", f"about {facts['requests']:,}{runs}, {sample}{skipped}"))
     lines += [("File", one_line(file)) for file in facts["files"]]
     if (staged := facts["staged"]) is not None:
         state = "that ended with failures" if staged["ended"] else "that was interrupted"
