@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -125,12 +124,12 @@ async def _list(
                 waiting += page.items if limit is None else page.items[: limit - shown]
                 shown += len(page.items)
                 if kind in ("jsonl", "csv"):
-                    await in_daemon_thread(partial(write, formatted(waiting, columns, kind, header=header)))
+                    await in_daemon_thread(write, formatted(waiting, columns, kind, header=header))
                     waiting, header = [], False
                 if limit is not None and shown >= limit:
                     break
         if header:
-            await in_daemon_thread(partial(write, formatted(waiting, columns, kind)))
+            await in_daemon_thread(write, formatted(waiting, columns, kind))
     if not shown and kind == "table":
         messages().print(f"No {resource}.")
     return ExitCode.OK

@@ -17,10 +17,9 @@ from rich.text import Text
 
 from seorep_async.cli.errors import code_of, explain, reason
 from seorep_async.cli.exit_codes import ExitCode, UsageError
-from seorep_async.cli.keys import config_file
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
-from seorep_async.cli.profiles import Connection, connect
+from seorep_async.cli.profiles import Connection, config_file, connect
 from seorep_async.cli.pull import Job
 from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient

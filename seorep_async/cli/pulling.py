@@ -169,7 +169,12 @@ class _Pulling(summary.Run):
             display.state = state
 
         if job.to_stdout:
-            how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._arguments()}
+            how: Any = {
+                "write": partial(in_daemon_thread, write_bytes),
+                "format": job.format or "csv",
+                "on_progress": show,
+                **self._arguments(),
+            }
             found = await stream(client, *self._window(self.left[0]), **how)
             if not found.campaigns:
                 raise NoCampaignsError(job)
@@ -201,8 +206,4 @@ class _Pulling(summary.Run):
 
     async def _write(self, text: str) -> None:
         self.reported = True
-        await in_daemon_thread(partial(write, text))
-
-
-async def _write_rows(data: bytes) -> None:
-    await in_daemon_thread(partial(write_bytes, data))
+        await in_daemon_thread(write, text)
