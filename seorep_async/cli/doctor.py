@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import time
 import urllib.parse
 from collections.abc import Sequence
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, NotFoundError, SeoRepError, one_line
 from seorep_async.models import Campaign, Feed, Page
 from seorep_async.session import RawAnswer
+from seorep_async.session.retry_policy import seconds_since_epoch
 
 _SECONDS = 20.0
 _TRIED = 5
@@ -92,13 +93,11 @@ def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:
     url = urllib.parse.urlsplit(client.base_url)
     secured = " over TLS" if url.scheme == "https" else ", not encrypted"
     _show("ok", "connection", f"{url.hostname} answered after {answer.seconds * 1000:.0f} ms{secured}")
-    try:
-        theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
-    except (ValueError, OverflowError):
+    theirs = seconds_since_epoch(answer.headers.get("Date", ""))
+    apart = time.time() - (theirs or 0.0)
+    if theirs is None:
         _show("note", "clock", "the service does not send its time")
-        return
-    apart = (dt.datetime.now(dt.UTC) - (theirs if theirs.tzinfo else theirs.replace(tzinfo=dt.UTC))).total_seconds()
-    if abs(apart) <= _CLOCK_SECONDS:
+    elif abs(apart) <= _CLOCK_SECONDS:
         _show("ok", "clock", "agrees with the service's")
     else:
         order = f"{abs(apart):,.0f} s {'ahead of' if apart > 0 else 'behind'} the service's"
