@@ -156,15 +156,6 @@ def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
     return name, known[name]
 
 
-def report_engines(profile: str | None) -> list[str] | None:
-    """Return the names of the engines for a report, from the profile."""
-    names = chosen_profile(Service(profile=profile))[1].get("report_engines")
-    found = [one.strip() for one in str(names).split(",")]
-    if names is not None and (len(found) != 2 or not all(found)):
-        raise UsageError('report_engines must be two names, such as "Google, Bing".')
-    return None if names is None else found
-
-
 def _key(profile: Mapping[str, Any], name: str) -> Secret:
     if ("key" in profile) == ("key_command" in profile):
         raise UsageError(f"profile {name}: set either key_command or key.")
