@@ -5,7 +5,7 @@ import re
 import pytest
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
-from seorep_async.sandbox.application import OPERATIONS
+from seorep_async.sandbox.server import OPERATIONS
 from seorep_async.sandbox.service import Operation
 from tests.models.reference import REFERENCE, fields_in
 from tests.resources import operations as reference
