@@ -26,7 +26,6 @@ class Records:
         )
         self._next_id = seeded.stop
         self._written: dict[int, Record | None] = {}
-        self.writes: int = 0
 
     def get(self, id_: int) -> Record | None:
         """Return a record, or None if there is none with this id."""
@@ -48,13 +47,11 @@ class Records:
     def put(self, record: Record) -> Record:
         """Replace the record with the same id."""
         self._written[record["id"]] = record
-        self.writes += 1
         return record
 
     def remove(self, id_: int) -> None:
         """Remove the record with this id."""
         self._written[id_] = None
-        self.writes += 1
 
 
 class Account:
@@ -77,11 +74,6 @@ class Account:
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
         self.backlinks: Records = Records(self._make_backlink, backlink_ids)
         self.records: dict[str, Records] = {"campaign": self.campaigns, "user": self.users, "backlink": self.backlinks}
-
-    @property
-    def writes(self) -> int:
-        """The number of writes so far: as long as it stays the same, so does everything else."""
-        return sum(records.writes for records in self.records.values())
 
     def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
         """Return the ids of one campaign's keywords, or of all, oldest campaign first."""

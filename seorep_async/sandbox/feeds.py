@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 from attrs import frozen
 
+from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import Account
 from seorep_async.sandbox.reports import Row, Span, keywords_of_campaign, months_of_campaign, months_of_keyword, totals
-from seorep_async.sandbox.request import DAY, DIRECTION, FLAG, INT32, SEARCH, ApiRequest, Fields, Refusal, choice
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
 from seorep_async.sandbox.seeded import mix
-from seorep_async.sandbox.service import PAGE, EncodedFeed, Operation, Service, found, in_order, matches
+from seorep_async.sandbox.service import Service, found, in_order, matches
 from seorep_async.sandbox.vocabulary import BANDS, CHANGES, ENGINES, LAST_DATES, OLDER_METRICS, RANKINGS, VOLUMES
 
 _LONGEST_MONTHS = 1200
@@ -56,10 +57,11 @@ class Feed:
 
     def operation(self) -> Operation:
         """Return the operation that reports the rankings of a campaign or a keyword."""
-        asked: Fields = {
-            self.id_name: INT32, "start_date": DAY, "end_date": DAY, "filter": SEARCH, "search": SEARCH, **PAGE,
-            "sort_direction": DIRECTION, "compare_previous_period": FLAG,
-            "sort_metric": choice([name for name in self.older.fields if name not in _UNSORTABLE]),
+        asked = {
+            self.id_name: fields.INT32, "start_date": fields.DAY, "end_date": fields.DAY, **fields.PAGE,
+            "filter": fields.STRING, "search": fields.STRING, "compare_previous_period": fields.FLAG,
+            "sort_metric": fields.choice([name for name in self.older.fields if name not in _UNSORTABLE]),
+            "sort_direction": fields.DIRECTION,
         }  # fmt: skip
         return Operation("GET", self.path, self.report, asked, (self.id_name, "start_date", "end_date"))
 
@@ -69,13 +71,12 @@ class Feed:
             campaign_id = found("keyword", id_, service.account.keyword(id_)).campaign_id
         service.campaign(campaign_id)
         span = _span(request)
-        encoded = service.once(self.name, request, lambda: self._encoded(service, request, id_, span))
-        metadata, rows = service.page(request, encoded.rows)
+        metadata, rows, sums = service.page(self.name, request, lambda: self._found(service, request, id_, span))
         if service.shape == "nested" or (service.shape == "mixed" and _choice(service, id_) & 1 > 0):
-            return {"metadata": metadata, "data": {"totals": encoded.totals, "rows": rows}}
-        return {"metadata": metadata | {"version": False}, "data": rows, "totals": encoded.totals}
+            return {"metadata": metadata, "data": {"totals": sums, "rows": rows}}
+        return {"metadata": metadata | {"version": False}, "data": rows, "totals": sums}
 
-    def _encoded(self, service: Service, request: ApiRequest, id_: int, span: Span) -> EncodedFeed:
+    def _found(self, service: Service, request: ApiRequest, id_: int, span: Span) -> tuple[list[msgspec.Raw], Any]:
         older = service.rows == "older" or (service.rows == "mixed" and _choice(service, id_) & 2 > 0)
         row_format, compare = self.older if older else self.current, request["compare_previous_period"]
         pairs = [(fact, row_format.format(fact)) for fact in self.facts(service.account, id_, span, compare)]
@@ -85,11 +86,8 @@ class Feed:
         pairs = [pair for pair in pairs if matches(str(pair[1].get(self.searched, "")), *wanted)]
         if sort_metric := request["sort_metric"]:
             pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"])
-        summary = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
-        return EncodedFeed(
-            rows=tuple(msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs),
-            totals=msgspec.Raw(msgspec.json.encode(summary)),
-        )
+        sums = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
+        return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums
 
 
 def _choice(service: Service, id_: int) -> int:

@@ -64,19 +64,20 @@ def _read_day(value: str) -> date:
     return date.fromisoformat(_matched(_DAY, value)[0])
 
 
-def _read_days(value: str) -> tuple[date, date]:
-    start, end = map(date.fromisoformat, _matched(_RANGE, value).groups())
+def _read_days(value: str) -> tuple[str, str]:
+    start, end = (_read_day(day).isoformat() for day in _matched(_RANGE, value).groups())
     if end < start:
         raise ValueError
     return start, end
 
 
-STRING = Field("a string", str)
 FILLED = Field("a string that is not empty", lambda value: _matched(_FILLED, value)[0])
-SEARCH = Field("a string", str, absent="")
+STRING = Field("a string", str, absent="")
+CLEARABLE = Field("a string", lambda value: value or None)
 STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
 INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
+WRITTEN_DAY = Field(DAY.expects, lambda value: _read_day(value).isoformat())
 DAYS = Field("a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days)
 FLAG = Field("true or false", lambda value: _YES_NO[value.lower()], absent=False)
 DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[value.lower()], absent=False)
@@ -87,6 +88,9 @@ def choice(allowed: Collection[str]) -> Field:
     return Field(f"one of {', '.join(allowed)}", {one: one for one in allowed}.__getitem__)
 
 
+PAGE: Fields = {"page": INT32, "limit": INT32}
+
+
 Values = Mapping[str, Sequence[str]]
 """The values of each name, in the order of the request."""
 
@@ -95,37 +99,35 @@ JSON = "application/json"
 
 
 @frozen
-class Body:
-    """The fields of a request's body: strings from a form, values of any type from JSON."""
+class Operation:
+    """One operation, with its path from the reference.
 
-    form: Values = field(factory=dict)
-    json: Mapping[str, object] = field(factory=dict)
+    The handler, of the service and a request, returns what JSON can hold, or None for no body, or raises `Refusal`; it
+    never waits, so nothing comes between.
+    """
 
-    @classmethod
-    def read(cls, content_type: str, content: bytes) -> "Body":
-        """Read a body; one without content has no fields, whatever its type."""
-        if not content:
-            return cls()
-        if content_type not in (FORM, JSON):
-            raise Refusal(415, f"the body must be {FORM} or {JSON}")
-        try:
-            if content_type == FORM:
-                return cls(form=parse_qs(content.decode(), keep_blank_values=True))
-            return cls(json=msgspec.json.decode(content, type=dict[str, Any]))
-        except (ValueError, RecursionError):
-            raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
+    method: str
+    path: str
+    handler: Callable[[Any, Any], Any]
+    fields: Fields = field(factory=dict)
+    required: Collection[str] = ()
 
 
 class ApiRequest:
-    """One request to an operation: the values of its fields, from query and body, and the path's `:id`."""
+    """One request to an operation: the values of its fields, from query and body, and the path's `:id`.
 
-    def __init__(self, fields: Fields, required: Collection[str], query: Values, body: Body, path_id: str) -> None:
+    A body without content has no fields, whatever its type.
+    """
+
+    def __init__(self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes) -> None:
         self._path_id = path_id
-        self._values = {name: known.absent for name, known in fields.items()}
+        self._values = {name: known.absent for name, known in operation.fields.items()}
         self._given: set[str] = set()
-        for name, known in fields.items():
-            value = _find(name, known, query, body)
-            if not value and name in required:
+        form, json = _read_body(media_type, body) if body else ({}, {})
+        strings = {**query, **form}
+        for name, known in operation.fields.items():
+            value = _as_string(name, known, json[name]) if name in json else _find(name, known, strings)
+            if not value and name in operation.required:
                 raise Refusal(400, f"{name} is required")
             if value is not None:
                 self._given.add(name)
@@ -155,17 +157,22 @@ class ApiRequest:
             raise Refusal(404, "the id in the path is not a positive 32-bit integer") from None
 
 
-def _find(name: str, known: Field, query: Values, body: Body) -> str | None:
-    if name in body.json:
-        return _as_string(name, known, body.json[name])
-    for values in (body.form, query):
-        if known.many:
-            parts = [*values.get(name, ()), *values.get(f"{name}[]", ())]
-            if parts:
-                return ",".join(parts)
-        elif name in values:
-            return values[name][0]
-    return None
+def _read_body(media_type: str, body: bytes) -> tuple[Values, Mapping[str, object]]:
+    """Return the fields of a form, which are strings, and those of JSON, of any type."""
+    if media_type not in (FORM, JSON):
+        raise Refusal(415, f"the body must be {FORM} or {JSON}")
+    try:
+        if media_type == FORM:
+            return parse_qs(body.decode(), keep_blank_values=True), {}
+        return {}, msgspec.json.decode(body, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
+
+
+def _find(name: str, known: Field, strings: Values) -> str | None:
+    if known.many:
+        return ",".join((*strings.get(name, ()), *strings.get(f"{name}[]", ()))) or None
+    return strings[name][0] if name in strings else None
 
 
 def _as_string(name: str, known: Field, value: object) -> str:

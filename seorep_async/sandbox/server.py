@@ -26,9 +26,9 @@ from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
-from seorep_async.sandbox.request import ApiRequest, Body, Refusal
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
 from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
-from seorep_async.sandbox.service import Operation, Rows, Service, Shape
+from seorep_async.sandbox.service import Rows, Service, Shape
 
 OPERATIONS: tuple[Operation, ...] = (
     *(operation for model in MODELS for operation in model.operations()),
@@ -165,14 +165,16 @@ class Chain:
             return _error(Refusal(error.status, error.reason, allowed))
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
-        body = Body()
+        body = b""
         if operation.method in ("POST", "PUT"):
             if "Content-Encoding" in request.headers:
                 raise Refusal(415, "the body must not be compressed")
-            body = Body.read(request.content_type, await request.read())
+            body = await request.read()
         query = {name: request.query.getall(name) for name in request.query}
-        asked = ApiRequest(operation.fields, operation.required, query, body, request.match_info.get("id", ""))
-        answer = operation.handler(self.service, asked)
+        path_id = request.match_info.get("id", "")
+        answer = operation.handler(self.service, ApiRequest(operation, path_id, query, request.content_type, body))
+        if operation.method != "GET":
+            self.service.recent.clear()
         if answer is None:
             return web.Response(status=204)
         return web.Response(body=msgspec.json.encode(answer), headers=JSON_HEADERS)
