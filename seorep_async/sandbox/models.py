@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
-from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Account, Record, moment
 from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, choice
-from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
 from seorep_async.sandbox.service import Service, found, in_order, matches
 
 _OWNER_ID = 1  # the user of the key's login grants
@@ -270,7 +269,7 @@ MODELS: tuple[Model, ...] = (
         asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.STRING},
         must_ask=("campaign_id",),
         written=dict.fromkeys(("title", "url"), fields.FILLED)
-        | {"status": _STATUS, "date_published": fields.WRITTEN_DAY}
+        | {"status": _STATUS, "date_published": fields.DAY}
         | dict.fromkeys(_TEXTS, fields.STRING),
         created={"campaign_id": fields.INT32},
         required=_names("campaign_id title url status date_published"),

@@ -60,12 +60,12 @@ def _read_int32(value: str) -> int:
     return range(LAST_INT32 + 1).index(int(_matched(_DIGITS, value)[0]))
 
 
-def _read_day(value: str) -> date:
-    return date.fromisoformat(_matched(_DAY, value)[0])
+def _read_day(value: str) -> str:
+    return date.fromisoformat(_matched(_DAY, value)[0]).isoformat()
 
 
 def _read_days(value: str) -> tuple[str, str]:
-    start, end = (_read_day(day).isoformat() for day in _matched(_RANGE, value).groups())
+    start, end = map(_read_day, _matched(_RANGE, value).groups())
     if end < start:
         raise ValueError
     return start, end
@@ -77,7 +77,6 @@ CLEARABLE = Field("a string", lambda value: value or None)
 STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
 INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
-WRITTEN_DAY = Field(DAY.expects, lambda value: _read_day(value).isoformat())
 DAYS = Field("a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days)
 FLAG = Field("true or false", lambda value: _YES_NO[value.lower()], absent=False)
 DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[value.lower()], absent=False)

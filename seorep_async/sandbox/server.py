@@ -20,14 +20,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from attrs import Attribute, define, field
 
-from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
+from seorep_async.sandbox.account import IDS_PER_CAMPAIGN, MOST_CAMPAIGNS, Account
 from seorep_async.sandbox.faults import JSON_HEADERS, Faults, RawResponse, inject_fault
 from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
 from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
-from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
 from seorep_async.sandbox.service import Rows, Service, Shape
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -6,9 +6,8 @@ from typing import Any, Literal, TypeVar
 
 from attrs import field, frozen
 
-from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.account import Account, Record
 from seorep_async.sandbox.request import ApiRequest, Refusal
-from seorep_async.sandbox.seeded import Record
 
 T = TypeVar("T")
 
