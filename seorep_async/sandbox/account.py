@@ -5,6 +5,7 @@ the order of requests nor on the number of others. Only seeded campaigns have ke
 of the past: changing a campaign's address does not change them. No password is stored.
 """
 
+import itertools
 import random
 import re
 import unicodedata
@@ -43,34 +44,29 @@ def mix(key: int) -> int:
     return key ^ (key >> 31)
 
 
-class SeededRandom:
+class SeededRandom(random.Random):
     """A stream of draws from one key.
 
     Only `random()` is used: Python promises for it alone that later versions give the same numbers.
     """
 
-    def __init__(self, key: int) -> None:
-        self._random = random.Random(key).random
-
     def below(self, bound: int) -> int:
         """Draw an integer in 0..bound-1."""
-        return int(self._random() * bound)
+        return int(self.random() * bound)
 
     def chance(self, share: float) -> bool:
         """Return True in this share (0 to 1) of the draws."""
-        return self._random() < share
+        return self.random() < share
 
     def skewed(self, bound: int, power: float) -> int:
         """Draw an integer in 0..bound-1, the smaller ones more often the higher the power."""
-        return int(self._random() ** power * bound)
+        return int(self.random() ** power * bound)
 
     def pick(self, options: Sequence[T]) -> T:
-        """Draw one of the options."""
         return options[self.below(len(options))]
 
 
 def moment(when: datetime) -> str:
-    """Write a moment in the service's format."""
     return when.isoformat(" ", "seconds")
 
 
@@ -242,7 +238,6 @@ class Records:
         return record
 
     def remove(self, id_: int) -> None:
-        """Remove the record with this id."""
         self._written[id_] = None
 
 
@@ -256,7 +251,7 @@ class Account:
         self.key: int = mix(seed)
         self.account_id: int = 1000 + mix(self.key) % 9000
         self._keywords, self._backlinks = keywords, backlinks
-        self._tokens = 0
+        self._tokens = itertools.count(2**35 + 1)
         self._made_keywords = lru_cache(max(1, _CACHED_KEYWORDS // (keywords + 1)))(
             lambda campaign_id: make_keywords(self.key, self.campaigns.made(campaign_id) or {}, keywords)
         )
@@ -283,9 +278,7 @@ class Account:
     def keyword(self, keyword_id: int) -> Keyword | None:
         """Return a keyword, or None if there is none with this id."""
         campaign_id, number = divmod(keyword_id, IDS_PER_CAMPAIGN)
-        if not 1 <= number <= self._keywords or not self.keyword_ids(campaign_id):
-            return None
-        return self.keywords(campaign_id)[number - 1]
+        return self.keywords(campaign_id)[number - 1] if keyword_id in self.keyword_ids(campaign_id) else None
 
     def backlink_ids(self, campaign_id: int) -> Sequence[int]:
         """Return the ids of a campaign's backlinks, oldest first."""
@@ -296,12 +289,10 @@ class Account:
 
     def token(self) -> str:
         """Return a token that was never given before."""
-        self._tokens += 1
-        half = mix(self.key ^ mix(self._tokens + 2**35))
+        half = mix(self.key ^ mix(next(self._tokens)))
         return f"{half:016x}{mix(half):016x}"
 
     def _make_backlink(self, id_: int) -> Record | None:
         campaign_id, number = divmod(id_, IDS_PER_CAMPAIGN)
         campaign = self.campaigns.made(campaign_id)
-        exists = campaign is not None and 1 <= number <= self._backlinks
-        return make_backlink(self.key, campaign, number) if campaign and exists else None
+        return make_backlink(self.key, campaign, number) if campaign and 1 <= number <= self._backlinks else None

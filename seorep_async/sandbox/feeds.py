@@ -125,7 +125,6 @@ def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Ro
 
 
 def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, int | None]]:
-    """Return each metric's aggregate over rows."""
     return {metric: {"value": aggregate(metric, (row[metric] for row in rows))} for metric in metrics}
 
 
@@ -188,7 +187,6 @@ class RowFormat:
     write_date: Callable[[str], str]
 
     def format(self, fact: Row) -> Row:
-        """Return a row in this format."""
         row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
         for name in self.dates:
             if row[name] is not None:
@@ -209,7 +207,6 @@ class Feed:
     searched: str
 
     def operation(self) -> Operation:
-        """Return the operation that reports the rankings of a campaign or a keyword."""
         asked = {
             self.id_name: fields.INT32, "start_date": fields.DAY, "end_date": fields.DAY, **fields.PAGE,
             "filter": fields.STRING, "search": fields.STRING, "compare_previous_period": fields.FLAG,

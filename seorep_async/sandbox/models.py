@@ -6,11 +6,12 @@ campaign's `type` and the keywords' parameter `campaign_id` are not in the refer
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
-from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Account, Record, moment
+from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
 from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, choice
 from seorep_async.sandbox.service import Service, found, in_order, matches
 
@@ -65,13 +66,13 @@ class Model:
         """Return whether the parameters of its own choose a record for a list."""
         return True
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        """Return a record, or None if there is none with this id."""
-        return account.records[self.name].get(id_)
+    def record(self, service: Service, id_: int) -> Record:
+        """Return a record, or refuse an id that none has."""
+        return found(self.name, id_, service.account.records[self.name].get(id_))
 
     def find(self, service: Service, id_: int) -> Record:
         """Return the record that a request names, or refuse it."""
-        return found(self.name, id_, self.record(service.account, id_))
+        return self.record(service, id_)
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         """Return what a created record has besides what the request sets."""
@@ -86,9 +87,7 @@ class Model:
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
         """Return one page of the records that are asked for."""
-
-        def record(id_: int) -> Record:
-            return found(self.name, id_, self.record(service.account, id_))
+        record = partial(self.record, service)
 
         def chosen() -> tuple[Sequence[int], None]:
             ids, (search, order, descending) = self.ids(service, request), (request[word] for word in self.words)
@@ -178,10 +177,8 @@ class Keywords(Model):
         """Return the ids of the account's keywords, or of a campaign's; an unknown campaign has none."""
         return service.account.keyword_ids(request["campaign_id"])
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        keyword = account.keyword(id_)
-        if keyword is None:
-            return None
+    def record(self, service: Service, id_: int) -> Record:
+        keyword = found(self.name, id_, service.account.keyword(id_))
         return {
             "id": keyword.id, "date_created": moment(keyword.created), "date_modified": moment(keyword.modified),
             "keyword_phrase": keyword.phrase, "primary_keyword": str(keyword.primary).lower(),
@@ -203,9 +200,10 @@ class Backlinks(Model):
             and (span is None or span[0] <= record["date_published"] <= span[1])
         )
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        backlink = account.backlinks.get(id_)
-        return backlink if backlink and account.campaigns.get(backlink["campaign_id"]) else None
+    def record(self, service: Service, id_: int) -> Record:
+        backlink = super().record(service, id_)
+        campaign = service.account.campaigns.get(backlink["campaign_id"])
+        return found(self.name, id_, campaign and backlink)
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         created = {"campaign_id": service.campaign(request["campaign_id"])["id"], **dict.fromkeys(_TEXTS, "")}
