@@ -53,6 +53,11 @@ def test_a_reader_that_stops_is_not_reported(seorep: Seorep, tmp_path: Path, com
     assert ended.stdout.startswith("id," if reader != "true" else "")
 
 
+def test_a_closed_stdin_holds_no_ids(tmp_path: Path) -> None:
+    ended = shell("seorep pull --sandbox --campaign @- <&-", cwd=tmp_path)
+    assert (ended.returncode, "there are no ids in stdin." in ended.stderr) == (2, True)
+
+
 def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:
     ended = shell(f"{PULL} --json -o a.csv >/dev/full", cwd=tmp_path)
     assert (tmp_path / "a.csv").exists()
