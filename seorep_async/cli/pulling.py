@@ -17,7 +17,7 @@ from seorep_async.cli import signals, summary
 from seorep_async.cli.errors import failed, option_of
 from seorep_async.cli.exit_codes import ExitCode, UsageError
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
+from seorep_async.cli.output import as_json, counted, messages, write
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
@@ -205,4 +205,4 @@ class _Pulling(summary.Run):
 
 
 async def _write_rows(data: bytes) -> None:
-    await in_daemon_thread(partial(write_bytes, data))
+    await in_daemon_thread(partial(write, data.decode()))
