@@ -76,9 +76,8 @@ def key_of_command(command: object) -> Secret:
     printed: queue.SimpleQueue[tuple[bytes, int]] = queue.SimpleQueue()
 
     def read() -> None:  # in a thread, as a process that the command leaves behind may hold the pipe for ever
-        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe
-            line = pipe.readline(_MOST_KEY_BYTES)
-        printed.put((line, running.wait()))
+        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe; closed early, it would end the command
+            printed.put((pipe.readline(_MOST_KEY_BYTES), running.wait()))
 
     threading.Thread(target=read, daemon=True).start()
     try:
