@@ -30,8 +30,8 @@ def config_file() -> Path:
         raise UsageError("there is no home folder for profiles: set HOME or XDG_CONFIG_HOME.") from None
 
 
-def profiles() -> dict[str, dict[str, Any]]:
-    """Return the profiles of the file, which must be private: who can change it chooses where the key is sent."""
+def profiles(*, every: bool = False) -> dict[str, Any]:
+    """Return the profiles of the file, or `every` value; who can change it chooses where the key is sent."""
     file = config_file()
     try:
         status = file.stat()
@@ -48,7 +48,7 @@ def profiles() -> dict[str, dict[str, Any]]:
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | readers) or status.st_uid not in (os.getuid(), 0):
             advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
             raise UsageError(f"others can read or change {file}; {advice}")
-    return held
+    return found if every else held
 
 
 def _why(error: Exception) -> object:
