@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 import click
@@ -64,11 +64,16 @@ def write(text: str) -> None:
                 os.set_blocking(stream.fileno(), True)
             rest = rest[written or 0 :]
     except OSError as error:
-        # Python must not try to write the rest when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
-        raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
+        refuse_stdout(error)
+
+
+def refuse_stdout(error: OSError) -> NoReturn:
+    """Raise what `write` raises for an error of stdout."""
+    # Python must not try to write the rest when it exits
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
+    raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
 
 
 def can_ask() -> bool:

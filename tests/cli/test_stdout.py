@@ -32,6 +32,8 @@ CLOSED = (">&-", "it is closed")
         (f"{PULL} --dry-run", *CLOSED),
         ("seorep sandbox --port 0", *FULL),
         ("seorep campaigns list", *FULL),
+        ("seorep pull --help", *FULL),
+        ("seorep --version", *FULL),
     ],
 )
 def test_an_unwritable_stdout_is_7_and_one_line(
