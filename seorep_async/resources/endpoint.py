@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError, DecodeError
 from seorep_async.normalisation import Decoder
-from seorep_async.paging import Listing, ModelListing, Query, all_items
+from seorep_async.paging import Listing, ModelListing, Query
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, mask_secrets, secrets_in
 from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
@@ -70,7 +70,11 @@ class Endpoint(Generic[M]):
             subject=subject,
             secrets=secrets_in(sent),
         )
-        return Listing(self._session, query, lambda pages: ModelList(all_items(pages), self._model))
+        return Listing(
+            self._session,
+            query,
+            lambda pages: ModelList([one for page in pages for one in page.items], self._model),
+        )
 
     def _single(self, model: type[T], **asked: object) -> Decode[T]:
         """Return the decoder of one object, which refuses another than the one that was asked for."""
