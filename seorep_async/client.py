@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, NoReturn
 
 import aiohttp
@@ -121,9 +120,7 @@ class SeoRepClient:
     async def __aenter__(self) -> SeoRepClient:
         return await self.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property

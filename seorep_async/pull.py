@@ -7,7 +7,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
 from functools import partial
-from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -90,9 +89,7 @@ class Pull(Generic[R]):
         self._start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._open:
             facts = self._total, self._succeeded, self._failed, self._session.clock.monotonic() - self._started
             fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
