@@ -187,6 +187,12 @@ def test_any_string_that_is_valid_comes_home_unchanged(text: str) -> None:
         assert (found.keyword_phrase, found.extra) == (text, {text: text})
 
 
+def test_a_huge_page_with_an_escaped_emoji_is_read() -> None:
+    rows = [wire_row(KeywordRanking, 1) | {"keywordPhrase": "😀" * 100_000, "unknown": 1}]
+    (found,) = decode(json.dumps({"data": rows}).encode()).items
+    assert found.keyword_phrase == "😀" * 100_000
+
+
 # --- Generated facts survive both shapes, and whatever else comes is refused by us or taken as it is
 
 
