@@ -7,8 +7,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seorep_async.errors import ConfigurationError, DecodeError
+from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
+from seorep_async.normalisation.envelope import refused
 from seorep_async.paging import Listing, ModelListing, Query
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, mask_secrets, secrets_in
 from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
@@ -83,8 +84,8 @@ class Endpoint(Generic[M]):
             found = self._decoder.single(body, model)
             for name, value in asked.items():
                 if value is not None and (got := getattr(found, name, None)) is not None and got != value:
-                    problem = f"data.{name}: the response is about {got}, not about {value}, which was asked for"
-                    raise DecodeError(problem, field_path=f"data.{name}")
+                    problem = f"the response is about {got}, not about {value}, which was asked for"
+                    raise refused(f"data.{name}", problem)
             return found
 
         return decode
