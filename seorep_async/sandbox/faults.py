@@ -13,8 +13,8 @@ from aiohttp import web
 from attrs import field, frozen
 from attrs.validators import optional
 
+from seorep_async.sandbox.account import mix
 from seorep_async.sandbox.options import integer
-from seorep_async.sandbox.seeded import mix
 
 KINDS = (
     "resets", "cut", "hang", "slow", "closes", "empty", "html", "malformed", "errors", "redirects", "garbage",

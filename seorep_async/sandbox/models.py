@@ -6,15 +6,14 @@ campaign's `type` and the keywords' parameter `campaign_id` are not in the refer
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import date
+from functools import partial
 
 from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
-from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.request import ApiRequest, Fields, Refusal, choice
-from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
-from seorep_async.sandbox.service import PAGE, Operation, Service, found, in_order, matches
+from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
+from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, choice
+from seorep_async.sandbox.service import Service, found, in_order, matches
 
 _OWNER_ID = 1  # the user of the key's login grants
 
@@ -51,7 +50,7 @@ class Model:
         search, order, direction = self.words
         never = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
         sorts = {order: choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
-        one, listing = f"{self.path}/:id", {search: fields.SEARCH, **PAGE, **sorts, **self.asked}
+        one, listing = f"{self.path}/:id", {search: fields.STRING, **fields.PAGE, **sorts, **self.asked}
         yield Operation("GET", one, self.get)
         yield Operation("GET", self.list_path or self.path, self.list_, listing, self.must_ask)
         if self.written:
@@ -67,13 +66,13 @@ class Model:
         """Return whether the parameters of its own choose a record for a list."""
         return True
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        """Return a record, or None if there is none with this id."""
-        return account.records[self.name].get(id_)
+    def record(self, service: Service, id_: int) -> Record:
+        """Return a record, or refuse an id that none has."""
+        return found(self.name, id_, service.account.records[self.name].get(id_))
 
     def find(self, service: Service, id_: int) -> Record:
         """Return the record that a request names, or refuse it."""
-        return found(self.name, id_, self.record(service.account, id_))
+        return self.record(service, id_)
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         """Return what a created record has besides what the request sets."""
@@ -88,19 +87,19 @@ class Model:
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
         """Return one page of the records that are asked for."""
+        record = partial(self.record, service)
 
-        def record(id_: int) -> Record:
-            return found(self.name, id_, self.record(service.account, id_))
-
-        def chosen() -> Sequence[int]:
+        def chosen() -> tuple[Sequence[int], None]:
             ids, (search, order, descending) = self.ids(service, request), (request[word] for word in self.words)
             if search:
                 ids = [id_ for id_ in ids if any(matches(record(id_)[name], search) for name in self.searched)]
             if any(request[name] for name in self.asked):
                 ids = [id_ for id_ in ids if self.wanted(request, record(id_))]
-            return in_order(ids, lambda id_: record(id_).get(order or "id"), descending) if order or descending else ids
+            if order or descending:
+                ids = in_order(ids, lambda id_: record(id_).get(order or "id"), descending)
+            return ids, None
 
-        metadata, part = service.page(request, service.once(self.name, request, chosen))
+        metadata, part, _ = service.page(self.name, request, chosen)
         return {"metadata": metadata, "data": [self._shown("list", record(id_)) for id_ in part]}
 
     def create(self, service: Service, request: ApiRequest) -> Record:
@@ -111,6 +110,7 @@ class Model:
         """Change a record; fields that are not given stay."""
         record = self.find(service, request.id)
         if values := self.values(service, request, record):
+            values["date_modified"] = moment(service.now())
             record = service.account.records[self.name].put(record | values)
         return _single(self._shown("update", record))
 
@@ -134,12 +134,6 @@ class Campaigns(Model):
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         return NEW_CAMPAIGN | super().new(service, request)
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        values = super().values(service, request, record)
-        if values.get("group_title") == "":
-            values["group_title"] = None
-        return values | {"date_modified": moment(service.now())} if values and record else values
 
 
 class Users(Model):
@@ -183,10 +177,8 @@ class Keywords(Model):
         """Return the ids of the account's keywords, or of a campaign's; an unknown campaign has none."""
         return service.account.keyword_ids(request["campaign_id"])
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        keyword = account.keyword(id_)
-        if keyword is None:
-            return None
+    def record(self, service: Service, id_: int) -> Record:
+        keyword = found(self.name, id_, service.account.keyword(id_))
         return {
             "id": keyword.id, "date_created": moment(keyword.created), "date_modified": moment(keyword.modified),
             "keyword_phrase": keyword.phrase, "primary_keyword": str(keyword.primary).lower(),
@@ -205,20 +197,17 @@ class Backlinks(Model):
         return (
             request["status"] in (None, record["status"])
             and request["link_type"] in ("", "all", record["link_type"])
-            and (span is None or span[0].isoformat() <= record["date_published"] <= span[1].isoformat())
+            and (span is None or span[0] <= record["date_published"] <= span[1])
         )
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        backlink = account.backlinks.get(id_)
-        return backlink if backlink and account.campaigns.get(backlink["campaign_id"]) else None
+    def record(self, service: Service, id_: int) -> Record:
+        backlink = super().record(service, id_)
+        campaign = service.account.campaigns.get(backlink["campaign_id"])
+        return found(self.name, id_, campaign and backlink)
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         created = {"campaign_id": service.campaign(request["campaign_id"])["id"], **dict.fromkeys(_TEXTS, "")}
         return created | {"date_created": service.now().date().isoformat(), "domain_authority": 0, "page_authority": 0}
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        values = super().values(service, request, record)
-        return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
 
 
 def _names(words: str) -> tuple[str, ...]:
@@ -240,7 +229,7 @@ MODELS: tuple[Model, ...] = (
         shown=_names("id date_created date_modified url company scope account_id type group_title") + _LISTED_ONLY,
         hidden={"create": ("group_title", *_LISTED_ONLY), "get": _LISTED_ONLY, "update": _LISTED_ONLY},
         searched=("company", "url"),
-        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.STRING},
+        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.CLEARABLE},
         required=("url", "company"),
     ),
     Users(
@@ -275,7 +264,7 @@ MODELS: tuple[Model, ...] = (
         },
         searched=("title", "url", "notes"),
         words=("search", "sort_metric", "sort_direction"),
-        asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.SEARCH},
+        asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.STRING},
         must_ask=("campaign_id",),
         written=dict.fromkeys(("title", "url"), fields.FILLED)
         | {"status": _STATUS, "date_published": fields.DAY}

@@ -60,20 +60,20 @@ def _read_int32(value: str) -> int:
     return range(LAST_INT32 + 1).index(int(_matched(_DIGITS, value)[0]))
 
 
-def _read_day(value: str) -> date:
-    return date.fromisoformat(_matched(_DAY, value)[0])
+def _read_day(value: str) -> str:
+    return date.fromisoformat(_matched(_DAY, value)[0]).isoformat()
 
 
-def _read_days(value: str) -> tuple[date, date]:
-    start, end = map(date.fromisoformat, _matched(_RANGE, value).groups())
+def _read_days(value: str) -> tuple[str, str]:
+    start, end = map(_read_day, _matched(_RANGE, value).groups())
     if end < start:
         raise ValueError
     return start, end
 
 
-STRING = Field("a string", str)
 FILLED = Field("a string that is not empty", lambda value: _matched(_FILLED, value)[0])
-SEARCH = Field("a string", str, absent="")
+STRING = Field("a string", str, absent="")
+CLEARABLE = Field("a string", lambda value: value or None)
 STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
 INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
@@ -83,8 +83,10 @@ DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[valu
 
 
 def choice(allowed: Collection[str]) -> Field:
-    """One of some strings."""
     return Field(f"one of {', '.join(allowed)}", {one: one for one in allowed}.__getitem__)
+
+
+PAGE: Fields = {"page": INT32, "limit": INT32}
 
 
 Values = Mapping[str, Sequence[str]]
@@ -95,44 +97,42 @@ JSON = "application/json"
 
 
 @frozen
-class Body:
-    """The fields of a request's body: strings from a form, values of any type from JSON."""
+class Operation:
+    """One operation, with its path from the reference.
 
-    form: Values = field(factory=dict)
-    json: Mapping[str, object] = field(factory=dict)
+    The handler, of the service and a request, returns what JSON can hold, or None for no body, or raises `Refusal`; it
+    never waits, so nothing comes between.
+    """
 
-    @classmethod
-    def read(cls, content_type: str, content: bytes) -> "Body":
-        """Read a body; one without content has no fields, whatever its type."""
-        if not content:
-            return cls()
-        if content_type not in (FORM, JSON):
-            raise Refusal(415, f"the body must be {FORM} or {JSON}")
-        try:
-            if content_type == FORM:
-                return cls(form=parse_qs(content.decode(), keep_blank_values=True))
-            return cls(json=msgspec.json.decode(content, type=dict[str, Any]))
-        except (ValueError, RecursionError):
-            raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
+    method: str
+    path: str
+    handler: Callable[[Any, Any], Any]
+    fields: Fields = field(factory=dict)
+    required: Collection[str] = ()
 
 
 class ApiRequest:
-    """One request to an operation: the values of its fields, from query and body, and the path's `:id`."""
+    """One request to an operation: the values of its fields, from query and body, and the path's `:id`.
 
-    def __init__(self, fields: Fields, required: Collection[str], query: Values, body: Body, path_id: str) -> None:
+    A body without content has no fields, whatever its type.
+    """
+
+    def __init__(self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes) -> None:
         self._path_id = path_id
-        self._values = {name: known.absent for name, known in fields.items()}
+        self._values = {name: known.absent for name, known in operation.fields.items()}
         self._given: set[str] = set()
-        for name, known in fields.items():
-            value = _find(name, known, query, body)
-            if not value and name in required:
-                raise Refusal(400, f"{name} is required")
-            if value is not None:
-                self._given.add(name)
-                try:
+        form, json = _read_body(media_type, body) if body else ({}, {})
+        strings = {**query, **form}
+        for name, known in operation.fields.items():
+            try:
+                value = _as_string(known, json[name]) if name in json else _find(name, known, strings)
+                if not value and name in operation.required:
+                    raise Refusal(400, f"{name} is required")
+                if value is not None:
                     self._values[name] = known.read(value)
-                except (ValueError, KeyError):
-                    raise Refusal(400, f"{name} must be {known.expects}") from None
+                    self._given.add(name)
+            except (ValueError, KeyError):
+                raise Refusal(400, f"{name} must be {known.expects}") from None
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -155,25 +155,30 @@ class ApiRequest:
             raise Refusal(404, "the id in the path is not a positive 32-bit integer") from None
 
 
-def _find(name: str, known: Field, query: Values, body: Body) -> str | None:
-    if name in body.json:
-        return _as_string(name, known, body.json[name])
-    for values in (body.form, query):
-        if known.many:
-            parts = [*values.get(name, ()), *values.get(f"{name}[]", ())]
-            if parts:
-                return ",".join(parts)
-        elif name in values:
-            return values[name][0]
-    return None
+def _read_body(media_type: str, body: bytes) -> tuple[Values, Mapping[str, object]]:
+    """Return the fields of a form, which are strings, and those of JSON, of any type."""
+    if media_type not in (FORM, JSON):
+        raise Refusal(415, f"the body must be {FORM} or {JSON}")
+    try:
+        if media_type == FORM:
+            return parse_qs(body.decode(), keep_blank_values=True), {}
+        return {}, msgspec.json.decode(body, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
 
 
-def _as_string(name: str, known: Field, value: object) -> str:
+def _find(name: str, known: Field, strings: Values) -> str | None:
+    if known.many:
+        return ",".join((*strings.get(name, ()), *strings.get(f"{name}[]", ()))) or None
+    return strings[name][0] if name in strings else None
+
+
+def _as_string(known: Field, value: object) -> str:
     if known.is_integer:
         if isinstance(value, float) and value.is_integer():  # 3.0 is an integer in JSON
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value if abs(value) < 2**63 else 0)  # Python writes no number of 5000 digits
+        if type(value) is int:
+            return str(value)
     elif isinstance(value, str):
         return value
-    raise Refusal(400, f"{name} must be {known.expects}")
+    raise ValueError

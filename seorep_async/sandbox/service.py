@@ -1,18 +1,15 @@
-"""The common ground of all operations: the account, the options, pages, and a cache of recent results."""
+"""The common ground of all operations: the account, the options, pages, and recent results."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
-import msgspec
 from attrs import field, frozen
 
-from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.request import INT32, ApiRequest, Fields, Refusal
-from seorep_async.sandbox.seeded import Record
+from seorep_async.sandbox.account import Account, Record
+from seorep_async.sandbox.request import ApiRequest, Refusal
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 Shape = Literal["nested", "flat", "mixed"]
 Rows = Literal["current", "older", "mixed"]
@@ -20,21 +17,13 @@ Rows = Literal["current", "older", "mixed"]
 _MOST_ROWS = 30_000
 _MOST_RESULTS = 64
 
-PAGE: Fields = {"page": INT32, "limit": INT32}
-
-
-class EncodedFeed(NamedTuple):
-    """A feed's rows in their sent form, in order and encoded, ready to be cut into pages."""
-
-    rows: tuple[msgspec.Raw, ...]
-    totals: msgspec.Raw
-
 
 @frozen
 class Service:
     """The service behind the operations, with the options of the sandbox.
 
-    `failing` has campaigns' statuses, 403 for forbidden ones; `recent` has recent feeds, and the ids of recent lists.
+    `failing` has campaigns' statuses, 403 for forbidden ones. `recent` has recent results by their questions: the rows
+    of feeds, encoded, and their totals; the ids of lists.
     """
 
     account: Account
@@ -45,7 +34,7 @@ class Service:
     max_limit: int
     failing: Mapping[int, int]
     reports: Mapping[tuple[str, int], Sequence[Record]]
-    recent: dict[Any, Any] = field(factory=dict)
+    recent: dict[Hashable, tuple[Sequence[Any], Any]] = field(factory=dict)
 
     def campaign(self, id_: int) -> Record:
         """Return a campaign; refuse an unknown or a failing one."""
@@ -59,38 +48,22 @@ class Service:
         """Return the date and time, to the second."""
         return self.clock().replace(microsecond=0, tzinfo=None)
 
-    def page(self, request: ApiRequest, rows: Sequence[T]) -> tuple[dict[str, Any], Sequence[T]]:
-        """Return the metadata of a result and its rows on the requested page, none beyond the end."""
+    def page(
+        self, name: str, request: ApiRequest, find: Callable[[], tuple[Sequence[T], Any]]
+    ) -> tuple[dict[str, Any], Sequence[T], Any]:
+        """Return the metadata of a result, the rows of one page, none beyond the end, and the totals.
+
+        The rows and totals of all pages are found once.
+        """
+        question = name, request.question
+        rows, totals = self.recent.pop(question, None) or find()
+        self.recent[question] = rows, totals  # as the most recent
+        kept = [len(rows) for rows, _ in self.recent.values()]
+        if len(kept) > _MOST_RESULTS or (len(kept) > 1 and sum(kept) > _MOST_ROWS):
+            del self.recent[next(iter(self.recent))]
         limit = min(request["limit"] or self.default_limit, self.max_limit)
         end = (request["page"] or 1) * limit
-        return {"total_pages": -(-len(rows) // limit), "total_records": len(rows)}, rows[end - limit : end]
-
-    def once(self, name: str, request: ApiRequest, answer: Callable[[], V]) -> V:
-        """Return the answer to a question, which is found once for all its pages."""
-        question = (name, self.account.writes, request.question)
-        found: V | None = self.recent.pop(question, None)
-        if found is None:
-            found = answer()
-        self.recent[question] = found  # as the most recent
-        feeds = [one for one in self.recent.values() if isinstance(one, EncodedFeed)]
-        if len(self.recent) > _MOST_RESULTS or (len(feeds) > 1 and sum(len(one.rows) for one in feeds) > _MOST_ROWS):
-            del self.recent[next(iter(self.recent))]
-        return found
-
-
-@frozen
-class Operation:
-    """One operation, with its path from the reference.
-
-    The handler returns what JSON can hold, or None for no body, or raises `Refusal`; it never waits, so nothing comes
-    between.
-    """
-
-    method: str
-    path: str
-    handler: Callable[[Service, ApiRequest], Any]
-    fields: Fields = field(factory=dict)
-    required: Collection[str] = ()
+        return {"total_pages": -(-len(rows) // limit), "total_records": len(rows)}, rows[end - limit : end], totals
 
 
 def found(kind: str, id_: int, record: T | None) -> T:
