@@ -114,13 +114,12 @@ class Operation:
 class ApiRequest:
     """One request to an operation: the values of its fields, from query and body, and the path's `:id`.
 
-    A body without content has no fields, whatever its type.
+    `given` has the values of those fields that were given. A body without content has no fields, whatever its type.
     """
 
     def __init__(self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes) -> None:
         self._path_id = path_id
-        self._values = {name: known.absent for name, known in operation.fields.items()}
-        self._given: set[str] = set()
+        self.given: dict[str, Any] = {}
         form, json = _read_body(media_type, body) if body else ({}, {})
         strings = {**query, **form}
         for name, known in operation.fields.items():
@@ -129,17 +128,13 @@ class ApiRequest:
                 if not value and name in operation.required:
                     raise Refusal(400, f"{name} is required")
                 if value is not None:
-                    self._values[name] = known.read(value)
-                    self._given.add(name)
+                    self.given[name] = known.read(value)
             except (ValueError, KeyError):
                 raise Refusal(400, f"{name} must be {known.expects}") from None
+        self._values = {name: known.absent for name, known in operation.fields.items()} | self.given
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
-
-    def given(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the values of those of some fields that were given, by name."""
-        return {name: self._values[name] for name in names if name in self._given}
 
     @property
     def question(self) -> Hashable:
