@@ -114,8 +114,10 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
             connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
             connection.abort()
             return RawResponse(status=0)
+        case "cut" if body:
+            return _send(connection, head + half, response.status)
         case "cut":
-            return _send(connection, *((head + half, response.status) if body else (head[: len(head) // 2], 0)))
+            return _send(connection, head[: len(head) // 2], 0)
         case "closes":
             return _send(connection, head + body, response.status)
         case "garbage":

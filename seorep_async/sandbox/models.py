@@ -12,8 +12,7 @@ from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
-from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, choice
-from seorep_async.sandbox.service import Service, found, in_order, matches
+from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, Service, found, in_order, matches
 
 _OWNER_ID = 1  # the user of the key's login grants
 
@@ -51,7 +50,7 @@ class Model:
         """Yield the operations; a list is sorted by any field that a get or a list shows."""
         search, order, direction = self.words
         never = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        sorts = {order: choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
+        sorts = {order: fields.choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
         one, listing = f"{self.path}/:id", {search: fields.STRING, **fields.PAGE, **sorts, **self.asked}
         yield Operation("GET", one, self.get)
         yield Operation("GET", self.list_path or self.path, self.list_, listing, self.must_ask)
@@ -210,7 +209,7 @@ _LISTED_ONLY = _names(  # the reference shows only null for most of these
 )
 _TEXTS = _names("link_type target_anchor target_url notes")
 _PERSON = _names("first_name last_name username password role")
-_STATUS = choice(STATUSES)
+_STATUS = fields.choice(STATUSES)
 
 MODELS: tuple[Model, ...] = (
     Campaigns(

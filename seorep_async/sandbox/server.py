@@ -26,8 +26,7 @@ from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
-from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
-from seorep_async.sandbox.service import Rows, Service, Shape
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Rows, Service, Shape
 
 OPERATIONS: tuple[Operation, ...] = (
     *(operation for model in MODELS for operation in model.operations()),
