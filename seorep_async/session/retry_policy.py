@@ -239,10 +239,6 @@ class RetryQuota:
     def __init__(self) -> None:
         self.tokens: int = self.CAPACITY
 
-    def spend(self, cost: int) -> None:
-        """Take the tokens of a retry."""
-        self.tokens -= cost
-
     def give_back(self, spent: int) -> None:
         """Give back the tokens of a cancelled call, which says nothing about the service."""
         self.tokens = min(self.CAPACITY, self.tokens + spent)
