@@ -74,8 +74,7 @@ async def started(sandbox: Sandbox) -> AsyncGenerator[Sandbox]:
 
 
 def _serve(**options: str | None) -> ExitCode:
-    given = {name: value for name, value in options.items() if value is not None}
-    served = build({"port": "8765"} | given, "--{}")
+    served = build({name: value for name, value in options.items() if value is not None}, "--{}")
     try:
         wait_for(_until_interrupted(served))
     except KeyboardInterrupt:  # the usual way to end it
@@ -112,7 +111,7 @@ def _options() -> Iterator[click.Parameter]:
     for option in options_of(Sandbox, _ONLY_IN_PYTHON, own=own):
         value = getattr(default, str(option.name))
         if isinstance(option, click.Option) and isinstance(value, int | str) and value not in (0, ""):
-            option.help = f"{option.help}  [default: {value}]"
+            option.default, option.show_default = str(value), True
         yield option
 
 
