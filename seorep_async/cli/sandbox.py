@@ -79,13 +79,15 @@ def _serve(**options: str | None) -> ExitCode:
         wait_for(_until_interrupted(served))
     except KeyboardInterrupt:  # the usual way to end it
         messages().print(f"\nStopped after {served.stats.requests:,} requests.")
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        raise UsageError(f"can't use port {served.port} ({problem}); choose another with --port.") from None
     return ExitCode.OK
 
 
 async def _until_interrupted(served: Sandbox) -> None:
-    try:
-        async with served:
-            write(f"""\
+    async with served:
+        write(f"""\
 Sandbox with {served.campaigns:,} campaigns of {served.keywords:,} keywords, until Ctrl-C
   Address  {served.base_url}
   API key  {served.api_key}
@@ -98,10 +100,7 @@ export SEOREP_BASE_URL={served.base_url}
 export SEOREP_API_KEY={shlex.quote(served.api_key)}
 seorep pull
 """)
-            await asyncio.Event().wait()
-    except OSError as error:
-        problem = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"can't use port {served.port} ({problem}); choose another with --port.") from None
+        await asyncio.Event().wait()
 
 
 def _options() -> Iterator[click.Parameter]:
