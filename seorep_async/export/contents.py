@@ -16,23 +16,10 @@ from seorep_async.export.pieces import Failure
 from seorep_async.export.request import Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
-from seorep_async.tables.columns import Columns, FeedTable, Table, fits
-from seorep_async.tables.output_tables import (
-    all_tables,
-    campaigns_table,
-    failures_table,
-    keywords_table,
-    pulls_table,
-    table_of,
-    totals_table,
-)
+from seorep_async.tables.columns import Columns, Table, fits
+from seorep_async.tables.output_tables import campaigns_table, failures_table, pulls_table, table_of, totals_table
 
 _AT_ONCE = 1 << 12
-
-
-def tables_of(request: Request) -> tuple[Table, ...]:
-    """Return the tables of a pull, those of its feeds first."""
-    return tuple(table for table in all_tables() if not isinstance(table, FeedTable) or table.feed in request.feeds)
 
 
 @attrs.frozen
@@ -68,8 +55,7 @@ class Contents:
         elif self.received and table is totals_table():
             columns = _in_columns(self._totals())
         elif self.received:
-            in_rows = table is keywords_table() and not self.staging.has_keywords
-            reports = self.staging.records(table_of(Feed.CAMPAIGN) if in_rows else table)
+            reports = self.staging.records(table)
         return Source(table, self.request.labels, columns, reports, self._read)
 
     def _read(self, block: int, piece: int) -> bytes:

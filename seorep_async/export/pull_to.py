@@ -40,10 +40,7 @@ from seorep_async.tables.output_tables import table_of
 T = TypeVar("T")
 _log = logging.getLogger("seorep_async")
 _TRIED = 3
-_NO_FOLDER = (
-    "folders and object stores are no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb (`seorep "
-    "guide engines` shows how to write elsewhere)"
-)
+_ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
 
 
 async def pull_to(
@@ -89,12 +86,11 @@ async def pull_to(
     async with at_target(out, request, options, **how) as (run, target, staging):
         if staging.request.campaigns == ():  # none has failed
             return tracker.summary(request)
-        check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
-        await Fetcher(client, of_feeds(options), staging, run, tracker, check_accounts).fetch()
+        await Fetcher(client, of_feeds(options), staging, run, tracker, target.check_accounts).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         written: list[PullSummary] = []
         try:
-            await run(_write, target, staging, tracker, run.stop, written.append)
+            await run(_write, target, staging, tracker, written.append)
         except asyncio.CancelledError:
             if not written:
                 raise
@@ -147,7 +143,7 @@ async def preview(
             if staging.refusal is not None:
                 raise staging.refusal
             request, plan, staged = staging.request, staging.plan, staging.found
-            files = tuple(target.row_files(request))
+            files = tuple(target.row_files())
             missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
     found = plan.ids or request.campaigns
     if not plan.ids:
@@ -206,11 +202,11 @@ async def at_target(
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
     with ThreadPoolExecutor(1, "seorep-pull") as pool:
         run = Background(pool)
-        target = await run(target_of, out, request, options, force)  # importing an extra takes long
-        with errors_of(folder := target.staging_folder(request)):
-            await run(target.check, request, run.stop)
+        target = await run(_target, out, request, options, force, run.stop)  # importing an extra takes long
+        with errors_of(folder := target.staging_folder):
+            await run(target.check)
             requests = [request]
-            failed = await run(target.failed, request, run.stop) if retry_failed else None
+            failed = await run(target.failed) if retry_failed else None
             if failed is not None:
                 only = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
                 requests.append(msgspec.structs.replace(request, **only))
@@ -227,11 +223,7 @@ async def at_target(
 
 
 def _write(
-    target: Files | Database,
-    staging: Staging,
-    tracker: Tracker,
-    stop: threading.Event,
-    finish: Callable[[PullSummary], object],
+    target: Files | Database, staging: Staging, tracker: Tracker, finish: Callable[[PullSummary], object]
 ) -> None:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
     request = staging.request
@@ -242,8 +234,8 @@ def _write(
         if isinstance(table, FeedTable) and campaign is not None
     )
     found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
-    contents = Contents(staging, _pull_row(request, found), found.received, stop)
-    paths = target.write(contents, target.staging_folder(request))
+    contents = Contents(staging, _pull_row(request, found), found.received, target.stop)
+    paths = target.write(contents, target.staging_folder)
     finish(tracker.summary(request, found.outcomes, paths))
     if found.ok:
         staging.file.clear()
@@ -261,25 +253,28 @@ def _pull_row(request: Request, found: PullSummary) -> list[Any]:
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
 
 
-def target_of(out: str | os.PathLike[str], request: Request, options: PullOptions, force: bool) -> Files | Database:
+def _target(
+    out: object, request: Request, options: PullOptions, force: bool, stop: threading.Event
+) -> Files | Database:
     """Return the target of a path; its extra must be installed."""
     if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
     if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
-        raise refusal(named, _NO_FOLDER)
+        problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
+        raise refusal(named, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
-        raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
+        raise refusal(named, f"the name must end in {_ENDINGS}")
     for library in found.needs:
         require(library)
-    where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
+    where = path, Path(os.path.realpath(path)), request, stop
     if not isinstance(found, Arrow) or isinstance(found, Parquet):
-        return Files(**where, force=force)
+        return Files(*where, found, force)
     if options.get("search") is not None:
         problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"
         raise ConfigurationError(f"{problem}; leave it out, or write to a file of its own", argument="search")
-    return Database(**where)
+    return Database(*where, found)
 
 
 class Background:

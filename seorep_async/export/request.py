@@ -17,6 +17,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, one_line, shown
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
+    Date,
     asks_to_compare,
     check_account_name,
     check_date,
@@ -27,6 +28,7 @@ from seorep_async.resources.arguments import (
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import require_booleans
+from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables
 
 _log = logging.getLogger("seorep_async")
@@ -84,7 +86,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         cls,
         client: SeoRepClient,
         ids: Iterable[int] | None,
-        dates: tuple[dt.date | str, dt.date | str],
+        dates: tuple[Date, Date],
         options: PullOptions,
     ) -> Request:
         """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
@@ -121,6 +123,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """The feeds to fetch, in their order: the keywords of a campaign are found by the campaign feed."""
         needs_keywords = Feed.KEYWORD_BY_DATE in self.feeds
         return tuple(feed for feed in Feed if feed in self.feeds or (feed is Feed.CAMPAIGN and needs_keywords))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of the pull, those of its feeds first."""
+        return tuple(table for table in all_tables() if not isinstance(table, FeedTable) or table.feed in self.feeds)
 
     @property
     def selection(self) -> str | None:

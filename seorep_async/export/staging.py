@@ -61,7 +61,7 @@ class Staging:
     def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
         self._format = format_
         self.file: BlockFile = file
-        self.has_keywords: bool = isinstance(format_, Text)
+        self._has_keywords = isinstance(format_, Text)
         self.found: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
         self.begin(request)
@@ -135,13 +135,13 @@ class Staging:
         ids, sizes = [one.id for one in reports], [len(one.rows) for one in reports]
         totals = [one.totals and tuple(totals_values(one.totals, compared=request.compared)) for one in reports]
         figures = (one for some in totals for one in some or () if isinstance(one, int))
-        if not self.has_keywords and not all(map(fits, figures)):
+        if not self._has_keywords and not all(map(fits, figures)):
             raise OverflowError("an integer has more than 64 bits")
         keywords: Iterable[tuple[int, ...]] = repeat(())
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in one.rows) for one in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
-        if feed is Feed.CAMPAIGN and self.has_keywords:
+        if feed is Feed.CAMPAIGN and self._has_keywords:
             names = [one.name for one in without_lead(table).columns]
             chosen = [columns[names.index(one.name)] for one in without_lead(keywords_table()).columns]
             group.add(keywords_table(), chosen, ids, sizes)
@@ -163,6 +163,8 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[Report]:
         """Yield the reports of a table in the order of the campaigns: the ids in their lead, their block, the rest."""
+        if table is keywords_table() and not self._has_keywords:  # they are read from the rows
+            table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]
         owners: Iterable[tuple[int, ...]] = zip(self.plan.ids)
         if table is campaigns_table():
