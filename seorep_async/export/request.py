@@ -83,11 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @classmethod
     def of(
-        cls,
-        client: SeoRepClient,
-        ids: Iterable[int] | None,
-        dates: tuple[Date, Date],
-        options: PullOptions,
+        cls, client: SeoRepClient, ids: Iterable[int] | None, dates: tuple[Date, Date], options: PullOptions
     ) -> Request:
         """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
         account, excel = options.get("account"), options.get("excel", False)
@@ -145,13 +141,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
         ignored = {"started_at", "names_night", "" if self.names_night else "snapshot_date"}
         ignored |= {"groups"} if self.folded_groups == earlier.folded_groups else set()
-        found = []
-        for name in self.__struct_fields__:
-            before, now = getattr(earlier, name), getattr(self, name)
-            if before != now and name not in ignored:
-                named = f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
-                found.append(_UNNAMED.get(name, named))
-        return found
+        values = {name: (getattr(earlier, name), getattr(self, name)) for name in self.__struct_fields__}
+        return [
+            _UNNAMED.get(name, f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}")
+            for name, (before, now) in values.items()
+            if before != now and name not in ignored
+        ]
 
     def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
         """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
