@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.contents import Contents
 from seorep_async.export.files import Target, check_file, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
 from seorep_async.export.schema import first_line, found_columns, make_tables, problems
+from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import campaigns_table, table_of

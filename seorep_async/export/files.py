@@ -13,10 +13,10 @@ from pathlib import Path
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Parquet, Text
 from seorep_async.export.pieces import made
 from seorep_async.export.request import Request
+from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 

@@ -21,7 +21,6 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, DecodeError, PaginationError, StatusError, shown
-from seorep_async.export.contents import Contents, failures_of
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher, concerns_all, listed
 from seorep_async.export.files import Files, refusal
@@ -29,7 +28,7 @@ from seorep_async.export.formats import Arrow, Parquet, format_of
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
-from seorep_async.export.staging import StagedPull, Staging, opened
+from seorep_async.export.staging import Contents, StagedPull, Staging, opened
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import MAX_ID
 from seorep_async.settings import require_booleans
@@ -230,7 +229,7 @@ def _write(
     rows = ((feed, ids[0], one.rows) for feed in request.feeds for ids, _, one in staging.records(table_of(feed)))
     failures = (
         PullFailure(table.feed, campaign, keyword, *one.facts)
-        for table, campaign, keyword, one in failures_of(staging)
+        for table, campaign, keyword, one in staging.failed_reports()
         if isinstance(table, FeedTable) and campaign is not None
     )
     found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
