@@ -184,6 +184,7 @@ class Tracker:
         self._client, self._most = client, None if most is None else check_id("max_requests", most)
         self._report = on_progress or (lambda _: None)
         self._last: Any = None
+        self.written: PullSummary | None = None
         self.rows = self.failures = self.resumed = 0
         self._started, self._before = time.monotonic(), client.stats
         self._sent = self._before.attempts

@@ -24,7 +24,7 @@ from seorep_async.errors import ConfigurationError, DecodeError, PaginationError
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher, concerns_all, listed
 from seorep_async.export.files import Files, refusal
-from seorep_async.export.formats import Arrow, Parquet, format_of
+from seorep_async.export.formats import Parquet, Text, format_of
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
@@ -87,13 +87,12 @@ async def pull_to(
             return tracker.summary(request)
         await Fetcher(client, of_feeds(options), staging, run, tracker, target.check_accounts).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
-        written: list[PullSummary] = []
         try:
-            await run(_write, target, staging, tracker, written.append)
+            return await run(_write, target, staging, tracker)
         except asyncio.CancelledError:
-            if not written:
+            if tracker.written is None:
                 raise
-        return written[0]
+            return tracker.written
 
 
 @attrs.frozen
@@ -221,9 +220,7 @@ async def at_target(
                 await run(stack.close)
 
 
-def _write(
-    target: Files | Database, staging: Staging, tracker: Tracker, finish: Callable[[PullSummary], object]
-) -> None:
+def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> PullSummary:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
     request = staging.request
     rows = ((feed, ids[0], one.rows) for feed in request.feeds for ids, _, one in staging.records(table_of(feed)))
@@ -235,15 +232,15 @@ def _write(
     found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
     contents = Contents(staging, _pull_row(request, found), found.received, target.stop)
     paths = target.write(contents, target.staging_folder)
-    finish(tracker.summary(request, found.outcomes, paths))
+    tracker.written = tracker.summary(request, found.outcomes, paths)
     if found.ok:
         staging.file.clear()
     elif not staging.ended:
         staging.note_end()
+    return tracker.written
 
 
 def _pull_row(request: Request, found: PullSummary) -> list[Any]:
-    """Return the row of the table of pulls."""
     stats, feeds = found.stats, ",".join(feed.value for feed in request.feeds)
     about = [request.account, request.snapshot_date, request.started_at, request.service]
     asked = [feeds, request.start_date, request.end_date, len(found.outcomes), request.selection]
@@ -268,7 +265,7 @@ def _target(
     for library in found.needs:
         require(library)
     where = path, Path(os.path.realpath(path)), request, stop
-    if not isinstance(found, Arrow) or isinstance(found, Parquet):
+    if isinstance(found, Text | Parquet):
         return Files(*where, found, force)
     if options.get("search") is not None:
         problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"

@@ -134,7 +134,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def folded_groups(self) -> frozenset[str]:
-        """The titles of the groups as they are compared."""
         return frozenset(map(_folded, self.groups))
 
     def differences(self, earlier: Request) -> list[str]:

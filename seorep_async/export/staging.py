@@ -158,11 +158,9 @@ class Staging:
             group.add(keywords_table(), chosen, ids, sizes)
 
     def note_end(self) -> None:
-        """Store that the pull has ended with failures."""
         self._append(Block(ended=True))
 
     def failures(self, table: Table) -> dict[int, Failure]:
-        """Return the failures of a table's reports, by their ids."""
         return self._failed[table.name]
 
     def failed_ids(self, feed: Feed) -> set[int]:
