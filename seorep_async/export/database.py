@@ -79,15 +79,12 @@ class Database(Target):
 
     def failed(self) -> list[int] | None:
         """Return the campaigns that failed in pulls of this account, night, days and feeds, or None without a pull."""
-        query = """SELECT EXISTS (FROM pulls WHERE account = $account AND snapshot_date = $snapshot_date
-                AND start_date = $start_date AND end_date = $end_date
-                AND list_has_all(string_split(feeds, ','), $feeds)),
-            (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures WHERE account = $account
-                AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date
-                AND list_contains($tables, table_name))"""
-        asked = self.request.feeds
-        feeds, tables = [feed.value for feed in asked], [table_of(feed).name for feed in asked]
-        values = {**self.request.labels, "feeds": feeds, "tables": tables}
+        same = " AND ".join(f"{name} = ${name}" for name in self.request.labels)
+        query = f"""SELECT EXISTS (FROM pulls WHERE {same} AND list_has_all(string_split(feeds, ','), $feeds)),
+            (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures
+                WHERE {same} AND list_contains($tables, table_name))"""
+        feeds = {feed.value: table_of(feed).name for feed in self.request.feeds}
+        values = {**self.request.labels, "feeds": [*feeds], "tables": [*feeds.values()]}
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None

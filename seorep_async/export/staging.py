@@ -232,10 +232,10 @@ class _Group:
     records: dict[str, list[Record]] = attrs.field(factory=dict)
 
     def add(
-        self, table: Table, prepared: Columns, ids: Iterable[int], sizes: Sequence[int], *facts: Iterable[Any]
+        self, table: Table, columns: Columns, ids: Iterable[int], sizes: Sequence[int], *facts: Iterable[Any]
     ) -> None:
         """Add a piece; `facts` are the totals and the keywords of each report."""
-        data, places = self.format.encode(table, prepared, sizes)
+        data, places = self.format.encode(table, columns, sizes)
         records = self.records.setdefault(table.name, [])
         for id_, place, *others in zip(ids, places, sizes, *facts, strict=False):
             records.append(Record(id_, len(self.pieces), *place, *others))
@@ -254,13 +254,7 @@ def _add(add: Callable[[Sequence[T]], None], items: Sequence[T]) -> list[tuple[T
 
 @contextlib.contextmanager
 def opened(
-    folder: Path,
-    format_: Format,
-    requests: Sequence[Request],
-    *,
-    restart: bool = False,
-    retry_failed: bool = False,
-    only_look: bool = False,
+    folder: Path, format_: Format, requests: Sequence[Request], *, restart: bool, retry_failed: bool, only_look: bool
 ) -> Iterator[Staging]:
     """Open a folder, and go on with the pull staged in it if it has one of these requests, or else begin the last one.
 
