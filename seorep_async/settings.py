@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -181,11 +182,7 @@ class Settings:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.proxy_password is not None:
             raise TypeError("settings that hold a proxy's password are not pickled; make them where they are needed")
-        return _restored, (attrs.asdict(self, recurse=False),)
-
-
-def _restored(fields: dict[str, Any]) -> Settings:
-    return Settings(**fields)
+        return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 
 def _is_proxy(address: object) -> bool:

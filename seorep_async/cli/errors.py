@@ -17,6 +17,7 @@ _OPTIONS = {
     "api_key": "SEOREP_API_KEY",
     "before": "--from",
     "end_date": "--to",
+    "engine_names": "report_engines",
     "extra_params": "--param",
     "groups": "--group",
     "id": "ID",

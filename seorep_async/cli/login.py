@@ -12,10 +12,9 @@ from typing import Annotated
 import click
 
 from seorep_async.cli.exit_codes import ExitCode, UsageError
-from seorep_async.cli.keys import config_file, profiles
 from seorep_async.cli.output import can_ask, messages
 from seorep_async.cli.parameters import Opt
-from seorep_async.cli.profiles import DEFAULT, Connection
+from seorep_async.cli.profiles import DEFAULT, Connection, config_file, profiles
 from seorep_async.cli.running import wait_for
 from seorep_async.resources.arguments import Secret
 from seorep_async.session.base_url import base_url_problem
@@ -38,7 +37,7 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
     if refused := base_url_problem(base_url, allow_insecure_http=False):
         raise UsageError(refused[0].replace("base_url", "the address"))
     key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
-    given = Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources={"key": "the key"})
+    given = Connection(base_url=base_url, api_key=key, settings=Settings(max_attempts=2), sources={"key": "the key"})
     campaigns = wait_for(_tried(given))
     lines = f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n"
     try:

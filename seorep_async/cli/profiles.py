@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import os
+import shlex
+import stat
+import subprocess
+import sys
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -14,8 +20,8 @@ import attrs
 from seorep_async.cli.embedded import build, started
 from seorep_async.cli.errors import reason
 from seorep_async.cli.exit_codes import UsageError, near
-from seorep_async.cli.keys import config_file, key_of_command, profiles
 from seorep_async.cli.options import Service
+from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret
@@ -26,6 +32,9 @@ DEFAULT = "default"
 _DEFAULTS = {field.name: field.default for field in attrs.fields(Settings)}
 _OWN = ("base_url", "account", "key_command", "key", "report_engines")
 _ENGINES = ("engine_a", "engine_b", "webmaster_tools")
+_MOST_BYTES, _MOST_KEY_BYTES = 1024 * 1024, 64 * 1024
+COMMAND_SECONDS, PASSPHRASE_SECONDS = 7.0, 300.0
+"""The longest run of a key_command; the second where a person may have to type a passphrase."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +47,7 @@ class Connection:
     """
 
     base_url: Any = attrs.field(default="", repr=False)
-    key: Secret = attrs.field(factory=Secret, repr=False)
+    api_key: Secret = attrs.field(factory=Secret, repr=False)
     account: Any = None
     settings: Settings
     sources: Mapping[str, str] = attrs.field(factory=dict)
@@ -48,13 +57,11 @@ class Connection:
     @asynccontextmanager
     async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
         """Open a client, with some settings in place of its own, and run the sandbox as long."""
-        async with nullcontext() if self.sandbox is None else started(self.sandbox):
-            address, key = self.base_url, self.key
-            if self.sandbox is not None:
-                address, key = self.sandbox.base_url, Secret(self.sandbox.api_key)
+        running: Any = nullcontext(self) if self.sandbox is None else started(self.sandbox)
+        async with running as service:
             changed = attrs.evolve(self.settings, **settings)
             try:
-                client = SeoRepClient(address, key, settings=changed, account=self.account)
+                client = SeoRepClient(service.base_url, service.api_key, settings=changed, account=self.account)
             except ConfigurationError as error:
                 name = "key" if error.argument == "api_key" else error.argument or ""
                 raise UsageError(reason(error, self.sources.get(name, name))) from None
@@ -87,12 +94,51 @@ def connect(service: Service) -> Connection:
         raise UsageError(f"{' and '.join(missing)} must be set; or run `seorep login`, or try --sandbox.")
     return Connection(
         base_url=values["base_url"],
-        key=key,
+        api_key=key,
         account=values.get("account"),
         settings=_settings(profile, f"profile {name}", service.settings),
         sources=sources | dict.fromkeys(service.settings, "-c"),
         profile=name,
     )
+
+
+def config_file() -> Path:
+    """Return the file of the profiles."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if sys.platform == "win32" else None)
+    try:
+        return Path(folder or Path.home() / ".config", "seorep", "config.toml")
+    except RuntimeError:  # no HOME, and a user id without a name
+        raise UsageError("there is no home folder for profiles: set HOME or XDG_CONFIG_HOME.") from None
+
+
+def profiles() -> dict[str, dict[str, Any]]:
+    """Return the profiles of the file, which must be private: who can change it chooses where the key is sent."""
+    file = config_file()
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:  # a pipe would block
+            raise OSError(f"it is not a regular file of at most {_MOST_BYTES >> 10} KiB")
+        found = tomllib.loads(file.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"can't read {file}: {_why(error)}.") from None
+    held = {name: profile for name, profile in found.items() if isinstance(profile, dict)}
+    if sys.platform != "win32":  # it has access lists instead
+        readers = stat.S_IRGRP | stat.S_IROTH if any("key" in profile for profile in held.values()) else 0
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | readers) or status.st_uid not in (os.getuid(), 0):
+            advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
+            raise UsageError(f"others can read or change {file}; {advice}")
+    return held
+
+
+def _why(error: Exception) -> object:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, OSError):
+        return error.strerror or error
+    known = isinstance(error, tomllib.TOMLDecodeError)
+    return error if known else "a number in it is too long, or it is nested too deeply"
 
 
 def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
@@ -110,19 +156,44 @@ def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
     return name, known[name]
 
 
-def report_engines(profile: str | None) -> list[str] | None:
-    """Return the names of the engines for a report, from the profile."""
-    names = chosen_profile(Service(profile=profile))[1].get("report_engines")
-    found = [one.strip() for one in str(names).split(",")]
-    if names is not None and (len(found) != 2 or not all(found)):
-        raise UsageError('report_engines must be two names, such as "Google, Bing".')
-    return None if names is None else found
-
-
 def _key(profile: Mapping[str, Any], name: str) -> Secret:
     if ("key" in profile) == ("key_command" in profile):
         raise UsageError(f"profile {name}: set either key_command or key.")
-    return Secret.of(profile["key"]) if "key" in profile else key_of_command(profile["key_command"])
+    return Secret.of(profile["key"]) if "key" in profile else _key_of_command(profile["key_command"])
+
+
+def _key_of_command(command: object) -> Secret:
+    """Return the first line that a command prints; a UsageError says why there is none."""
+    # the command may ask a person for a passphrase; without one, nobody answers, and its messages may hold the key
+    person = sys.stderr is not None and sys.stderr.isatty()
+    seconds, theirs = (PASSPHRASE_SECONDS, None) if person else (COMMAND_SECONDS, subprocess.DEVNULL)
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+            raise UsageError("key_command must be a string, or a list of strings, and not empty.")
+        running = subprocess.Popen(words, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs)  # noqa: S603
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"key_command can't be run: {why}; it is run without a shell.") from None
+
+    def read() -> tuple[bytes, int]:  # a process that the command leaves behind may hold the pipe for ever
+        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe
+            line = pipe.readline(_MOST_KEY_BYTES)
+        return line, running.wait()
+
+    try:
+        line, code = wait_for(asyncio.wait_for(in_daemon_thread(read), seconds))
+    except TimeoutError:
+        raise UsageError(f"key_command took longer than {seconds:g} seconds.") from None
+    finally:
+        running.kill()
+        running.wait()
+    if code:
+        raise UsageError(f"key_command failed with exit status {code}; it is run without a shell.")
+    key = Secret(line.rstrip(b"\r\n").decode("utf-8-sig", "replace"))
+    if not key.strip() or "\N{REPLACEMENT CHARACTER}" in key:
+        raise UsageError(f"key_command gives no key: it printed {'what is not UTF-8' if key.strip() else 'nothing'}.")
+    return key
 
 
 def _refuse_unknown(names: Mapping[str, Any], source: str, known: tuple[str, ...]) -> None:

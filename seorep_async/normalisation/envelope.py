@@ -6,6 +6,7 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -69,8 +70,8 @@ def _load_slowly(body: bytes) -> Any:
 
 
 def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
-    if problem := _find_problem(body):
-        return refused(*problem)
+    with suppress(ValueError, RecursionError):  # cut short, the most frequent problem
+        return refused(*(_find_problem(body) or ("", "holds a character that JSON does not allow")))
     if isinstance(error, msgspec.ValidationError):
         return refused("", f"holds a number that is out of range ({error})")
     return ProtocolError(f"the response is not complete JSON: {error}")
@@ -126,7 +127,7 @@ def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, ki
                 name, found = f"{name}.id", found.get("id") if isinstance(found, dict) else None
             if _count(found) not in (None, asked):
                 problem = f"the response is about {values.describe(found)}, not about {asked}, which was asked for"
-                raise DecodeError(f"{path}{name}: {problem}", field_path=f"{path}{name}")
+                raise refused(f"{path}{name}", problem)
 
 
 def refused(path: str, problem: str) -> DecodeError:
@@ -196,24 +197,20 @@ def _number(digits: str) -> _Found | None:
 
 
 def _find_problem(body: bytes) -> _Found | None:
-    """Return path and problem of the first value that retrying won't fix, or None if the JSON is incomplete.
+    """Return path and problem of the first value that retrying won't fix, or None; a ValueError: it is cut short.
 
-    The path is empty if it is not known. No object of the body is kept: millions would keep the garbage collector busy.
+    No object of the body is kept: millions would keep the garbage collector busy.
     """
     if not body.rstrip().endswith((b"}", b"]")):
-        return None  # cut short, the most frequent problem
+        raise ValueError("no end")
     numbers: Any = {
         "parse_int": _number,
         "parse_float": _number,
         "parse_constant": lambda _: ("", "is not a JSON number"),
     }
-    try:
-        text = body.decode(errors="surrogateescape")
-        found = _within(json.loads(text, strict=False, object_pairs_hook=_first, **numbers))
-    except (ValueError, RecursionError):
-        return None
-    path, problem = found or ("", "holds a character that JSON does not allow")
-    return path.removeprefix("."), problem
+    text = body.decode(errors="surrogateescape")
+    found = _within(json.loads(text, strict=False, object_pairs_hook=_first, **numbers))
+    return found and (found[0].removeprefix("."), found[1])
 
 
 def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:

@@ -16,9 +16,8 @@ import attrs
 from multidict import CIMultiDict
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.session.call import Call
 from seorep_async.session.flow_control import Governor
-from seorep_async.session.request import Request
+from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
 from seorep_async.session.timeouts import Block
