@@ -29,8 +29,8 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name := name or DEFAULT):
         raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
     file = config_file()
-    if name in profiles():
-        raise UsageError(f"there is a profile {name!r} in {file}; change it there, or choose another name.")
+    if name in profiles(every=True):
+        raise UsageError(f"there is {name!r} in {file} already; change it there, or choose another name.")
     if not can_ask():
         raise UsageError("there is no terminal to ask for address and key; set SEOREP_BASE_URL and SEOREP_API_KEY.")
     base_url = click.prompt("Address of the service (https://…)", err=True).strip()

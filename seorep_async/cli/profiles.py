@@ -111,8 +111,8 @@ def config_file() -> Path:
         raise UsageError("there is no home folder for profiles: set HOME or XDG_CONFIG_HOME.") from None
 
 
-def profiles() -> dict[str, dict[str, Any]]:
-    """Return the profiles of the file, which must be private: who can change it chooses where the key is sent."""
+def profiles(*, every: bool = False) -> dict[str, Any]:
+    """Return the profiles of the file, or `every` value; who can change it chooses where the key is sent."""
     file = config_file()
     try:
         status = file.stat()
@@ -129,7 +129,7 @@ def profiles() -> dict[str, dict[str, Any]]:
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | readers) or status.st_uid not in (os.getuid(), 0):
             advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
             raise UsageError(f"others can read or change {file}; {advice}")
-    return held
+    return found if every else held
 
 
 def _why(error: Exception) -> object:
@@ -177,9 +177,8 @@ def _key_of_command(command: object) -> Secret:
         raise UsageError(f"key_command can't be run: {why}; it is run without a shell.") from None
 
     def read() -> tuple[bytes, int]:  # a process that the command leaves behind may hold the pipe for ever
-        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe
-            line = pipe.readline(_MOST_KEY_BYTES)
-        return line, running.wait()
+        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe; closed early, it would end the command
+            return pipe.readline(_MOST_KEY_BYTES), running.wait()
 
     try:
         line, code = wait_for(asyncio.wait_for(in_daemon_thread(read), seconds))
