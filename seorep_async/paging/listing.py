@@ -37,21 +37,21 @@ class Schedule(msgspec.Struct, eq=False):
     """The place of a listing's requests among others.
 
     Attributes:
-        deadline: monotonic end of the listing, or None for `Settings.call_timeout` for each request.
+        deadline: monotonic end of the listing; infinite: `Settings.call_timeout` for each request.
         count: of the pages in progress of all its listings together.
         priority: the lowest is served first.
         refusals: of the key, before it began.
         taker: takes turns with those of other listings, pulls and calls.
     """
 
-    deadline: float | None
+    deadline: float
     count: PageCount
     refusals: int
     priority: int = 0
     taker: Taker = msgspec.field(default_factory=Taker)
 
     @classmethod
-    def of(cls, session: Session, deadline: float | None) -> Schedule:
+    def of(cls, session: Session, deadline: float) -> Schedule:
         """Return the schedule of a pull, or of a listing by itself, which begins now: two pages for each permit."""
         return cls(deadline, PageCount(2 * session.settings.max_concurrency), session.key.refusals)
 
@@ -180,7 +180,7 @@ class Listing(Generic[T, R_co]):
         last = ledger.last_page
         return None if last is None or last == 1 else Prefetch(self._session, self._query, schedule, last)
 
-    def _schedule(self, deadline: float | None) -> Schedule:
+    def _schedule(self, deadline: float) -> Schedule:
         """Return the schedule of a listing by itself."""
         schedule = Schedule.of(self._session, deadline)
         schedule.count.free -= 1

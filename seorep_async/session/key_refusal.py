@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import msgspec
@@ -59,7 +60,7 @@ class KeyGuard:
 
     def start_probe(self) -> Request[Any]:
         """Return the probe, which is in flight from now on; a 403 was recorded before."""
-        fresh = {"subject": None, "deadline": None, "priority": 0, "taker": None, "refusals": None}
+        fresh = {"subject": None, "deadline": math.inf, "priority": 0, "taker": None, "refusals": None}
         self.probe = msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
         return self.probe
 

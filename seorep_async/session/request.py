@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from typing import Generic, TypeAlias, TypeVar
 
@@ -28,7 +29,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: of a write, encoded.
         subject: its name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: monotonic end of the call, or None for `Settings.call_timeout` from the first send.
+        deadline: monotonic end of the call; infinite: `Settings.call_timeout` from the first send.
         idempotent: whether to resend a request that may have been executed.
         refusals: of the key, before the pull or listing began that it belongs to; None: before the request itself.
         taker: the pull or listing that it belongs to, which takes turns with others; None if it is one by itself.
@@ -44,7 +45,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     content_type: str | None = None
     subject: str | None = None
     priority: int = 0
-    deadline: float | None = None
+    deadline: float = math.inf
     idempotent: bool = True
     refusals: int | None = None
     taker: Taker | None = None
