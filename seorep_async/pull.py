@@ -71,7 +71,7 @@ class Pull(Generic[R]):
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
-        self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline())
+        self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 0)
         self._count = self._schedule.count
         self._limit = self._count.free
         self._most_running = self._limit - 3 * self._limit // 8  # the other pages are for those with several

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
-from seorep_async.normalisation.envelope import parse, refused
+from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, ModelListing, Query
 from seorep_async.resources.arguments import (
     ExtraParams,
@@ -142,14 +142,12 @@ class DeletableEndpoint(Endpoint[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        await self._session.send(self._of_one("DELETE", id, self._decode_nothing, extra_params))
-
-    def _decode_nothing(self, body: bytes) -> None:
-        self._decoder.envelope(body)  # no body is documented, but it may be an error
+        # no body is documented, but it may be an error
+        await self._session.send(self._of_one("DELETE", id, parse_any, extra_params))
 
 
 async def raw_request(
-    session: Session, decoder: Decoder, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
+    session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
 ) -> dict[str, Any]:
     """Send any request; see `SeoRepClient.request`."""
     settings = session.settings
@@ -173,7 +171,7 @@ async def raw_request(
     request = Request(
         method=method,
         path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
-        decode=parse if method == "GET" else decoder.envelope,  # an empty body: a read's response was lost
+        decode=parse if method == "GET" else parse_any,  # an empty body: a read's response was lost
         query=query,
         body=content,
         content_type=content_type,

@@ -41,7 +41,6 @@ class KeyGuard:
         return refusals == self.refusals and (self.probe is None or self.probe is request)
 
     def succeed(self, request: Request[Any]) -> None:
-        """Record a success."""
         if request is not self.probe:
             self._in_a_row, self._due = 0, self.MANY
             if request.method == "GET" and not request.private:
@@ -54,7 +53,6 @@ class KeyGuard:
         return self._in_a_row >= self._due and self.probe is None
 
     def refuse(self, refusal: AuthenticationError) -> None:
-        """Record that the key itself was refused."""
         self.refusals += 1
         self._refusal = refusal
 

@@ -1,18 +1,29 @@
-"""One request, built once and passed on unchanged, and its call: the state from the request to its last attempt."""
+"""One request, its parameters encoded, built once and passed on unchanged; and its call, the state until it ends."""
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import math
-from collections.abc import Callable, Generator
+import urllib.parse
+from collections.abc import Callable, Generator, Mapping
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, NotFoundError, SeoRepError
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    NotFoundError,
+    SeoRepError,
+)
 from seorep_async.session.flow_control import Taker
 from seorep_async.session.retry_policy import Failure, certainly_not_executed
+from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
+ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
 """From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
 to go on in a thread; raises a SeoRepError if the body is not as documented."""
@@ -105,7 +116,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.attempts += 1
 
     def note(self, failure: Failure, *, probe: bool) -> None:
-        """Record a failed attempt."""
         self.failure = failure
         self.throttled += probe or failure.asks_to_wait
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
@@ -118,3 +128,56 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         )
         completed.__cause__ = error.__cause__
         return completed
+
+
+def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
+    """Return values as a percent-encoded query without `?`."""
+    return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote) if values else ""
+
+
+def encode_write(
+    values: Mapping[str, ParamValue], encoding: RequestEncoding, arrays: ArrayEncoding
+) -> tuple[str, bytes | None, str | None]:
+    """Return a write's query, body and media type."""
+    match encoding:
+        case RequestEncoding.QUERY:
+            return encode_query(values, arrays), None, None
+        case RequestEncoding.JSON:
+            return "", json.dumps({name: _json(value) for name, value in values.items()}).encode(), "application/json"
+        case RequestEncoding.FORM:
+            form = urllib.parse.urlencode(_pairs(values, arrays))
+            return "", form.encode(), "application/x-www-form-urlencoded"
+
+
+def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if not isinstance(value, tuple):
+            pairs.append((_string(name), _string(value)))
+        elif arrays is ArrayEncoding.COMMA:
+            if any("," in item for item in value):
+                problem = f"{name}: a value with a comma can't be sent as ArrayEncoding.COMMA"
+                raise ConfigurationError(problem, argument=_string(name))
+            pairs += [(_string(name), ",".join(value))] if value else []
+        else:
+            key = _string(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
+            pairs += [(key, _string(item)) for item in value]
+    return pairs
+
+
+def _string(value: str | float | dt.date) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    # str() of an enum's member would be its name
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
+
+
+def _json(value: ParamValue) -> str | float | list[str]:
+    if isinstance(value, tuple):
+        return list(value)
+    # the reference types booleans as strings: "true" and "false" in JSON too
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _string(value)

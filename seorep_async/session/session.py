@@ -96,7 +96,6 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        """The figures so far."""
         governor = self.governor
         return Stats(
             requests=self._requests,

@@ -37,7 +37,6 @@ class AttemptTimeouts:
             self._set_alarm(math.inf)
 
     def start(self, limit: TimeLimit) -> None:
-        """Watch over a limit."""
         self.running.add(limit)
         if limit.due < self._alarm_due:
             self._set_alarm(limit.due)

@@ -92,6 +92,6 @@ def test_listings_give_their_pages_back_however_they_end(
 
 def test_a_lone_listing_has_two_pages_for_each_permit() -> None:
     session = Unhurried(Random(1))
-    count = Schedule.of(cast("Session", session), math.inf).count
+    count = Schedule.of(cast("Session", session), math.inf, 0).count
     assert asyncio.run(read_together(session, [40], count)) == [list(range(1, 41))]
     assert session.most_in_flight == 4
