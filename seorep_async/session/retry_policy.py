@@ -217,7 +217,7 @@ def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
         failure.error,
         OutcomeUnknownError,
         f"the request was sent, but whether it was carried out is not known ({failure.error.message}); "
-        "look for it with list(), by filter or username, before you send it again",
+        "if it creates an object, look for it with list(), by filter or username, before you send it again",
     )
 
 
