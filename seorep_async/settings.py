@@ -135,7 +135,7 @@ class Settings:
     engine_names: EngineNames = EngineNames()
     allow_insecure_http: bool = False
     user_agent: str = "seorep-async"
-    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and _without_password(proxy)))
+    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and without_password(proxy)))
 
     def __attrs_post_init__(self) -> None:
         for name, low, high in (
@@ -195,7 +195,8 @@ def _is_proxy(address: object) -> bool:
         return False
 
 
-def _without_password(address: str) -> str:
+def without_password(address: str) -> str:
+    """Return an address with `***` in place of its user and password."""
     before, at, host = address.rpartition("@")
     return f"{before.partition('://')[0]}://***@{host}" if at else address
 

@@ -14,8 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
-from seorep_async.cli.errors import code_of, explain, reason
-from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.errors import ExitCode, UsageError, code_of, explain, reason
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
 from seorep_async.cli.profiles import Connection, config_file, connect
@@ -27,6 +26,7 @@ from seorep_async.models import Page
 from seorep_async.paging import Listing
 from seorep_async.session import RawAnswer
 from seorep_async.session.retry_policy import seconds_since_epoch
+from seorep_async.settings import without_password
 
 _SECONDS = 20.0
 _TRIED = 5
@@ -73,13 +73,15 @@ def _show_sources(connection: Connection) -> None:
         _show("", "profile", f"{connection.profile}, from {config_file()}")
     if connection.account is not None:
         _show("", "account", connection.account)
+    known = {"base_url": "the address", "key": "the key", "proxy": without_password(connection.settings.proxy or "")}
     for name, source in connection.sources.items():
-        found = {"base_url": "the address", "key": "the key"}.get(name) or getattr(connection.settings, name, None)
+        found = known.get(name) or getattr(connection.settings, name, None)
         if found is not None:
             _show("", name, f"{getattr(found, 'value', found)}, from {source}")
     _show("", "other settings", "defaults")
-    if os.environ.get("HTTPS_PROXY") and not connection.settings.proxy:
-        _show("note", "proxy", "HTTPS_PROXY is set, and not used: a proxy sees requests; -c proxy=URL uses one")
+    unused = next((name for name in ("HTTPS_PROXY", "https_proxy") if os.environ.get(name)), None)
+    if unused and not connection.settings.proxy:
+        _show("note", "proxy", f"{unused} is set, and not used: a proxy sees requests; -c proxy=URL uses one")
 
 
 def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:

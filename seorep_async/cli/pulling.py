@@ -6,7 +6,6 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,10 +13,9 @@ import attrs
 import click
 
 from seorep_async.cli import signals, summary
-from seorep_async.cli.errors import failed, option_of
-from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
+from seorep_async.cli.output import as_json, counted, failed, messages, write
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
@@ -170,8 +168,8 @@ class _Pulling(summary.Run):
 
         window, how = self._window(self.left[0]), self._arguments(*_HOW) | {"on_progress": show}
         if job.to_stdout:
-            to_stdout = partial(in_daemon_thread, write_bytes)
-            found = await stream(client, *window, write=to_stdout, format=job.format or "csv", **how)
+            how |= {"write": lambda data: in_daemon_thread(write, data.decode()), "format": job.format or "csv"}
+            found = await stream(client, *window, **how)
             if not found.campaigns:
                 raise NoCampaignsError(job)
             return found

@@ -186,9 +186,12 @@ def make_user(key: int, account_id: int, id_: int) -> Record:
     }  # fmt: skip
 
 
-def make_backlink(key: int, campaign: Record, number: int) -> Record:
-    """Make the backlink of some number of a seeded campaign."""
-    id_ = campaign["id"] * IDS_PER_CAMPAIGN + number
+def make_backlink(key: int, campaigns: "Records", count: int, id_: int) -> Record | None:
+    """Make one of a number of backlinks of a seeded campaign, or return None if it has none with this id."""
+    campaign_id, number = divmod(id_, IDS_PER_CAMPAIGN)
+    campaign = campaigns.made(campaign_id)
+    if not campaign or not 1 <= number <= count:
+        return None
     drawn = SeededRandom(mix(key ^ mix(id_ + 2**34)))
     product, (site, name) = drawn.pick(campaign["products"]), drawn.pick(words.SITES)
     published = campaign["opened"].date() + timedelta(days=drawn.below(900))
@@ -259,7 +262,7 @@ class Account:
         self.campaigns: Records = Records(partial(make_campaign, *own), range(1, campaigns + 1))
         self.users: Records = Records(partial(make_user, *own), range(1, users + 1))
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
-        self.backlinks: Records = Records(self._make_backlink, backlink_ids)
+        self.backlinks: Records = Records(partial(make_backlink, self.key, self.campaigns, backlinks), backlink_ids)
         self.records: dict[str, Records] = {"campaign": self.campaigns, "user": self.users, "backlink": self.backlinks}
 
     def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
@@ -291,8 +294,3 @@ class Account:
         """Return a token that was never given before."""
         half = mix(self.key ^ mix(next(self._tokens)))
         return f"{half:016x}{mix(half):016x}"
-
-    def _make_backlink(self, id_: int) -> Record | None:
-        campaign_id, number = divmod(id_, IDS_PER_CAMPAIGN)
-        campaign = self.campaigns.made(campaign_id)
-        return make_backlink(self.key, campaign, number) if campaign and 1 <= number <= self._backlinks else None

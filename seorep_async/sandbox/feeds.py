@@ -21,8 +21,7 @@ from attrs import frozen
 
 from seorep_async.sandbox import request as fields, vocabulary as words
 from seorep_async.sandbox.account import Account, Keyword, Trend, mix
-from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
-from seorep_async.sandbox.service import Service, found, in_order, matches
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Service, found, in_order, matches
 
 ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
 RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)

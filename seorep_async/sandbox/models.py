@@ -12,8 +12,7 @@ from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
-from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, choice
-from seorep_async.sandbox.service import Service, found, in_order, matches
+from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, Service, found, in_order, matches
 
 _OWNER_ID = 1  # the user of the key's login grants
 
@@ -30,6 +29,7 @@ class Model:
         words: the parameters of a list for the search, the field to sort by, and the direction.
         asked: the other parameters of a list, of which `must_ask` are required.
         written: the fields of a write, if there are any, and `created` those of a create only; it requires `required`.
+        fresh: what a created record has besides, unless the request sets it.
     """
 
     name: str
@@ -44,12 +44,13 @@ class Model:
     written: Fields = field(factory=dict)
     created: Fields = field(factory=dict)
     required: Sequence[str] = ()
+    fresh: Record = field(factory=dict)
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations; a list is sorted by any field that a get or a list shows."""
         search, order, direction = self.words
         never = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        sorts = {order: choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
+        sorts = {order: fields.choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
         one, listing = f"{self.path}/:id", {search: fields.STRING, **fields.PAGE, **sorts, **self.asked}
         yield Operation("GET", one, self.get)
         yield Operation("GET", self.list_path or self.path, self.list_, listing, self.must_ask)
@@ -74,13 +75,9 @@ class Model:
         """Return the record that a request names, or refuse it."""
         return self.record(service, id_)
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        """Return what a created record has besides what the request sets."""
-        return {"date_created": moment(service.now()), "account_id": service.account.account_id}
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        """Return the values that a write sets in a record, or in a new one."""
-        return request.given(self.written)
+    def values(self, service: Service, request: ApiRequest, record: Record) -> Record:
+        """Return the values that a write sets in a record; a new one is empty."""
+        return request.given
 
     def get(self, service: Service, request: ApiRequest) -> Record:
         return _single(self._shown("get", self.find(service, request.id)))
@@ -103,15 +100,16 @@ class Model:
         return {"metadata": metadata, "data": [self._shown("list", record(id_)) for id_ in part]}
 
     def create(self, service: Service, request: ApiRequest) -> Record:
-        new = self.new(service, request) | self.values(service, request, None)
-        return _single(self._shown("create", service.account.records[self.name].add(new)))
+        new = {"date_created": moment(service.now()), "account_id": service.account.account_id, **self.fresh}
+        record = service.account.records[self.name].add(new | self.values(service, request, {}))
+        return _single(self._shown("create", record))
 
     def update(self, service: Service, request: ApiRequest) -> Record:
         """Change a record; fields that are not given stay."""
         record = self.find(service, request.id)
         if values := self.values(service, request, record):
-            values["date_modified"] = moment(service.now())
-            record = service.account.records[self.name].put(record | values)
+            modified = {"date_modified": moment(service.now())}
+            record = service.account.records[self.name].put(record | values | modified)
         return _single(self._shown("update", record))
 
     def delete(self, service: Service, request: ApiRequest) -> None:
@@ -132,9 +130,6 @@ class Campaigns(Model):
     def find(self, service: Service, id_: int) -> Record:
         return service.campaign(id_)
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        return NEW_CAMPAIGN | super().new(service, request)
-
 
 class Users(Model):
     """Users, whose passwords are neither stored nor shown."""
@@ -146,28 +141,20 @@ class Users(Model):
     def wanted(self, request: ApiRequest, record: Record) -> bool:
         return record["role"] in request["role"]
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        return super().new(service, request) | {"email": "", "campaign_access": RESTRICTED}
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        values = super().values(service, request, record)
-        values.pop("password", None)
+    def values(self, service: Service, request: ApiRequest, record: Record) -> Record:
+        values = {name: value for name, value in request.given.items() if name != "password"}
         others = service.account.users.ids() if "username" in values else ()
         for other in (self.find(service, id_) for id_ in others):
-            if other["username"] == values["username"] and (record is None or other["id"] != record["id"]):
+            if other["username"] == values["username"] and other["id"] != record.get("id"):
                 raise Refusal(409, "username is taken: it must be unique")
         return values
 
     def login_grant(self, service: Service, request: ApiRequest) -> Record:
         """Grant a login to a user; each grant has a token of its own."""
         user, token = self.find(service, request.id), service.account.token
-        return _single(
-            {
-                "token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": _OWNER_ID,
-                # As in the reference's sample: plain http, and not the token above.
-                "login_url": f"http://reports.example/login?token={token()}",
-            }
-        )  # fmt: skip
+        grant = {"token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": _OWNER_ID}
+        # As in the reference's sample: plain http, and not the token above.
+        return _single(grant | {"login_url": f"http://reports.example/login?token={token()}"})
 
 
 class Keywords(Model):
@@ -205,9 +192,11 @@ class Backlinks(Model):
         campaign = service.account.campaigns.get(backlink["campaign_id"])
         return found(self.name, id_, campaign and backlink)
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        created = {"campaign_id": service.campaign(request["campaign_id"])["id"], **dict.fromkeys(_TEXTS, "")}
-        return created | {"date_created": service.now().date().isoformat(), "domain_authority": 0, "page_authority": 0}
+    def values(self, service: Service, request: ApiRequest, record: Record) -> Record:
+        if record:
+            return request.given
+        service.campaign(request["campaign_id"])
+        return request.given | {"date_created": service.now().date().isoformat()}
 
 
 def _names(words: str) -> tuple[str, ...]:
@@ -220,7 +209,7 @@ _LISTED_ONLY = _names(  # the reference shows only null for most of these
 )
 _TEXTS = _names("link_type target_anchor target_url notes")
 _PERSON = _names("first_name last_name username password role")
-_STATUS = choice(STATUSES)
+_STATUS = fields.choice(STATUSES)
 
 MODELS: tuple[Model, ...] = (
     Campaigns(
@@ -231,6 +220,7 @@ MODELS: tuple[Model, ...] = (
         searched=("company", "url"),
         written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.CLEARABLE},
         required=("url", "company"),
+        fresh=NEW_CAMPAIGN,
     ),
     Users(
         name="user",
@@ -242,6 +232,7 @@ MODELS: tuple[Model, ...] = (
         written=dict.fromkeys(_PERSON, fields.FILLED) | {"email": fields.STRING},
         created={"email_credentials": fields.STRING},
         required=_PERSON,
+        fresh={"email": "", "campaign_access": RESTRICTED},
     ),
     Keywords(
         name="keyword",
@@ -271,5 +262,6 @@ MODELS: tuple[Model, ...] = (
         | dict.fromkeys(_TEXTS, fields.STRING),
         created={"campaign_id": fields.INT32},
         required=_names("campaign_id title url status date_published"),
+        fresh={**dict.fromkeys(_TEXTS, ""), "domain_authority": 0, "page_authority": 0},
     ),
 )

@@ -1,4 +1,4 @@
-"""Requests: their fields, the reading of their values, and their refusals.
+"""What all operations share: the reading of requests, the refusals, the service's options, pages and recent results.
 
 Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
 query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
@@ -6,13 +6,23 @@ A bad id in a path is a 404: no such resource exists.
 """
 
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from datetime import date
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 from attrs import define, field, frozen
+
+from seorep_async.sandbox.account import Account, Record
+
+T = TypeVar("T")
+
+Shape = Literal["nested", "flat", "mixed"]
+Rows = Literal["current", "older", "mixed"]
+
+_MOST_ROWS = 30_000
+_MOST_RESULTS = 64
 
 LAST_INT32 = 2**31 - 1
 _DIGITS = re.compile("0*[1-9][0-9]{0,9}")
@@ -88,7 +98,6 @@ def choice(allowed: Collection[str]) -> Field:
 
 PAGE: Fields = {"page": INT32, "limit": INT32}
 
-
 Values = Mapping[str, Sequence[str]]
 """The values of each name, in the order of the request."""
 
@@ -100,13 +109,13 @@ JSON = "application/json"
 class Operation:
     """One operation, with its path from the reference.
 
-    The handler, of the service and a request, returns what JSON can hold, or None for no body, or raises `Refusal`; it
-    never waits, so nothing comes between.
+    The handler returns what JSON can hold, or None for no body, or raises `Refusal`; it never waits, so nothing comes
+    between.
     """
 
     method: str
     path: str
-    handler: Callable[[Any, Any], Any]
+    handler: "Callable[[Service, ApiRequest], Any]"
     fields: Fields = field(factory=dict)
     required: Collection[str] = ()
 
@@ -114,13 +123,12 @@ class Operation:
 class ApiRequest:
     """One request to an operation: the values of its fields, from query and body, and the path's `:id`.
 
-    A body without content has no fields, whatever its type.
+    `given` has the values of those fields that were given. A body without content has no fields, whatever its type.
     """
 
     def __init__(self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes) -> None:
         self._path_id = path_id
-        self._values = {name: known.absent for name, known in operation.fields.items()}
-        self._given: set[str] = set()
+        self.given: dict[str, Any] = {}
         form, json = _read_body(media_type, body) if body else ({}, {})
         strings = {**query, **form}
         for name, known in operation.fields.items():
@@ -129,17 +137,13 @@ class ApiRequest:
                 if not value and name in operation.required:
                     raise Refusal(400, f"{name} is required")
                 if value is not None:
-                    self._values[name] = known.read(value)
-                    self._given.add(name)
+                    self.given[name] = known.read(value)
             except (ValueError, KeyError):
                 raise Refusal(400, f"{name} must be {known.expects}") from None
+        self._values = {name: known.absent for name, known in operation.fields.items()} | self.given
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
-
-    def given(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the values of those of some fields that were given, by name."""
-        return {name: self._values[name] for name in names if name in self._given}
 
     @property
     def question(self) -> Hashable:
@@ -182,3 +186,71 @@ def _as_string(known: Field, value: object) -> str:
     elif isinstance(value, str):
         return value
     raise ValueError
+
+
+@frozen
+class Service:
+    """The service behind the operations, with the options of the sandbox.
+
+    `failing` has campaigns' statuses, 403 for forbidden ones. `recent` has recent results by their questions: the rows
+    of feeds, encoded, and their totals; the ids of lists.
+    """
+
+    account: Account
+    shape: Shape
+    rows: Rows
+    clock: Callable[[], datetime]
+    default_limit: int
+    max_limit: int
+    failing: Mapping[int, int]
+    reports: Mapping[tuple[str, int], Sequence[Record]]
+    recent: dict[Hashable, tuple[Sequence[Any], Any]] = field(factory=dict)
+
+    def campaign(self, id_: int) -> Record:
+        """Return a campaign; refuse an unknown or a failing one."""
+        if id_ in self.failing:
+            status = self.failing[id_]
+            problem = "is not one that this API key has access to" if status == 403 else "was asked to fail"
+            raise Refusal(status, f"campaign {id_} {problem}")
+        return found("campaign", id_, self.account.campaigns.get(id_))
+
+    def now(self) -> datetime:
+        """Return the date and time, to the second."""
+        return self.clock().replace(microsecond=0, tzinfo=None)
+
+    def page(
+        self, name: str, request: ApiRequest, find: Callable[[], tuple[Sequence[T], Any]]
+    ) -> tuple[dict[str, Any], Sequence[T], Any]:
+        """Return the metadata of a result, the rows of one page, none beyond the end, and the totals.
+
+        The rows and totals of all pages are found once.
+        """
+        question = name, request.question
+        rows, totals = self.recent.pop(question, None) or find()
+        self.recent[question] = rows, totals  # as the most recent
+        kept = [len(rows) for rows, _ in self.recent.values()]
+        if len(kept) > _MOST_RESULTS or (len(kept) > 1 and sum(kept) > _MOST_ROWS):
+            del self.recent[next(iter(self.recent))]
+        limit = min(request["limit"] or self.default_limit, self.max_limit)
+        end = (request["page"] or 1) * limit
+        return {"total_pages": -(-len(rows) // limit), "total_records": len(rows)}, rows[end - limit : end], totals
+
+
+def found(kind: str, id_: int, record: T | None) -> T:
+    """Return a record that was found; refuse a missing one."""
+    if record is None:
+        raise Refusal(404, f"there is no {kind} {id_}")
+    return record
+
+
+def matches(string: str, *wanted: str) -> bool:
+    """Return whether a string contains each of others, ignoring case."""
+    anycase = string.casefold()
+    return all(one.casefold() in anycase for one in wanted)
+
+
+def in_order(rows: Iterable[T], value: Callable[[T], Any], descending: bool) -> list[T]:
+    """Sort rows by a value; None goes last either way, and equal rows stay in their order."""
+    pairs = [(value(row), row) for row in rows]
+    some = sorted((pair for pair in pairs if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in some] + [row for key, row in pairs if key is None]

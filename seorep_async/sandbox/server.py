@@ -21,13 +21,12 @@ from aiohttp.typedefs import Handler
 from attrs import Attribute, define, field
 
 from seorep_async.sandbox.account import IDS_PER_CAMPAIGN, MOST_CAMPAIGNS, Account
-from seorep_async.sandbox.faults import JSON_HEADERS, Faults, RawResponse, inject_fault
+from seorep_async.sandbox.faults import JSON_HEADERS, Faults, inject_fault
 from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
-from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
-from seorep_async.sandbox.service import Rows, Service, Shape
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Rows, Service, Shape
 
 OPERATIONS: tuple[Operation, ...] = (
     *(operation for model in MODELS for operation in model.operations()),
@@ -100,17 +99,17 @@ class Chain:
         stats.in_flight += 1
         stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
         stats.per_operation[operation] += 1
-        seen: int | None = None
+        status = 0
         try:
             response = await handler(request)
-            seen = response.seen if isinstance(response, RawResponse) else response.status
+            status = response.status
             return response
         finally:
             stats.in_flight -= 1
             if _FAULT in request:
                 stats.faults[request[_FAULT]] += 1
-            if seen is not None:
-                stats.per_status[seen] += 1
+            if status:  # the caller saw one
+                stats.per_status[status] += 1
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -181,11 +180,10 @@ class Chain:
 
 def _password(request: web.Request) -> bytes:
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
-    try:
-        sent = base64.b64decode(credentials, validate=True)
-    except ValueError:
-        sent = b""
-    return sent.partition(b":")[2] if scheme.lower() == "basic" else b""
+    with contextlib.suppress(ValueError):
+        if scheme.lower() == "basic":
+            return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    return b""
 
 
 def _error(refusal: Refusal) -> web.Response:

@@ -9,7 +9,7 @@ import pytest
 
 from seorep_async.cli import profiles
 from seorep_async.cli.app import run
-from seorep_async.cli.exit_codes import UsageError
+from seorep_async.cli.errors import UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.profiles import connect
 from tests.cli.running import KEY
@@ -37,9 +37,9 @@ KEYS = [
     ("key_command = 'sleep 30'", "key_command took longer than"),
     (f"key_command = ['sh', '-c', 'echo {KEY}; sleep 30; true']", "key_command took longer than"),
     (f"key_command = ['sh', '-c', 'echo {KEY}; exec >&-; sleep 30']", "key_command took longer than"),
-    (f"key_command = 'yes {KEY}'", "key_command failed with"),
-    (f"key_command = ['head', '-c', '{MANY}', '/dev/zero']", "key_command failed with"),
-    (f"key_command = ['sh', '-c', 'yes {KEY}; false']", "key_command failed with"),
+    (f"key_command = 'yes {KEY}'", "key_command took longer than"),
+    (f"key_command = ['head', '-c', '{MANY}', '/dev/zero']", "key_command took longer than"),
+    (f"key_command = ['sh', '-c', 'echo {KEY}; false']", "key_command failed with"),
     ("key_command = ['printf', 's3cr\\351t']", "not UTF-8"),
 ]
 SETTINGS = [
@@ -140,6 +140,11 @@ def test_a_file_that_others_can_use_is_refused(folder: Path, mode: int, key: str
 def test_a_byte_order_mark_is_no_part_of_a_profile_or_a_key(folder: Path, bom: str) -> None:
     (folder / "key").write_text(f"{bom}{KEY}\r\nmore\n", encoding="utf-8")
     configure(folder, f"{bom}[acme]\r\n{ADDRESS}key_command = 'cat {folder / 'key'}'\n".encode())
+    assert connect(Service(profile="acme")).api_key == KEY
+
+
+def test_what_a_command_prints_after_the_key_is_ignored(folder: Path) -> None:
+    configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', 'echo {KEY}; seq 9999']\n".encode())
     assert connect(Service(profile="acme")).api_key == KEY
 
 
