@@ -207,6 +207,7 @@ async def at_target(
     with ThreadPoolExecutor(1, "seorep-pull") as pool:
         run = Background(pool)
         target = await run(target_of, out, request, options, force)  # importing an extra takes long
+        request = msgspec.structs.replace(request, format=target.format.ending)
         with errors_of(folder := target.staging_folder(request)):
             await run(target.check, request, run.stop)
             requests = [request]
@@ -253,9 +254,9 @@ def _write(
 
 def _pull_row(request: Request, found: PullSummary) -> list[Any]:
     """Return the row of the table of pulls."""
-    stats, feeds = found.stats, ",".join(feed.value for feed in request.feeds)
+    stats = found.stats
     about = [request.account, request.snapshot_date, request.started_at, request.service]
-    asked = [feeds, request.start_date, request.end_date, len(found.outcomes), request.selection]
+    asked = [request.feed_names, request.start_date, request.end_date, len(found.outcomes), request.selection]
     waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
     cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
@@ -267,6 +268,8 @@ def target_of(out: str | os.PathLike[str], request: Request, options: PullOption
         raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
     if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
         raise refusal(named, _NO_FOLDER)
+    if any("\ud800" <= one <= "\udfff" for one in named):
+        raise refusal(repr(named), "its name is not UTF-8; name another")
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
