@@ -13,9 +13,7 @@ async with SeoRepClient() as client:  # reads SEOREP_BASE_URL and SEOREP_API_KEY
 TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would show a traceback of `seorep`
 
 if TYPE_CHECKING or globals().get("_is_used"):
-    from seorep_async.client import (
-        SeoRepClient as SeoRepClient,
-    )
+    from seorep_async.client import SeoRepClient as SeoRepClient
     from seorep_async.errors import (
         AttemptTimeoutError as AttemptTimeoutError,
         AuthenticationError as AuthenticationError,
@@ -54,12 +52,8 @@ if TYPE_CHECKING or globals().get("_is_used"):
         Tag as Tag,
         User as User,
     )
-    from seorep_async.paging import (
-        Listing as Listing,
-    )
-    from seorep_async.pull import (
-        Pull as Pull,
-    )
+    from seorep_async.paging import Listing as Listing
+    from seorep_async.pull import Pull as Pull
     from seorep_async.reports import (
         PullOutcome as PullOutcome,
         PullOutcomes as PullOutcomes,
@@ -78,10 +72,7 @@ if TYPE_CHECKING or globals().get("_is_used"):
         RequestEncoding as RequestEncoding,
         Settings as Settings,
     )
-    from seorep_async.tables.tabular import (
-        ModelList as ModelList,
-        Tabular as Tabular,
-    )
+    from seorep_async.tables.tabular import ModelList as ModelList, Tabular as Tabular
 else:
     _is_used = False
     _MODULES = {"errors", "export", "guides", "history", "integrations", "resources", "sandbox", "settings", "tables"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, NoReturn
 
 import aiohttp
@@ -13,7 +12,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
-from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, RawRequests, Users
+from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, Users, raw_request
 from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
 from seorep_async.session import (
     Authentication,
@@ -96,14 +95,13 @@ class SeoRepClient:
             raise ConfigurationError(": ".join(filter(None, refused or ())), argument="base_url")
         self._base_url = address
         self._session = Session(self._base_url, authentication, settings, session, None, limits, on_attempt)
-        decoder = decoder_for(settings.engine_names)
+        self._decoder = decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
         self.keywords: Keywords = Keywords(self._session, decoder)
         self.backlinks: Backlinks = Backlinks(self._session, decoder)
         self._account = (address.origin[1] or "") if account is None else account
         self.rankings: Rankings = Rankings(self._session, decoder, self._account)
-        self._raw_requests = RawRequests(self._session, decoder)
 
     async def open(self) -> SeoRepClient:
         """Open the client for use in the running event loop.
@@ -121,9 +119,7 @@ class SeoRepClient:
     async def __aenter__(self) -> SeoRepClient:
         return await self.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
@@ -176,7 +172,7 @@ class SeoRepClient:
             SeoRepError: the service refused or failed.
         """
         params, body = mask_secrets(params, argument="params"), mask_secrets(body, argument="body")
-        return await self._raw_requests.request(method, path, params, body)
+        return await raw_request(self._session, self._decoder, method, path, params, body)
 
     def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:
         """Collect the raw responses to all requests that are sent inside a `with` block, retried ones too.

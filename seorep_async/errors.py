@@ -130,7 +130,15 @@ class DeadlineExceededError(SeoRepError):
 
 
 class StatusError(SeoRepError):
-    """The service sent an error: a status that is no success, or an error body under status 200."""
+    """The service sent an error: a status that is no success, or an error body under status 200.
+
+    Attributes:
+        retry_after: seconds that the service asked to wait (429, 5xx), or None.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.retry_after = retry_after
 
 
 class AuthenticationError(StatusError):
@@ -142,17 +150,9 @@ class NotFoundError(StatusError):
 
 
 class RateLimitedError(StatusError):
-    """The service asked to slow down (429), or for a pause (429, 503), for longer than the call could wait.
-
-    Attributes:
-        retry_after: seconds that the service asked to wait, or None.
-    """
+    """The service asked to slow down (429), or for a pause (429, 503), for longer than the call could wait."""
 
     may_pass = True
-
-    def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.retry_after = retry_after
 
 
 class InvalidRequestError(StatusError):
@@ -160,15 +160,7 @@ class InvalidRequestError(StatusError):
 
 
 class ServerError(StatusError):
-    """The service failed (5xx); a wrong parameter can cause it too.
-
-    Attributes:
-        retry_after: seconds that the service asked to wait, or None.
-    """
-
-    def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.retry_after = retry_after
+    """The service failed (5xx); a wrong parameter can cause it too."""
 
 
 class DecodeError(SeoRepError):

@@ -7,16 +7,15 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
 from functools import partial
-from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, PaginationError, SeoRepError
 from seorep_async.models import Feed
-from seorep_async.paging import Listing, PageCount, Schedule
+from seorep_async.paging import Listing, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
-from seorep_async.session import Session, Taker, cancel_all
+from seorep_async.session import Session, cancel_all
 
 R = TypeVar("R")
 
@@ -71,13 +70,11 @@ class Pull(Generic[R]):
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
-        self._count = PageCount.of(self._session.settings.max_concurrency)
+        self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline())
+        self._count = self._schedule.count
         self._limit = self._count.free
         self._most_running = self._limit - 3 * self._limit // 8  # the other pages are for those with several
-        self._refusals = self._session.key.refusals
         self._forbidden = False
-        self._taker = Taker()
-        self._deadline = self._session.call_timeout.stream_deadline()
         self._total = len(self)
         self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
         self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
@@ -92,9 +89,7 @@ class Pull(Generic[R]):
         self._start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._open:
             facts = self._total, self._succeeded, self._failed, self._session.clock.monotonic() - self._started
             fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
@@ -102,7 +97,7 @@ class Pull(Generic[R]):
         self._open = False
         self._changed.set()
         await cancel_all([item.task for item in self._items.values() if item.task is not None])
-        await self._session.stop_probe(self._taker)
+        await self._session.stop_probe(self._schedule.taker)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -134,13 +129,13 @@ class Pull(Generic[R]):
         if not self._forbidden or self._succeeded:
             return None
         self._forbidden = False
-        refusal = await self._session.probe_key(self._refusals, self._taker)
+        refusal = await self._session.probe_key(self._schedule.refusals, self._schedule.taker)
         return None if refusal is None else refusal.evolve()
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
-        return self._session.key.refusal_since(self._refusals)
+        return self._session.key.refusal_since(self._schedule.refusals)
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
@@ -163,14 +158,11 @@ class Pull(Generic[R]):
             self._taken += 1
         return outcome
 
-    @property
-    def _is_busy(self) -> bool:
-        return self._running >= self._most_running or self._count.free <= 0
-
     def _start(self) -> None:
         """Start ids while there is room, some now and more in the next loop iteration."""
         for _ in range(_STARTED_AT_ONCE):
-            if not self._open or self._is_busy or (item := self._next()) is None:
+            is_full = self._running >= self._most_running or self._count.free <= 0
+            if not self._open or is_full or (item := self._next()) is None:
                 return
             self._items[item.number] = item
             self._running += 1
@@ -190,7 +182,7 @@ class Pull(Generic[R]):
 
     async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
         """Fetch one report; read pages that don't add up again, as they may have changed meanwhile."""
-        schedule = Schedule(self._deadline, self._count, self._refusals, item.number, self._taker)
+        schedule = msgspec.structs.replace(self._schedule, priority=item.number)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
             try:
@@ -227,7 +219,8 @@ class Pull(Generic[R]):
         self._start()
 
     def _is_late(self) -> bool:
-        return self._deadline is not None and self._session.clock.monotonic() >= self._deadline
+        deadline = self._schedule.deadline
+        return deadline is not None and self._session.clock.monotonic() >= deadline
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome

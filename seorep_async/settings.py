@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -134,7 +135,7 @@ class Settings:
     engine_names: EngineNames = EngineNames()
     allow_insecure_http: bool = False
     user_agent: str = "seorep-async"
-    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and _without_password(proxy)))
+    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and without_password(proxy)))
 
     def __attrs_post_init__(self) -> None:
         for name, low, high in (
@@ -181,11 +182,7 @@ class Settings:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.proxy_password is not None:
             raise TypeError("settings that hold a proxy's password are not pickled; make them where they are needed")
-        return _restored, (attrs.asdict(self, recurse=False),)
-
-
-def _restored(fields: dict[str, Any]) -> Settings:
-    return Settings(**fields)
+        return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 
 def _is_proxy(address: object) -> bool:
@@ -198,7 +195,8 @@ def _is_proxy(address: object) -> bool:
         return False
 
 
-def _without_password(address: str) -> str:
+def without_password(address: str) -> str:
+    """Return an address with `***` in place of its user and password."""
     before, at, host = address.rpartition("@")
     return f"{before.partition('://')[0]}://***@{host}" if at else address
 

@@ -34,8 +34,7 @@ OWN: dict[type[errors.SeoRepError], dict[str, Any]] = {
     errors.ConfigurationError: {"argument": "snapshot_date"},
     errors.ExportError: {"file": pathlib.Path("rankings.csv")},
     errors.RedirectError: {"location": "https://elsewhere.example/v3"},
-    errors.RateLimitedError: {"retry_after": 12.5},
-    errors.ServerError: {"retry_after": 3.0},
+    errors.StatusError: {"retry_after": 12.5},
     errors.DecodeError: {"field_path": "data.rows[3].engineARanking"},
     errors.PaginationError: {"expected_records": 300, "received_records": 299, "page": 3},
 }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import os
 from collections.abc import Sequence
 
 import click
 
-from seorep_async.cli.exit_codes import ExitCode, later
-from seorep_async.cli.parameters import Commands, command
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.options import Commands, command, later
 
 _COMMANDS = {
-    "login": ("login", "Ask for address and key, try them, and store them as a profile."),
+    "login": ("profiles", "Ask for address and key, try them, and store them as a profile."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
     "columns": ("guide", "Explain the columns of the tables that a pull writes."),
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two days."),
@@ -75,7 +76,12 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         if not os.environ.get(size, "1").strip("0"):  # a shell in a window without a size exports 0
             del os.environ[size]
     try:
-        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
+        try:
+            code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
+        except OSError as error:
+            if error.errno == errno.ENOSPC:  # click's own output: help and version
+                later("output", "refuse_stdout")(error)
+            raise
     except click.UsageError as error:
         if "pull" in arguments[:1] and "--json" in arguments:  # before any option was parsed
             later("pulling", "print_failure")(error)
@@ -85,5 +91,5 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
-        return int(later("errors", "failed")(error))
+        return int(later("output", "failed")(error))
     return code if isinstance(code, int) else ExitCode.OK

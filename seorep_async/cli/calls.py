@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any
 
 import click
 
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import Format, Service
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.options import LARGEST, Format, Opt, Service, name_and_value
 from seorep_async.cli.output import as_json, cell, confirm, fields_of, formatted, messages, password, write
-from seorep_async.cli.parameters import Opt, name_and_value
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.resources import Call
 from seorep_async.cli.running import in_daemon_thread, wait_for
@@ -117,20 +115,20 @@ async def _list(
 ) -> int:
     """Write listed objects: lines as each page arrives, a table or an array together."""
     ahead = {"max_concurrency": min(connection.settings.max_concurrency, _PAGES_AHEAD)} if limit else {}
-    waiting: list[Any] = []
+    waiting, most = list[Any](), limit or LARGEST
     shown, header = 0, True
     async with connection.opened(**ahead) as client:
         async with aclosing(getattr(client, resource).list(**arguments).pages()) as pages:
             async for page in pages:
-                waiting += page.items if limit is None else page.items[: limit - shown]
+                waiting += page.items[: most - shown]
                 shown += len(page.items)
                 if kind in ("jsonl", "csv"):
-                    await in_daemon_thread(partial(write, formatted(waiting, columns, kind, header=header)))
+                    await in_daemon_thread(write, formatted(waiting, columns, kind, header=header))
                     waiting, header = [], False
-                if limit is not None and shown >= limit:
+                if shown >= most:
                     break
         if header:
-            await in_daemon_thread(partial(write, formatted(waiting, columns, kind)))
+            await in_daemon_thread(write, formatted(waiting, columns, kind))
     if not shown and kind == "table":
         messages().print(f"No {resource}.")
     return ExitCode.OK

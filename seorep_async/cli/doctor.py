@@ -5,28 +5,28 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import time
 import urllib.parse
 from collections.abc import Sequence
-from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any
 
 import attrs
 import click
 from rich.text import Text
 
-from seorep_async.cli.errors import code_of, explain, reason
-from seorep_async.cli.exit_codes import ExitCode, UsageError
-from seorep_async.cli.keys import config_file
+from seorep_async.cli.errors import ExitCode, UsageError, code_of, explain, reason
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
-from seorep_async.cli.profiles import Connection, connect
-from seorep_async.cli.pull import Job
+from seorep_async.cli.profiles import Connection, config_file, connect
+from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, NotFoundError, SeoRepError, one_line
-from seorep_async.models import Campaign, Feed, Page
+from seorep_async.models import Page
+from seorep_async.paging import Listing
 from seorep_async.session import RawAnswer
+from seorep_async.session.retry_policy import seconds_since_epoch
+from seorep_async.settings import without_password
 
 _SECONDS = 20.0
 _TRIED = 5
@@ -59,13 +59,7 @@ async def _check(connection: Connection, today: dt.date) -> ExitCode:
             _show_sources(connection)
         with client.record_answers() as answers:
             try:
-                try:
-                    with client.timeout(_SECONDS):
-                        campaigns = await client.campaigns.list().page(1)
-                finally:
-                    if answers:  # even if it is a refusal
-                        _show_answer(client, answers[-1])
-                return await _check_feeds(client, answers, campaigns, *Job().windows(today)[0])
+                return await _check_responses(client, answers, Job().windows(today)[0])
             except SeoRepError as error:
                 code = code_of(error)
                 refused = code is ExitCode.AUTHENTICATION and len(answers) == 1
@@ -79,13 +73,15 @@ def _show_sources(connection: Connection) -> None:
         _show("", "profile", f"{connection.profile}, from {config_file()}")
     if connection.account is not None:
         _show("", "account", connection.account)
+    known = {"base_url": "the address", "key": "the key", "proxy": without_password(connection.settings.proxy or "")}
     for name, source in connection.sources.items():
-        found = {"base_url": "the address", "key": "the key"}.get(name) or getattr(connection.settings, name, None)
+        found = known.get(name) or getattr(connection.settings, name, None)
         if found is not None:
             _show("", name, f"{getattr(found, 'value', found)}, from {source}")
     _show("", "other settings", "defaults")
-    if os.environ.get("HTTPS_PROXY") and not connection.settings.proxy:
-        _show("note", "proxy", "HTTPS_PROXY is set, and not used: a proxy sees requests; -c proxy=URL uses one")
+    unused = next((name for name in ("HTTPS_PROXY", "https_proxy") if os.environ.get(name)), None)
+    if unused and not connection.settings.proxy:
+        _show("note", "proxy", f"{unused} is set, and not used: a proxy sees requests; -c proxy=URL uses one")
 
 
 def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:
@@ -93,36 +89,39 @@ def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:
     url = urllib.parse.urlsplit(client.base_url)
     secured = " over TLS" if url.scheme == "https" else ", not encrypted"
     _show("ok", "connection", f"{url.hostname} answered after {answer.seconds * 1000:.0f} ms{secured}")
-    try:
-        theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
-    except (ValueError, OverflowError):
+    theirs = seconds_since_epoch(answer.headers.get("Date", ""))
+    apart = time.time() - (theirs or 0.0)
+    if theirs is None:
         _show("note", "clock", "the service does not send its time")
-        return
-    apart = (dt.datetime.now(dt.UTC) - (theirs if theirs.tzinfo else theirs.replace(tzinfo=dt.UTC))).total_seconds()
-    if abs(apart) <= _CLOCK_SECONDS:
+    elif abs(apart) <= _CLOCK_SECONDS:
         _show("ok", "clock", "agrees with the service's")
     else:
         order = f"{abs(apart):,.0f} s {'ahead of' if apart > 0 else 'behind'} the service's"
         _show("note", "clock", f"this machine's is {order}; default dates may be wrong")
 
 
-async def _check_feeds(
-    client: SeoRepClient, answers: Sequence[RawAnswer], campaigns: Page[Campaign], *days: dt.date
-) -> ExitCode:
-    """Fetch a page of each feed, and show shapes, rows, page sizes and unknown fields."""
+async def _check_responses(client: SeoRepClient, answers: Sequence[RawAnswer], days: Days) -> ExitCode:
+    """Fetch the campaigns, and a page of each feed; show shapes, rows, page sizes and unknown fields."""
+    try:
+        with client.timeout(_SECONDS):
+            campaigns = await client.campaigns.list().page(1)
+    finally:
+        if answers:  # even if it is a refusal
+            _show_answer(client, answers[-1])
     _show("ok", "key", "accepted")
     _show("", "campaigns", _counts(campaigns))
     _show_unknown_fields("campaigns", campaigns.items)
-    show = partial(_show_feed, client, answers, days)
+    feeds = client.rankings
     for one in (campaign.id for campaign in campaigns.items[:_TRIED]):
         try:
-            rows = await show(Feed.CAMPAIGN, one)
+            rows = await _show_feed("campaign", f"campaign {one}", feeds.campaign(one, *days), answers)
         except (AuthenticationError, NotFoundError) as error:  # of this campaign only, as the key was accepted
             _show("note", "campaign", f"campaign {one}: {reason(error)} (status {error.status})")
             continue
-        await show(Feed.CAMPAIGN_BY_DATE, one)
+        await _show_feed("campaign-by-date", f"campaign {one}", feeds.campaign_by_date(one, *days), answers)
         if rows:
-            await show(Feed.KEYWORD_BY_DATE, rows[0].keyword_id)
+            id_ = rows[0].keyword_id
+            await _show_feed("keyword-by-date", f"keyword {id_}", feeds.keyword_by_date(id_, *days), answers)
         else:
             _show("note", "keyword-by-date", f"not checked, as campaign {one} has no keyword")
         return ExitCode.OK
@@ -133,22 +132,18 @@ async def _check_feeds(
     return ExitCode.OK
 
 
-async def _show_feed(
-    client: SeoRepClient, answers: Sequence[RawAnswer], days: Sequence[dt.date], feed: Feed, id_: int
-) -> Sequence[Any]:
+async def _show_feed(feed: str, subject: str, rows: Listing[Any, Any], answers: Sequence[RawAnswer]) -> Sequence[Any]:
     """Fetch a page of a feed, show it, and return its rows."""
-    listing: Any = getattr(client.rankings, feed.value.replace("-", "_"))(id_, *days)
-    page: Page[Any] = await listing.page(1)
+    page = await rows.page(1)
     data = json.loads(answers[-1].body)["data"]  # the models do not show its shape
-    rows = data if isinstance(data, list) else data.get("rows") or []
+    sent = data if isinstance(data, list) else data.get("rows") or []
     shape = "flat" if isinstance(data, list) else "nested"
-    age = "older" if any("globalMonthlySearches" in row for row in rows) else "current"
+    age = "older" if any("globalMonthlySearches" in row for row in sent) else "current"
     totals = "totals" if page.totals is not None else "no totals"
-    subject = f"{'keyword' if feed is Feed.KEYWORD_BY_DATE else 'campaign'} {id_}"
-    _show("", feed.value, f"{subject}: {_counts(page, ' rows')}, {shape} shape, {age} rows, {totals}")
-    _show_unknown_fields(feed.value, page.items)
+    _show("", feed, f"{subject}: {_counts(page, ' rows')}, {shape} shape, {age} rows, {totals}")
+    _show_unknown_fields(feed, page.items)
     if page.total_records is None or page.total_pages is None:
-        _show("note", feed.value, "no total counts; a pull reads pages until one is empty")
+        _show("note", feed, "no total counts; a pull reads pages until one is empty")
     return page.items
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.exit_codes import UsageError, near
-from seorep_async.cli.parameters import Opt, options_of
+from seorep_async.cli.errors import UsageError, near
+from seorep_async.cli.options import Opt, options_of
 from seorep_async.sandbox import Sandbox
 
 _PORT = 8764
@@ -56,7 +56,7 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
 
 
 @asynccontextmanager
-async def started(sandbox: Sandbox) -> AsyncGenerator[None]:
+async def started(sandbox: Sandbox) -> AsyncGenerator[Sandbox]:
     """Run a sandbox, on the same port each time if that is free: a pull resumes from the same address only."""
     async with AsyncExitStack() as ending:
         try:
@@ -65,7 +65,7 @@ async def started(sandbox: Sandbox) -> AsyncGenerator[None]:
         except OSError:
             sandbox.port = 0
             await ending.enter_async_context(sandbox)
-        yield
+        yield sandbox
 
 
 def options() -> Iterator[click.Parameter]:

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import attrs
 
 from seorep_async import history
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import Output
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.options import Command, Opt, Output, Service, command, one_of
 from seorep_async.cli.output import counted, formatted, messages, write
-from seorep_async.cli.parameters import Command, Opt, command, one_of
-from seorep_async.cli.profiles import report_engines
+from seorep_async.cli.profiles import chosen_profile
 from seorep_async.cli.progress import logged
 from seorep_async.history.comparing import KINDS
 
@@ -73,8 +72,8 @@ def _report(
       seorep report rankings.duckdb -o acme.html --open
       seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html
     """
-    if engines := report_engines(profile):
-        asked["engine_names"] = engines
+    if (engines := chosen_profile(Service(profile=profile))[1].get("report_engines")) is not None:
+        asked["engine_names"] = [one.strip() for one in str(engines).split(",")]
     with logged():
         page = history.report(database, **asked)
     write(f"{page}\n")

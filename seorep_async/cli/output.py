@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 import click
@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.errors import ExitCode, code_of, explain, service_message
 from seorep_async.cli.options import Format
-from seorep_async.errors import ExportError, one_line
+from seorep_async.errors import ExportError, PullPausedError, one_line
 from seorep_async.resources.arguments import Secret
 from seorep_async.tables.text import printable_json
 
@@ -34,6 +34,18 @@ def messages(*, quiet: bool = False) -> Console:
     return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
 
 
+def failed(error: BaseException) -> ExitCode:
+    """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
+    if code_of(error) is ExitCode.UNEXPECTED:
+        raise error
+    word = "Paused" if isinstance(error, PullPausedError) else "[bold red]Error[/]"
+    messages().print(f"{word}: ", end="", markup=True)
+    messages().print(explain(error))
+    if said := service_message(error):
+        messages().print(f"The service said: {said}")
+    return code_of(error)
+
+
 def on_terminal() -> bool:
     """Return whether a person reads stdout."""
     return sys.stdout is not None and sys.stdout.isatty()
@@ -45,31 +57,35 @@ def stdout_width() -> int:
 
 
 def write(text: str) -> None:
-    """Write text to stdout at once, for a terminal without characters that it would obey."""
-    if on_terminal():
-        text = "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-    write_bytes(text.encode("utf-8", "replace"))
+    """Write text to stdout at once, for a terminal without characters that it would obey.
 
-
-def write_bytes(data: bytes) -> None:
-    """Write bytes to stdout at once; Exit says that the reader has closed the pipe, ExportError what else is wrong."""
+    Exit says that the reader has closed the pipe, ExportError what else is wrong.
+    """
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
+    if on_terminal():
+        text = "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
     try:
         sys.stdout.flush()
         # not through the buffer: an abandoned thread would hold its lock while the interpreter ends
-        stream, rest = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer), memoryview(data)
+        stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+        rest = memoryview(text.encode("utf-8", "replace"))
         while rest:
             written = stream.write(rest)
             if written is None and sys.platform != "win32":  # a pipe that another program made non-blocking is full
                 os.set_blocking(stream.fileno(), True)
             rest = rest[written or 0 :]
     except OSError as error:
-        # Python must not try to write the rest when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
-        raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
+        refuse_stdout(error)
+
+
+def refuse_stdout(error: OSError) -> NoReturn:
+    """Raise what `write` raises for an error of stdout."""
+    # Python must not try to write the rest when it exits
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
+    raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
 
 
 def can_ask() -> bool:
@@ -135,16 +151,17 @@ def formatted(
         rows = [[_string(getattr(item, name)) for name in columns] for item in items]
         csv.writer(shown).writerows([columns, *rows] if header else rows)
         return shown.getvalue()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=not one)
-    for name, value in values[0].items() if one else ():
-        if value is not None:
-            table.add_row(Text(one_line(name), "dim"), Text(cell(value)))
-    for name in () if one else columns:
+    if one:  # not wrapped, so that a long address can be copied
+        filled = {one_line(name): cell(value) for name, value in values[0].items() if value is not None}
+        width = max(map(len, filled), default=0)
+        return "".join(f"{name:<{width}}  {value}".rstrip() + "\n" for name, value in filled.items())
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
         numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
         table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
-    for item in () if one else items:
+    for item in items:
         table.add_row(*(Text(cell(getattr(item, name))) for name in columns))
-    Console(file=shown, width=stdout_width(), highlight=False).print(table)  # `write_bytes` reports what goes wrong
+    Console(file=shown, width=stdout_width(), highlight=False).print(table)  # `write` reports what goes wrong
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines()) if items else ""
 
 

@@ -1,31 +1,45 @@
-"""Address, key and settings: from options, a profile of config.toml or the environment; or the embedded sandbox."""
+"""Address, key and settings: from options, a profile of config.toml or the environment; `seorep login` stores one."""
 
 from __future__ import annotations
 
+import asyncio
 import enum
+import json
 import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
 import attrs
+import click
 
 from seorep_async.cli.embedded import build, started
-from seorep_async.cli.errors import reason
-from seorep_async.cli.exit_codes import UsageError, near
-from seorep_async.cli.keys import config_file, key_of_command, profiles
-from seorep_async.cli.options import Service
+from seorep_async.cli.errors import ExitCode, UsageError, near, reason
+from seorep_async.cli.options import Opt, Service
+from seorep_async.cli.output import can_ask, messages
+from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret
 from seorep_async.sandbox import Sandbox
+from seorep_async.session import base_url_problem
 from seorep_async.settings import EngineNames, Settings
 
 DEFAULT = "default"
 _DEFAULTS = {field.name: field.default for field in attrs.fields(Settings)}
 _OWN = ("base_url", "account", "key_command", "key", "report_engines")
 _ENGINES = ("engine_a", "engine_b", "webmaster_tools")
+_MOST_BYTES, _MOST_KEY_BYTES = 1024 * 1024, 64 * 1024
+COMMAND_SECONDS, PASSPHRASE_SECONDS = 7.0, 300.0
+"""The longest run of a key_command; the second where a person may have to type a passphrase."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +52,7 @@ class Connection:
     """
 
     base_url: Any = attrs.field(default="", repr=False)
-    key: Secret = attrs.field(factory=Secret, repr=False)
+    api_key: Secret = attrs.field(factory=Secret, repr=False)
     account: Any = None
     settings: Settings
     sources: Mapping[str, str] = attrs.field(factory=dict)
@@ -48,13 +62,11 @@ class Connection:
     @asynccontextmanager
     async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
         """Open a client, with some settings in place of its own, and run the sandbox as long."""
-        async with nullcontext() if self.sandbox is None else started(self.sandbox):
-            address, key = self.base_url, self.key
-            if self.sandbox is not None:
-                address, key = self.sandbox.base_url, Secret(self.sandbox.api_key)
+        running: Any = nullcontext(self) if self.sandbox is None else started(self.sandbox)
+        async with running as service:
             changed = attrs.evolve(self.settings, **settings)
             try:
-                client = SeoRepClient(address, key, settings=changed, account=self.account)
+                client = SeoRepClient(service.base_url, service.api_key, settings=changed, account=self.account)
             except ConfigurationError as error:
                 name = "key" if error.argument == "api_key" else error.argument or ""
                 raise UsageError(reason(error, self.sources.get(name, name))) from None
@@ -87,12 +99,51 @@ def connect(service: Service) -> Connection:
         raise UsageError(f"{' and '.join(missing)} must be set; or run `seorep login`, or try --sandbox.")
     return Connection(
         base_url=values["base_url"],
-        key=key,
+        api_key=key,
         account=values.get("account"),
         settings=_settings(profile, f"profile {name}", service.settings),
         sources=sources | dict.fromkeys(service.settings, "-c"),
         profile=name,
     )
+
+
+def config_file() -> Path:
+    """Return the file of the profiles."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if sys.platform == "win32" else None)
+    try:
+        return Path(folder or Path.home() / ".config", "seorep", "config.toml")
+    except RuntimeError:  # no HOME, and a user id without a name
+        raise UsageError("there is no home folder for profiles: set HOME or XDG_CONFIG_HOME.") from None
+
+
+def profiles(*, every: bool = False) -> dict[str, Any]:
+    """Return the profiles of the file, or `every` value; who can change it chooses where the key is sent."""
+    file = config_file()
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:  # a pipe would block
+            raise OSError(f"it is not a regular file of at most {_MOST_BYTES >> 10} KiB")
+        found = tomllib.loads(file.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"can't read {file}: {_why(error)}.") from None
+    held = {name: profile for name, profile in found.items() if isinstance(profile, dict)}
+    if sys.platform != "win32":  # it has access lists instead
+        readers = stat.S_IRGRP | stat.S_IROTH if any("key" in profile for profile in held.values()) else 0
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | readers) or status.st_uid not in (os.getuid(), 0):
+            advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
+            raise UsageError(f"others can read or change {file}; {advice}")
+    return found if every else held
+
+
+def _why(error: Exception) -> object:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, OSError):
+        return error.strerror or error
+    known = isinstance(error, tomllib.TOMLDecodeError)
+    return error if known else "a number in it is too long, or it is nested too deeply"
 
 
 def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
@@ -110,19 +161,43 @@ def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
     return name, known[name]
 
 
-def report_engines(profile: str | None) -> list[str] | None:
-    """Return the names of the engines for a report, from the profile."""
-    names = chosen_profile(Service(profile=profile))[1].get("report_engines")
-    found = [one.strip() for one in str(names).split(",")]
-    if names is not None and (len(found) != 2 or not all(found)):
-        raise UsageError('report_engines must be two names, such as "Google, Bing".')
-    return None if names is None else found
-
-
 def _key(profile: Mapping[str, Any], name: str) -> Secret:
     if ("key" in profile) == ("key_command" in profile):
         raise UsageError(f"profile {name}: set either key_command or key.")
-    return Secret.of(profile["key"]) if "key" in profile else key_of_command(profile["key_command"])
+    return Secret.of(profile["key"]) if "key" in profile else _key_of_command(profile["key_command"])
+
+
+def _key_of_command(command: object) -> Secret:
+    """Return the first line that a command prints; a UsageError says why there is none."""
+    # the command may ask a person for a passphrase; without one, nobody answers, and its messages may hold the key
+    person = sys.stderr is not None and sys.stderr.isatty()
+    seconds, theirs = (PASSPHRASE_SECONDS, None) if person else (COMMAND_SECONDS, subprocess.DEVNULL)
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+            raise UsageError("key_command must be a string, or a list of strings, and not empty.")
+        running = subprocess.Popen(words, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs)  # noqa: S603
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"key_command can't be run: {why}; it is run without a shell.") from None
+
+    def read() -> tuple[bytes, int]:  # a process that the command leaves behind may hold the pipe for ever
+        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe; closed early, it would end the command
+            return pipe.readline(_MOST_KEY_BYTES), running.wait()
+
+    try:
+        line, code = wait_for(asyncio.wait_for(in_daemon_thread(read), seconds))
+    except TimeoutError:
+        raise UsageError(f"key_command took longer than {seconds:g} seconds.") from None
+    finally:
+        running.kill()
+        running.wait()
+    if code:
+        raise UsageError(f"key_command failed with exit status {code}; it is run without a shell.")
+    key = Secret(line.rstrip(b"\r\n").decode("utf-8-sig", "replace"))
+    if not key.strip() or "\N{REPLACEMENT CHARACTER}" in key:
+        raise UsageError(f"key_command gives no key: it printed {'what is not UTF-8' if key.strip() else 'nothing'}.")
+    return key
 
 
 def _refuse_unknown(names: Mapping[str, Any], source: str, known: tuple[str, ...]) -> None:
@@ -166,3 +241,41 @@ def _converted(name: str, value: Any) -> Any:
             raise ConfigurationError(problem, argument=name)
         return EngineNames(**dict(zip(_ENGINES, names, strict=True)))
     return None if value == "none" else value
+
+
+def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
+    """Ask for address and key, try them, and store them as a profile.
+
+    Without a NAME it is the profile default, which is used where nothing else is named.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name := name or DEFAULT):
+        raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
+    file = config_file()
+    if name in profiles(every=True):
+        raise UsageError(f"there is {name!r} in {file} already; change it there, or choose another name.")
+    if not can_ask():
+        raise UsageError("there is no terminal to ask for address and key; set SEOREP_BASE_URL and SEOREP_API_KEY.")
+    base_url = click.prompt("Address of the service (https://…)", err=True).strip()
+    if refused := base_url_problem(base_url, allow_insecure_http=False):
+        raise UsageError(refused[0].replace("base_url", "the address"))
+    key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
+    given = Connection(base_url=base_url, api_key=key, settings=Settings(max_attempts=2), sources={"key": "the key"})
+    campaigns = wait_for(_tried(given))
+    lines = f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n"
+    try:
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        with open(file, "a", encoding="utf-8", opener=partial(os.open, mode=0o600)) as opened:
+            if sys.platform != "win32":
+                os.fchmod(opened.fileno(), 0o600)
+            opened.write("\n\n" * (opened.tell() > 0) + lines)
+    except OSError as error:
+        raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
+    option = "" if name == DEFAULT else f" --profile {name}"
+    messages().print(f"The key is good for {campaigns} campaigns. Stored in {file}; try: seorep pull{option} --dry-run")
+    return ExitCode.OK
+
+
+async def _tried(connection: Connection) -> str:
+    async with connection.opened() as client:
+        page = await client.campaigns.list(limit=1).page(1)
+    return "your" if page.total_records is None else f"{page.total_records:,}"

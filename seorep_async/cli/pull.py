@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import io
 import re
 import sys
 from dataclasses import dataclass
@@ -12,9 +13,7 @@ from typing import Annotated, Literal
 
 import click
 
-from seorep_async.cli.exit_codes import later
-from seorep_async.cli.options import Service
-from seorep_async.cli.parameters import LARGEST, Opt, count, not_empty
+from seorep_async.cli.options import LARGEST, Opt, Service, count, later, not_empty
 
 FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]
@@ -28,19 +27,18 @@ def _ids(value: str) -> tuple[int, ...]:
         return tuple(map(_id, value.split(",")))
     name = "stdin" if value == "@-" else value[1:]
     try:
-        text = sys.stdin.read() if value == "@-" else Path(name).read_text("utf-8-sig")
-    except (OSError, ValueError) as error:
+        text = (sys.stdin or io.StringIO()).read() if value == "@-" else Path(name).read_text("utf-8-sig")
+        reader = csv.reader(io.StringIO(text), strict=True)
+        rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
+    except (OSError, ValueError, csv.Error) as error:
         raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
-    rows = list(csv.reader(line.partition("#")[0].strip() for line in text.splitlines()))
-    names = next(filter(None, rows), [])
+    rows = [(number, cells) for number, cells in rows if any(cells) and not cells[0].startswith("#")]
+    names = rows[0][1] if rows else []
     column = next((names.index(one) for one in ("campaign_id", "id") if one in names), None)
     found = []
-    for number, cells in enumerate(rows, 1):
-        if any(cells) and (column is None or cells is not names):
-            one = ",".join(cells) if column is None else "".join(cells[column : column + 1])
-            found.append(
-                _id(one, f"{name}, line {number}: ", " Give one id a line, or a CSV with a column campaign_id.")
-            )
+    for number, cells in rows if column is None else rows[1:]:
+        one = (",".join(cells) if column is None else "".join(cells[column : column + 1])).partition("#")[0]
+        found.append(_id(one, f"{name}, line {number}: ", " Give one id a line, or a CSV with a column campaign_id."))
     if not found:
         raise click.BadParameter(f"there are no ids in {name}.")
     return tuple(found)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,10 +13,9 @@ import attrs
 import click
 
 from seorep_async.cli import signals, summary
-from seorep_async.cli.errors import failed, option_of
-from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, counted, messages, write, write_bytes
+from seorep_async.cli.output import as_json, counted, failed, messages, write
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
@@ -168,17 +166,17 @@ class _Pulling(summary.Run):
                 raise NoCampaignsError(job)
             display.state = state
 
+        window, how = self._window(self.left[0]), self._arguments(*_HOW) | {"on_progress": show}
         if job.to_stdout:
-            how: Any = {"write": _write_rows, "format": job.format or "csv", "on_progress": show, **self._arguments()}
-            found = await stream(client, *self._window(self.left[0]), **how)
+            how |= {"write": lambda data: in_daemon_thread(write, data.decode()), "format": job.format or "csv"}
+            found = await stream(client, *window, **how)
             if not found.campaigns:
                 raise NoCampaignsError(job)
             return found
         most = None if job.max_requests is None else job.max_requests - client.stats.attempts
         if most is not None and most <= 0:
             raise PullPausedError("stopped at --max-requests")
-        how = {"out": job.target, "max_requests": most, "on_progress": show, **self._arguments(*_HOW)}
-        return await pull_to(client, *self._window(self.left[0]), **how)
+        return await pull_to(client, *window, out=job.target, max_requests=most, **how)
 
     @property
     def _still(self) -> str:
@@ -186,23 +184,18 @@ class _Pulling(summary.Run):
 
     async def _report(self, code: ExitCode) -> ExitCode:
         """Report what was pulled; if stdout can't be written, the target is there all the same."""
-        problem = None
         try:
             if self.job.json:
                 await self._write(as_json(summary.facts_of(self, code)))
         except ExportError as error:
-            problem = error
+            code = code or failed(error)
         except (asyncio.CancelledError, click.exceptions.Exit):  # a closed stdout is no error: the export succeeded
             pass
         summary.show_failures(self.done)
         if self.done:
             summary.show_summary(self)
-        return (code or failed(problem)) if problem is not None else code
+        return code
 
     async def _write(self, text: str) -> None:
         self.reported = True
-        await in_daemon_thread(partial(write, text))
-
-
-async def _write_rows(data: bytes) -> None:
-    await in_daemon_thread(partial(write_bytes, data))
+        await in_daemon_thread(write, text)

@@ -34,7 +34,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         work.close()  # matters only if a signal came before it began
 
 
-async def in_daemon_thread(step: Callable[[], T]) -> T:
+async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
     """Run a step that may wait for a reader for ever, in a thread that is abandoned when this is cancelled.
 
     Requests must not time out meanwhile, and a thread of `asyncio.to_thread` would keep the process alive.
@@ -44,7 +44,7 @@ async def in_daemon_thread(step: Callable[[], T]) -> T:
 
     def work() -> None:
         try:
-            done.set_result(step())
+            done.set_result(step(*arguments))
         except BaseException as error:  # whatever it is, the caller waits for it
             done.set_exception(error)
 

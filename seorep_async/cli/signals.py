@@ -1,17 +1,11 @@
-"""Ctrl-C, SIGTERM and SIGHUP: what they do now.
-
-It is imported before all else, so it imports little.
-"""
+"""Ctrl-C, SIGTERM and SIGHUP: what they do now; imported before all else, so it imports little."""
 
 from __future__ import annotations
 
 import os
 import signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any
+from collections.abc import Callable
+from types import FrameType
 
 INTERRUPTED = 130
 _HANDLED: list[signal.Signals] = []
@@ -24,7 +18,7 @@ def install() -> None:
     handle(interrupt)
 
 
-def handle(action: Any) -> None:
+def handle(action: Callable[..., object] | signal.Handlers) -> None:
     """Let signals call an action, if they were installed."""
     for one in _HANDLED:
         signal.signal(one, action)

@@ -1,9 +1,5 @@
 """The one model set: frozen, slotted attrs classes that know nothing of the wire."""
 
-from seorep_async.models.backlinks import Backlink
-from seorep_async.models.campaigns import Campaign
-from seorep_async.models.keywords import Keyword
-from seorep_async.models.pages import Page
 from seorep_async.models.rankings import (
     CampaignPeriod,
     Feed,
@@ -14,7 +10,7 @@ from seorep_async.models.rankings import (
     SearchLocation,
     Tag,
 )
-from seorep_async.models.users import LoginGrant, User
+from seorep_async.models.records import Backlink, Campaign, Keyword, LoginGrant, Page, User
 
 __all__ = [
     "Backlink",

@@ -1,6 +1,4 @@
 """Bytes in, models out: pure, without I/O."""
 
-from seorep_async.normalisation.decoder import Decoder, decoder_for
-from seorep_async.normalisation.wire_names import engine_warning
-
-__all__ = ["Decoder", "decoder_for", "engine_warning"]
+from seorep_async.normalisation.decoder import Decoder as Decoder, decoder_for as decoder_for
+from seorep_async.normalisation.wire_names import engine_warning as engine_warning

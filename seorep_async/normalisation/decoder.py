@@ -23,7 +23,8 @@ M = TypeVar("M")
 Asked: TypeAlias = tuple[str, int] | None
 """`campaign` or `keyword`, and its id, if a page is to be about one."""
 
-_HUGE = 1024 * 1024  # bytes
+_LARGE, _HUGE = 1024 * 1024, 8 * 1024 * 1024
+"""Bytes from which on an odd page is read in a thread; and there by Python's own code, not to hold others up."""
 
 
 class Decoder:
@@ -50,8 +51,9 @@ class Decoder:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4).
 
         A page of current rows is returned; any other is read in the steps of a generator, which yields whether to take
-        them in a thread: there, C code would hold others up for as long as it reads a huge page.
+        them in a thread.
         """
+        body = body.removeprefix(BOM_UTF8)
         try:
             return self._compiled[row].read_page(body, number)
         except REFUSALS as error:
@@ -60,7 +62,7 @@ class Decoder:
     def _odd_page(
         self, body: bytes, row: type[M], number: int, asked: Asked, refusal: Exception
     ) -> Generator[bool, None, Page[M]]:
-        yield len(body) > _HUGE
+        yield len(body) > _LARGE
         if type(refusal) is not msgspec.DecodeError and "unknown field" not in str(refusal):
             with suppress(*REFUSALS):
                 return self._compiled[row].read_page(body, number, refusal)
@@ -70,8 +72,8 @@ class Decoder:
         self, body: bytes, model: type[M], number: int, asked: Asked = None
     ) -> Generator[bool, None, Page[M]]:
         """Decode a page of a list response, whose `data` is an array (section 1), or an odd page of a feed."""
-        body, compiled, is_huge = body.removeprefix(BOM_UTF8), self._compiled.get(model), len(body) > _HUGE
-        yield is_huge
+        compiled, is_huge = self._compiled.get(model), len(body) > _HUGE
+        yield len(body) > _LARGE
         envelope = envelopes.parse(body, slowly=is_huge)
         found = envelopes.payload(envelope, number, is_feed=compiled is not None)
         items: Sequence[M] | None = None

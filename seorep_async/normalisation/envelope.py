@@ -127,7 +127,7 @@ def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, ki
                 name, found = f"{name}.id", found.get("id") if isinstance(found, dict) else None
             if _count(found) not in (None, asked):
                 problem = f"the response is about {values.describe(found)}, not about {asked}, which was asked for"
-                raise DecodeError(f"{path}{name}: {problem}", field_path=f"{path}{name}")
+                raise refused(f"{path}{name}", problem)
 
 
 def refused(path: str, problem: str) -> DecodeError:

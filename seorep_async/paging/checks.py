@@ -26,18 +26,13 @@ class Ledger(Generic[T]):
         self._subject = subject
         self._max_pages = max_pages
         self._page_of: dict[Hashable, int] = {}
-        self._pages = 0
+        self._sizes: list[int] = []  # rows of each page
         self._received = 0
-        self._first_size = len(first.items)
-        self._last_size = self._largest = 0
-        self._short: tuple[int, int] | None = None
         self._ended = False
         announced = first.total_pages
         self._records = records = first.total_records
         makes_sense = (
-            announced is not None
-            and 1 <= announced <= self._max_pages
-            and (records is None or announced <= max(records, 1))
+            announced is not None and 1 <= announced <= max_pages and (records is None or announced <= max(records, 1))
         )
         self.last_page: int | None = announced if makes_sense else None
         self.add(first)
@@ -52,7 +47,8 @@ class Ledger(Generic[T]):
         if self.last_page is None and self.has_all_records() and numbered.keys() <= self._page_of.keys():
             self._ended = True  # some services repeat the last page beyond the end
             return False
-        self._count(len(page.items))
+        self._sizes.append(len(keys))
+        self._received += len(keys)
         if len(numbered) < len(keys) or not self._page_of.keys().isdisjoint(numbered):
             raise self._error(f"page {page.number} {self._repetition(keys)}", page.number)
         self._page_of |= numbered
@@ -73,28 +69,21 @@ class Ledger(Generic[T]):
             )
         return bool(page.items)
 
-    def _count(self, rows: int) -> None:
-        if rows and self._short is None and self._last_size < self._first_size and self._pages:
-            self._short = self._pages, self._last_size
-        self._pages += 1
-        self._received += rows
-        self._last_size = rows
-        self._largest = max(self._largest, rows)
-
     def has_all_records(self) -> bool:
         """Return whether all announced records were received."""
         return self._received == self._records
 
     def wants_more(self) -> bool:
         """Return whether to read another page; past `Settings.max_pages`, raise a PaginationError."""
+        pages = len(self._sizes)
         if self.last_page is not None:
-            return self._pages < self.last_page
+            return pages < self.last_page
         if self._ended or (self._records is not None and self._received > self._records):
             return False
-        if self._received == self._records and self._last_size < self._first_size:
+        if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False  # a short page is the last; after a full one, the announced records may be too few
-        if self._pages >= self._max_pages:
-            raise self._error(f"still no end after {self._pages} pages (Settings.max_pages)", self._pages)
+        if pages >= self._max_pages:
+            raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
         return True
 
     def finish(self) -> None:
@@ -102,15 +91,13 @@ class Ledger(Generic[T]):
 
         If none was announced, all pages but the last must be equally long.
         """
-        if self._records is not None and self._received != self._records:
+        if self._records is None:
+            largest = max(self._sizes)
+            for number, size in enumerate([*filter(None, self._sizes)][:-1], 1):  # an empty page can only be the last
+                if size < largest:
+                    raise self._error(f"page {number} has {size} records, another has {largest}", number)
+        elif not self.has_all_records():
             raise self._error(f"the service announced {self._records} records but sent {self._received}", None)
-        if self._records is None and (short := self._short_page()):
-            number, rows = short
-            raise self._error(f"page {number} has {rows} records, another has {self._largest}", number)
-
-    def _short_page(self) -> tuple[int, int] | None:
-        """Return the number and the size of the first short page before the last."""
-        return (1, self._first_size) if self._first_size < self._largest else self._short
 
     def _repetition(self, keys: list[Hashable]) -> str:
         """Name the first repeated key of a page."""

@@ -1,10 +1,12 @@
-"""Listings: page 1, then the others concurrently, in order, each checked."""
+"""Listings: page 1, then pages 2 to the last concurrently, in order, each checked."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+import asyncio
+from bisect import insort
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Iterator
 from contextlib import aclosing
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
@@ -13,12 +15,22 @@ import msgspec
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.paging.prefetch import PageCount, Prefetch
-from seorep_async.session import Decode, Request, Session, Taker
+from seorep_async.session import Decode, Request, Session, Taker, cancel_all
 from seorep_async.tables.tabular import ModelList
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
+
+
+class PageCount(msgspec.Struct, eq=False):
+    """How many pages a pull, or a listing by itself, may have in progress: asked for, in back-off or not taken yet.
+
+    Every listing in progress has one of them for itself, so that it goes on. The `free` ones go to the first of those
+    that still have pages to ask for, by their priorities.
+    """
+
+    free: int
+    asking: list[int] = []
 
 
 class Schedule(msgspec.Struct, eq=False):
@@ -37,6 +49,11 @@ class Schedule(msgspec.Struct, eq=False):
     refusals: int
     priority: int = 0
     taker: Taker = msgspec.field(default_factory=Taker)
+
+    @classmethod
+    def of(cls, session: Session, deadline: float | None) -> Schedule:
+        """Return the schedule of a pull, or of a listing by itself, which begins now: two pages for each permit."""
+        return cls(deadline, PageCount(2 * session.settings.max_concurrency), session.key.refusals)
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -93,7 +110,7 @@ class Listing(Generic[T, R_co]):
         self._assemble = assemble
 
     def __await__(self) -> Generator[Any, None, R_co]:
-        return self._fetch_all().__await__()
+        return self.fetch_all().__await__()
 
     async def __aiter__(self) -> AsyncGenerator[T, None]:
         async with aclosing(self.pages()) as pages:
@@ -131,12 +148,9 @@ class Listing(Generic[T, R_co]):
         schedule = self._schedule(self._session.call_timeout.deadline())
         return await self._session.send(self._query.page(number, schedule))
 
-    async def _fetch_all(self) -> R_co:
-        self._session.require_open()
-        return await self.fetch_all(self._schedule(self._session.call_timeout.deadline()))
-
-    async def fetch_all(self, schedule: Schedule) -> R_co:
-        """Fetch everything, scheduled among others."""
+    async def fetch_all(self, schedule: Schedule | None = None) -> R_co:
+        """Fetch everything, by itself or scheduled among others."""
+        schedule = schedule or self._schedule(self._session.call_timeout.deadline())
         pages = [await self._session.send(self._query.page(1, schedule))]
         if not is_whole(pages[0], self._query.key):
             await self._add_further(pages, schedule)
@@ -145,16 +159,17 @@ class Listing(Generic[T, R_co]):
     async def _add_further(self, pages: list[Page[T]], schedule: Schedule) -> None:
         """Fetch the pages after page 1."""
         ledger = self._ledger(pages[0])
-        if (prefetch := self._prefetch(ledger, schedule)) is None:
-            async with aclosing(self._read_on(ledger, schedule)) as further:
-                pages += [page async for page in further if ledger.add(page)]
-        else:
 
-            def add(page: Page[T]) -> None:
-                ledger.add(page)
+        def add(page: Page[T]) -> None:
+            if ledger.add(page):
                 pages.append(page)
 
+        if prefetch := self._prefetch(ledger, schedule):
             await prefetch.add_all(add)
+        else:
+            async with aclosing(self._read_on(ledger, schedule)) as further:
+                async for page in further:
+                    add(page)
         ledger.finish()
 
     def _ledger(self, first: Page[T]) -> Ledger[T]:
@@ -163,16 +178,13 @@ class Listing(Generic[T, R_co]):
     def _prefetch(self, ledger: Ledger[T], schedule: Schedule) -> Prefetch[T] | None:
         """Return the pages after page 1, or None if they can only be read one after the other."""
         last = ledger.last_page
-        if last is None or last == 1:
-            return None
-        request = partial(self._query.page, schedule=schedule)
-        return Prefetch(self._session, request, last, schedule.count, schedule.priority)
+        return None if last is None or last == 1 else Prefetch(self._session, self._query, schedule, last)
 
     def _schedule(self, deadline: float | None) -> Schedule:
         """Return the schedule of a listing by itself."""
-        count = PageCount.of(self._session.settings.max_concurrency)
-        count.free -= 1
-        return Schedule(deadline, count, self._session.key.refusals)
+        schedule = Schedule.of(self._session, deadline)
+        schedule.count.free -= 1
+        return schedule
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end; add each to the ledger before the next."""
@@ -208,6 +220,102 @@ class Listing(Generic[T, R_co]):
 ModelListing: TypeAlias = Listing[T, ModelList[T]]
 
 
-def all_items(pages: list[Page[T]]) -> list[T]:
-    """Return the items of all pages as one list."""
-    return [item for page in pages for item in page.items]
+class Prefetch(Generic[T]):
+    """Pages 2 to the last: start pages, yield the oldest. The first failure ends it at once.
+
+    A page counts until it is taken, in its turn.
+    """
+
+    def __init__(self, session: Session, query: Query[T], schedule: Schedule, last: int) -> None:
+        self._session = session
+        self._query = query
+        self._schedule = schedule
+        self._last = last
+        self._count, self._priority = schedule.count, schedule.priority
+        insort(self._count.asking, self._priority)
+        self._next = 2
+        self._pages: deque[asyncio.Task[Page[T]]] = deque()
+        self._add: Callable[[Page[T]], object] | None = None
+        self._error: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncGenerator[Page[T], None]:
+        try:
+            self._start_pages()
+            while not self._is_over():
+                self._changed.clear()
+                await self._changed.wait()
+                for page in self._received():
+                    yield page
+            if self._error is not None:
+                raise self._error
+        finally:
+            await self._end()
+
+    async def add_all(self, add: Callable[[Page[T]], object]) -> None:
+        """Have a function called with each page, in order, as it arrives; its error ends it, too.
+
+        No task waits for the pages one by one, which would cost as much as a permit.
+        """
+        self._add = add
+        try:
+            self._start_pages()
+            await self._changed.wait()
+            if self._error is not None:
+                raise self._error
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        self._stop()
+        self._add = None  # a circle: it holds what holds us, and so every row
+        self._count.free += max(0, len(self._pages) - 1)
+        pages, self._pages = self._pages, deque()
+        await cancel_all([page for page in pages if not page.done()])
+
+    def _stop(self, error: BaseException | None = None) -> None:
+        """Start no more pages."""
+        self._error = self._error or error
+        if self._next <= self._last:
+            self._count.asking.remove(self._priority)
+        self._last = 0
+
+    def _start_pages(self) -> None:
+        """Start pages while the count allows."""
+        count = self._count
+        while self._next <= self._last and (not self._pages or (count.free > 0 and count.asking[0] == self._priority)):
+            count.free -= bool(self._pages)
+            work = self._session.send(self._query.page(self._next, self._schedule))
+            self._pages.append(self._session.spawn(work, self._on_page))
+            self._next += 1
+            if self._next > self._last:
+                count.asking.remove(self._priority)
+
+    def _on_page(self, page: asyncio.Task[Page[T]]) -> None:
+        closed = "the client was closed while a listing was being read"
+        error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
+        if error is not None:
+            self._stop(error)
+        if self._add is not None:
+            try:
+                for received in self._received():
+                    self._add(received)
+            except Exception as refusal:  # whatever the caller raises ends it
+                self._stop(refusal)
+        if self._is_over() or self._has_oldest():
+            self._changed.set()
+
+    def _received(self) -> Iterator[Page[T]]:
+        """Take out the pages that are due; each keeps its place until it is used."""
+        while self._error is None and self._has_oldest():
+            yield self._pages[0].result()
+            self._pages.popleft()
+            self._count.free += bool(self._pages)
+            self._start_pages()
+
+    def _has_oldest(self) -> bool:
+        """Return whether the oldest page was received; of one that was cancelled, `_on_page` is still to come."""
+        return bool(self._pages) and self._pages[0].done() and not self._pages[0].cancelled()
+
+    def _is_over(self) -> bool:
+        return self._error is not None or (self._next > self._last and not self._pages)

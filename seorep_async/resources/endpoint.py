@@ -7,9 +7,10 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seorep_async.errors import ConfigurationError, DecodeError
+from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
-from seorep_async.paging import Listing, ModelListing, Query, all_items
+from seorep_async.normalisation.envelope import refused
+from seorep_async.paging import Listing, ModelListing, Query
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, mask_secrets, secrets_in
 from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
@@ -70,7 +71,11 @@ class Endpoint(Generic[M]):
             subject=subject,
             secrets=secrets_in(sent),
         )
-        return Listing(self._session, query, lambda pages: ModelList(all_items(pages), self._model))
+        return Listing(
+            self._session,
+            query,
+            lambda pages: ModelList([one for page in pages for one in page.items], self._model),
+        )
 
     def _single(self, model: type[T], **asked: object) -> Decode[T]:
         """Return the decoder of one object, which refuses another than the one that was asked for."""
@@ -79,8 +84,8 @@ class Endpoint(Generic[M]):
             found = self._decoder.single(body, model)
             for name, value in asked.items():
                 if value is not None and (got := getattr(found, name, None)) is not None and got != value:
-                    problem = f"data.{name}: the response is about {got}, not about {value}, which was asked for"
-                    raise DecodeError(problem, field_path=f"data.{name}")
+                    problem = f"the response is about {got}, not about {value}, which was asked for"
+                    raise refused(f"data.{name}", problem)
             return found
 
         return decode

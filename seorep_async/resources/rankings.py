@@ -10,7 +10,6 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError
@@ -63,19 +62,6 @@ _ENDPOINTS = {
     Feed.CAMPAIGN_BY_DATE: _FeedEndpoint("/v3/resources/rankings/campaign/date", "campaign", CampaignPeriod, _PERIOD),
     Feed.KEYWORD_BY_DATE: _FeedEndpoint("/v3/resources/rankings/keyword/date", "keyword", KeywordPeriod, _PERIOD),
 }
-
-
-@attrs.frozen
-class _Asked:
-    """A feed with its options, for any id; `query` lacks id and page."""
-
-    feed: Feed
-    start: dt.date
-    end: dt.date
-    query: str = attrs.field(repr=False)  # may be private
-    secrets: tuple[str, ...] = attrs.field(repr=False)
-    compared: bool
-    snapshot_date: dt.date | None = None  # the day on which a pull began
 
 
 class FeedOptions(TypedDict, total=False):
@@ -203,13 +189,12 @@ class Rankings:
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
         wanted = check_ids(object_name := _ENDPOINTS[feed].object_name, ids)
-        asked = self._asked(feed, *check_dates(start_date, end_date), options)
-        asked = attrs.evolve(asked, snapshot_date=self._session.clock.now().date())
+        night = self._session.clock.now().date()  # of all reports, as the pull may last until the next day
         return Pull(
             self._session,
             feed,
             wanted,
-            lambda one: self._listing(asked, one),
+            self._listings(feed, *check_dates(start_date, end_date), options, night),
             lambda one: f"{object_name} {one}",
             on_error=on_error,
             ordered=ordered,
@@ -218,49 +203,52 @@ class Rankings:
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
         options["extra_params"] = mask_secrets(options.get("extra_params"))  # in all frames that hold it
         one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
-        return self._listing(self._asked(feed, *check_dates(start_date, end_date), options), one)
+        return self._listings(feed, *check_dates(start_date, end_date), options)(one)
 
-    def _listing(self, asked: _Asked, one: int) -> ReportListing[Any]:
-        endpoint = _ENDPOINTS[asked.feed]
+    def _listings(
+        self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions, night: dt.date | None = None
+    ) -> Callable[[int], ReportListing[Any]]:
+        """Return the function from an id to its listing in a feed; `night` is the day on which a pull began."""
+        endpoint, settings = _ENDPOINTS[feed], self._session.settings
+        compared = asks_to_compare(options.get("compare_previous_period"))
+        sent = feed_params(feed, options, settings.feed_search_param)
+        chosen, secrets = encode_query(sent, settings.array_encoding), secrets_in(sent)
+        fixed = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
 
-        def report(pages: list[Page[Any]]) -> RankingReport[Any]:
+        def report(one: int, pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
             # an account has one set of names, so one row is enough
             if not self._warned and first.items and (warning := engine_warning(first.items[0])) is not None:
                 self._warned = True
                 _log.warning("%s", warning)
             return RankingReport(
-                feed=asked.feed,
+                feed=feed,
                 id=one,
-                start_date=asked.start,
-                end_date=asked.end,
+                start_date=start,
+                end_date=end,
                 rows=first.items if len(pages) == 1 else tuple(chain.from_iterable(page.items for page in pages)),
                 totals=next((page.totals for page in pages if page.totals), None),
                 total_records=first.total_records,
                 version=first.version,
                 extra=first.extra,
                 account=self._account,
-                snapshot_date=asked.snapshot_date or self._session.clock.now().date(),
-                compared=asked.compared,
+                snapshot_date=night or self._session.clock.now().date(),
+                compared=compared,
             )
 
-        asks = (endpoint.object_name, one)
-        query = Query(
-            path=endpoint.path,
-            query=f"{endpoint.object_name}_id={one}&{asked.query}",
-            decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number, asked=asks),
-            key=endpoint.key,
-            subject=f"{endpoint.object_name} {one}",
-            secrets=asked.secrets,
-        )
-        return Listing(self._session, query, report)
+        def listing(one: int) -> ReportListing[Any]:
+            asked = (endpoint.object_name, one)
+            query = Query(
+                path=endpoint.path,
+                query=f"{endpoint.object_name}_id={one}&{fixed}",
+                decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number, asked=asked),
+                key=endpoint.key,
+                subject=f"{endpoint.object_name} {one}",
+                secrets=secrets,
+            )
+            return Listing(self._session, query, partial(report, one))
 
-    def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
-        settings, compared = self._session.settings, asks_to_compare(options.get("compare_previous_period"))
-        sent = feed_params(feed, options, settings.feed_search_param)
-        chosen = encode_query(sent, settings.array_encoding)
-        query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
-        return _Asked(feed, start, end, query, secrets_in(sent), compared)
+        return listing
 
 
 def feed_params(

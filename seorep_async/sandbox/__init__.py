@@ -15,11 +15,10 @@ It has all 21 operations of the service, and stores changes until it is closed. 
 limits. `seorep sandbox` serves it on a port of this machine until Ctrl-C.
 """
 
-# From the outside in: `server` listens, `application` is the chain that every request passes (it is counted,
-# `rate_limit` may refuse it, `faults` may replace its response), `models` and `feeds` answer it from the `account`.
-from seorep_async.sandbox.application import Stats
+# From the outside in: `server` listens, and has the chain that every request passes (it is counted, `rate_limit` may
+# refuse it, `faults` may replace its response); `models` and `feeds` answer it from the `account`.
 from seorep_async.sandbox.faults import Faults
 from seorep_async.sandbox.rate_limit import RateLimit
-from seorep_async.sandbox.server import Sandbox
+from seorep_async.sandbox.server import Sandbox, Stats
 
 __all__ = ["Faults", "RateLimit", "Sandbox", "Stats"]

@@ -13,8 +13,8 @@ from aiohttp import web
 from attrs import field, frozen
 from attrs.validators import optional
 
+from seorep_async.sandbox.account import mix
 from seorep_async.sandbox.options import integer
-from seorep_async.sandbox.seeded import mix
 
 KINDS = (
     "resets", "cut", "hang", "slow", "closes", "empty", "html", "malformed", "errors", "redirects", "garbage",
@@ -97,11 +97,7 @@ ERROR_IN_200 = msgspec.json.encode({"status": "error", "code": 500, "results": {
 
 
 class RawResponse(web.Response):
-    """A response written to the connection as raw bytes; `seen` is the status that the caller saw, if any."""
-
-    def __init__(self, seen: int | None = None) -> None:
-        super().__init__()
-        self.seen = seen
+    """A response written to the connection as raw bytes; its status is 0 if the caller saw none."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Tell aiohttp that the connection is lost."""
@@ -117,25 +113,26 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
         case "resets":
             connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
             connection.abort()
-            return RawResponse()
+            return RawResponse(status=0)
+        case "cut" if body:
+            return _send(connection, head + half, response.status)
         case "cut":
-            sent, seen = (head + half, response.status) if body else (head[: len(head) // 2], None)
-            return _send(connection, sent, seen)
+            return _send(connection, head[: len(head) // 2], 0)
         case "closes":
             return _send(connection, head + body, response.status)
         case "garbage":
-            return _send(connection, GARBAGE)
+            return _send(connection, GARBAGE, 0)
         case "hang":
             while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up
                 await asyncio.sleep(_TICK_SECONDS)
-            return RawResponse()
+            return RawResponse(status=0)
         case "slow":
             for byte in head + body:
                 connection.write(bytes([byte]))
                 await asyncio.sleep(_TICK_SECONDS)
                 if connection.is_closing():
                     break
-            return RawResponse(response.status)
+            return RawResponse(status=response.status)
         case "empty":
             return web.Response(headers=JSON_HEADERS)
         case "html":
@@ -149,10 +146,10 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
     raise AssertionError(kind)
 
 
-def _send(connection: asyncio.Transport, content: bytes, seen: int | None = None) -> RawResponse:
+def _send(connection: asyncio.Transport, content: bytes, status: int) -> RawResponse:
     connection.write(content)
     connection.close()
-    return RawResponse(seen)
+    return RawResponse(status=status)
 
 
 def _head(response: web.Response, length: int) -> bytes:

@@ -1,4 +1,8 @@
-"""The three ranking feeds: their two row formats, their two envelopes, and the operation that reports them.
+"""The three ranking feeds: their facts, their two row formats and two envelopes, and the operations that report them.
+
+All facts come from the same monthly measures of keywords, so they agree: a keyword's rank in the campaign feed is that
+of the last month in its own feed, and a campaign's month counts and averages the ranks of its keywords in that month.
+The previous period of a month is the month before; that of a range ends with the month before its first.
 
 The reference's sections 2.7 and 4.4 leave open which of `filter` and `search` is honoured; here both are: a row must
 hold each, in any case. `sort_metric` takes any field of the older rows that is a number or a string. Without a
@@ -7,21 +11,169 @@ has none, and if no row matches.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from attrs import frozen
 
-from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.reports import Row, Span, keywords_of_campaign, months_of_campaign, months_of_keyword, totals
-from seorep_async.sandbox.request import DAY, DIRECTION, FLAG, INT32, SEARCH, ApiRequest, Fields, Refusal, choice
-from seorep_async.sandbox.seeded import mix
-from seorep_async.sandbox.service import PAGE, EncodedFeed, Operation, Service, found, in_order, matches
-from seorep_async.sandbox.vocabulary import BANDS, CHANGES, ENGINES, LAST_DATES, OLDER_METRICS, RANKINGS, VOLUMES
+from seorep_async.sandbox import request as fields, vocabulary as words
+from seorep_async.sandbox.account import Account, Keyword, Trend, mix
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Service, found, in_order, matches
 
+ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
+RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)
+CHANGES = tuple(f"{name}Change" for name in RANKINGS)
+VOLUMES = ("competitors", "localMonthlySearches")
+OLDER_METRICS = ("backlinks", "globalMonthlySearches", "wmtRanking", "wmtClicks", "wmtImpressions", "wmtCtr")
+BANDS = {"1_3": range(1, 4), "4_10": range(4, 11), "11_20": range(11, 21), "21_50": range(21, 51), "51": range(51, 101)}
+LAST_DATES = (
+    "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
+    "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
+)  # fmt: skip
+AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
+"""Metrics whose aggregate is the mean; every other metric is summed."""
+
+Row = dict[str, Any]
+Measures = dict[str, int | None]
+
+_LAST_POSITION = 100
+_MONTH_KEY = 0xD1342543DE82EF95
 _LONGEST_MONTHS = 1200
 _UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
+
+
+def measure(keyword: Keyword, month: int) -> Measures:
+    """Return a keyword's metrics in a month, by its number.
+
+    None is "not ranked", "not tracked" or "not measured"; a rank of 0 occurs for places only, and is not the same.
+    """
+    noise = mix(keyword.key ^ month * _MONTH_KEY)
+    measures: Measures = {}
+    for name, trend in zip(RANKINGS, keyword.trends, strict=True):
+        measures[name] = None if trend is None else _rank(trend, month, noise & 0xFF)
+        noise >>= 8
+    step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(words.SEARCH_VOLUMES) - 1)
+    clicks_per_cent = (noise >> 8) % 12
+    shown = words.SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
+    searched = {
+        "competitors": keyword.competitors + (noise >> 4) % 3, "backlinks": keyword.backlinks + (noise >> 6) % 4,
+        "localMonthlySearches": words.SEARCH_VOLUMES[step], "globalMonthlySearches": words.SEARCH_VOLUMES[step] * 4,
+        "wmtRanking": measures["engineARanking"], "wmtClicks": shown * clicks_per_cent // 100,
+        "wmtImpressions": shown, "wmtCtr": clicks_per_cent,
+    }  # fmt: skip
+    return measures | (searched if keyword.measured else dict.fromkeys(searched))
+
+
+def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
+    """Return the mean of an averaged metric (rounded, halves up) or the sum of another; None counts nowhere, 0 does."""
+    present = [value for value in values if value is not None]
+    if present and metric in AVERAGED:
+        return (2 * sum(present) + len(present)) // (2 * len(present))
+    return sum(present) if present else None
+
+
+def _rank(trend: Trend, month: int, noise: int) -> int | None:
+    if noise < 10:  # now and then a keyword drops out of the results for a month
+        return None
+    level, swing, speed, phase, best = trend
+    rank = level + swing * (abs((month * speed + phase) % 256 - 128) - 64) // 64 + noise % 5 - 2
+    return None if rank > _LAST_POSITION else max(rank, best)
+
+
+class Span(NamedTuple):
+    """The requested range: its last day, and the numbers of the months that it touches."""
+
+    end: date
+    months: range
+
+
+def keywords_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
+    """Return one row per keyword, with the ranks of the range's last month, checked within its last week."""
+    last_day = span.end.toordinal()
+    last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(7)]
+    before, last = span.months[0] - 1, span.months[-1]
+    return [
+        _keyword_row(keyword, measure(keyword, last), measure(keyword, before) if compare else None, last_days)
+        for keyword in account.keywords(campaign_id)
+    ]
+
+
+def months_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
+    """Return one row per month, oldest first, with averages, sums and position bands over the campaign's keywords."""
+    keywords = account.keywords(campaign_id)
+    return _by_month(span, compare, lambda month: _over_keywords(keywords, month))
+
+
+def months_of_keyword(account: Account, keyword_id: int, span: Span, compare: bool) -> list[Row]:
+    """Return one row per month, oldest first."""
+    keyword = found("keyword", keyword_id, account.keyword(keyword_id))
+    return _by_month(span, compare, lambda month: _with_urls(keyword, measure(keyword, month)))
+
+
+def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Row]:
+    before = facts(span.months[0] - 1) if compare else None
+    rows = []
+    for month in span.months:
+        now = facts(month)
+        rows.append({"date": f"{month // 12:04}-{month % 12 + 1:02}-01", **now, **_changes(now, before)})
+        before = now if compare else None
+    return rows
+
+
+def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, int | None]]:
+    return {metric: {"value": aggregate(metric, (row[metric] for row in rows))} for metric in metrics}
+
+
+def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
+    _, mobile, places, engine_b = keyword.trends
+    searched = f".example/search?q={quote(keyword.phrase)}"
+    row: Row = {
+        "keywordId": keyword.id, "keywordPhrase": keyword.phrase, "primaryKeyword": str(keyword.primary).lower(),
+        "searchLocation": keyword.location, "searchLanguage": words.LANGUAGE, "tags": keyword.tags,
+        **_with_urls(keyword, now), **_changes(now, before),
+        "engineASerpUrl": f"https://www.engine-a{searched}",
+        "engineAMobileSerpUrl": mobile and f"https://m.engine-a{searched}",
+        "engineAMapsSerpUrl": places and f"https://maps.engine-a{searched}",
+        "engineBSerpUrl": engine_b and f"https://www.engine-b{searched}",
+    }  # fmt: skip
+    for number, name in enumerate(LAST_DATES):
+        row[name] = last_days[(keyword.key >> 3 * number) % len(last_days)]
+    if places is None:
+        row["lastEngineAPlacesRankingDate"] = None
+    if engine_b is None:
+        row["lastEngineBRankingDate"] = None
+    if not keyword.measured:
+        row["lastSearchVolumeDate"] = row["lastStatPadderDate"] = None
+    return row
+
+
+def _over_keywords(keywords: Sequence[Keyword], month: int) -> Row:
+    measured = [measure(keyword, month) for keyword in keywords]
+    bands = {
+        f"{engine}Rankings_{band}": sum(one[f"{engine}Ranking"] in positions for one in measured)
+        for engine in ENGINES
+        for band, positions in BANDS.items()
+    }
+    return bands | {metric: aggregate(metric, (one[metric] for one in measured)) for metric in (*RANKINGS, *VOLUMES)}
+
+
+def _changes(now: Row, before: Row | None) -> Measures:
+    """Return the growth of each rank since the period before: 0 without one, None if either rank is missing."""
+    if before is None:
+        return dict.fromkeys(CHANGES, 0)
+    ranks = zip(CHANGES, ((now[name], before[name]) for name in RANKINGS), strict=True)
+    return {name: None if new is None or old is None else new - old for name, (new, old) in ranks}
+
+
+def _with_urls(keyword: Keyword, measured: Measures) -> Row:
+    urls = {
+        f"{engine}RankingUrl": None if measured[f"{engine}Ranking"] is None else keyword.landing_url
+        for engine in ("engineA", "engineAMobile", "engineB")
+    }
+    return measured | urls
 
 
 @frozen
@@ -34,7 +186,6 @@ class RowFormat:
     write_date: Callable[[str], str]
 
     def format(self, fact: Row) -> Row:
-        """Return a row in this format."""
         row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
         for name in self.dates:
             if row[name] is not None:
@@ -55,11 +206,11 @@ class Feed:
     searched: str
 
     def operation(self) -> Operation:
-        """Return the operation that reports the rankings of a campaign or a keyword."""
-        asked: Fields = {
-            self.id_name: INT32, "start_date": DAY, "end_date": DAY, "filter": SEARCH, "search": SEARCH, **PAGE,
-            "sort_direction": DIRECTION, "compare_previous_period": FLAG,
-            "sort_metric": choice([name for name in self.older.fields if name not in _UNSORTABLE]),
+        asked = {
+            self.id_name: fields.INT32, "start_date": fields.DAY, "end_date": fields.DAY, **fields.PAGE,
+            "filter": fields.STRING, "search": fields.STRING, "compare_previous_period": fields.FLAG,
+            "sort_metric": fields.choice([name for name in self.older.fields if name not in _UNSORTABLE]),
+            "sort_direction": fields.DIRECTION,
         }  # fmt: skip
         return Operation("GET", self.path, self.report, asked, (self.id_name, "start_date", "end_date"))
 
@@ -68,28 +219,24 @@ class Feed:
         if self.id_name == "keyword_id":
             campaign_id = found("keyword", id_, service.account.keyword(id_)).campaign_id
         service.campaign(campaign_id)
-        span = _span(request)
-        encoded = service.once(self.name, request, lambda: self._encoded(service, request, id_, span))
-        metadata, rows = service.page(request, encoded.rows)
+        metadata, rows, sums = service.page(self.name, request, lambda: self._found(service, request, id_))
         if service.shape == "nested" or (service.shape == "mixed" and _choice(service, id_) & 1 > 0):
-            return {"metadata": metadata, "data": {"totals": encoded.totals, "rows": rows}}
-        return {"metadata": metadata | {"version": False}, "data": rows, "totals": encoded.totals}
+            return {"metadata": metadata, "data": {"totals": sums, "rows": rows}}
+        return {"metadata": metadata | {"version": False}, "data": rows, "totals": sums}
 
-    def _encoded(self, service: Service, request: ApiRequest, id_: int, span: Span) -> EncodedFeed:
+    def _found(self, service: Service, request: ApiRequest, id_: int) -> tuple[list[msgspec.Raw], Any]:
         older = service.rows == "older" or (service.rows == "mixed" and _choice(service, id_) & 2 > 0)
         row_format, compare = self.older if older else self.current, request["compare_previous_period"]
-        pairs = [(fact, row_format.format(fact)) for fact in self.facts(service.account, id_, span, compare)]
+        facts = self.facts(service.account, id_, _span(request), compare)
+        pairs = [(fact, row_format.format(fact)) for fact in facts]
         if (self.name, id_) in service.reports:
             pairs = [*_replaced(pairs, service.reports[self.name, id_], row_format)]
         wanted = request["filter"], request["search"]
         pairs = [pair for pair in pairs if matches(str(pair[1].get(self.searched, "")), *wanted)]
         if sort_metric := request["sort_metric"]:
             pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"])
-        summary = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
-        return EncodedFeed(
-            rows=tuple(msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs),
-            totals=msgspec.Raw(msgspec.json.encode(summary)),
-        )
+        sums = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
+        return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums
 
 
 def _choice(service: Service, id_: int) -> int:
@@ -98,7 +245,7 @@ def _choice(service: Service, id_: int) -> int:
 
 
 def _span(request: ApiRequest) -> Span:
-    start, end = request["start_date"], request["end_date"]
+    start, end = map(date.fromisoformat, (request["start_date"], request["end_date"]))
     first, last = (day.year * 12 + day.month - 1 for day in (start, end))
     if end < start:
         raise Refusal(400, "end_date is before start_date")

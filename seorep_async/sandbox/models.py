@@ -6,15 +6,13 @@ campaign's `type` and the keywords' parameter `campaign_id` are not in the refer
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import date
+from functools import partial
 
 from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
-from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.request import ApiRequest, Fields, Refusal, choice
-from seorep_async.sandbox.seeded import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
-from seorep_async.sandbox.service import PAGE, Operation, Service, found, in_order, matches
+from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
+from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, Service, found, in_order, matches
 
 _OWNER_ID = 1  # the user of the key's login grants
 
@@ -31,6 +29,7 @@ class Model:
         words: the parameters of a list for the search, the field to sort by, and the direction.
         asked: the other parameters of a list, of which `must_ask` are required.
         written: the fields of a write, if there are any, and `created` those of a create only; it requires `required`.
+        fresh: what a created record has besides, unless the request sets it.
     """
 
     name: str
@@ -45,13 +44,14 @@ class Model:
     written: Fields = field(factory=dict)
     created: Fields = field(factory=dict)
     required: Sequence[str] = ()
+    fresh: Record = field(factory=dict)
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations; a list is sorted by any field that a get or a list shows."""
         search, order, direction = self.words
         never = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        sorts = {order: choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
-        one, listing = f"{self.path}/:id", {search: fields.SEARCH, **PAGE, **sorts, **self.asked}
+        sorts = {order: fields.choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
+        one, listing = f"{self.path}/:id", {search: fields.STRING, **fields.PAGE, **sorts, **self.asked}
         yield Operation("GET", one, self.get)
         yield Operation("GET", self.list_path or self.path, self.list_, listing, self.must_ask)
         if self.written:
@@ -67,51 +67,49 @@ class Model:
         """Return whether the parameters of its own choose a record for a list."""
         return True
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        """Return a record, or None if there is none with this id."""
-        return account.records[self.name].get(id_)
+    def record(self, service: Service, id_: int) -> Record:
+        """Return a record, or refuse an id that none has."""
+        return found(self.name, id_, service.account.records[self.name].get(id_))
 
     def find(self, service: Service, id_: int) -> Record:
         """Return the record that a request names, or refuse it."""
-        return found(self.name, id_, self.record(service.account, id_))
+        return self.record(service, id_)
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        """Return what a created record has besides what the request sets."""
-        return {"date_created": moment(service.now()), "account_id": service.account.account_id}
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        """Return the values that a write sets in a record, or in a new one."""
-        return request.given(self.written)
+    def values(self, service: Service, request: ApiRequest, record: Record) -> Record:
+        """Return the values that a write sets in a record; a new one is empty."""
+        return request.given
 
     def get(self, service: Service, request: ApiRequest) -> Record:
         return _single(self._shown("get", self.find(service, request.id)))
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
         """Return one page of the records that are asked for."""
+        record = partial(self.record, service)
 
-        def record(id_: int) -> Record:
-            return found(self.name, id_, self.record(service.account, id_))
-
-        def chosen() -> Sequence[int]:
+        def chosen() -> tuple[Sequence[int], None]:
             ids, (search, order, descending) = self.ids(service, request), (request[word] for word in self.words)
             if search:
                 ids = [id_ for id_ in ids if any(matches(record(id_)[name], search) for name in self.searched)]
             if any(request[name] for name in self.asked):
                 ids = [id_ for id_ in ids if self.wanted(request, record(id_))]
-            return in_order(ids, lambda id_: record(id_).get(order or "id"), descending) if order or descending else ids
+            if order or descending:
+                ids = in_order(ids, lambda id_: record(id_).get(order or "id"), descending)
+            return ids, None
 
-        metadata, part = service.page(request, service.once(self.name, request, chosen))
+        metadata, part, _ = service.page(self.name, request, chosen)
         return {"metadata": metadata, "data": [self._shown("list", record(id_)) for id_ in part]}
 
     def create(self, service: Service, request: ApiRequest) -> Record:
-        new = self.new(service, request) | self.values(service, request, None)
-        return _single(self._shown("create", service.account.records[self.name].add(new)))
+        new = {"date_created": moment(service.now()), "account_id": service.account.account_id, **self.fresh}
+        record = service.account.records[self.name].add(new | self.values(service, request, {}))
+        return _single(self._shown("create", record))
 
     def update(self, service: Service, request: ApiRequest) -> Record:
         """Change a record; fields that are not given stay."""
         record = self.find(service, request.id)
         if values := self.values(service, request, record):
-            record = service.account.records[self.name].put(record | values)
+            modified = {"date_modified": moment(service.now())}
+            record = service.account.records[self.name].put(record | values | modified)
         return _single(self._shown("update", record))
 
     def delete(self, service: Service, request: ApiRequest) -> None:
@@ -132,15 +130,6 @@ class Campaigns(Model):
     def find(self, service: Service, id_: int) -> Record:
         return service.campaign(id_)
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        return NEW_CAMPAIGN | super().new(service, request)
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        values = super().values(service, request, record)
-        if values.get("group_title") == "":
-            values["group_title"] = None
-        return values | {"date_modified": moment(service.now())} if values and record else values
-
 
 class Users(Model):
     """Users, whose passwords are neither stored nor shown."""
@@ -152,28 +141,20 @@ class Users(Model):
     def wanted(self, request: ApiRequest, record: Record) -> bool:
         return record["role"] in request["role"]
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        return super().new(service, request) | {"email": "", "campaign_access": RESTRICTED}
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        values = super().values(service, request, record)
-        values.pop("password", None)
+    def values(self, service: Service, request: ApiRequest, record: Record) -> Record:
+        values = {name: value for name, value in request.given.items() if name != "password"}
         others = service.account.users.ids() if "username" in values else ()
         for other in (self.find(service, id_) for id_ in others):
-            if other["username"] == values["username"] and (record is None or other["id"] != record["id"]):
+            if other["username"] == values["username"] and other["id"] != record.get("id"):
                 raise Refusal(409, "username is taken: it must be unique")
         return values
 
     def login_grant(self, service: Service, request: ApiRequest) -> Record:
         """Grant a login to a user; each grant has a token of its own."""
         user, token = self.find(service, request.id), service.account.token
-        return _single(
-            {
-                "token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": _OWNER_ID,
-                # As in the reference's sample: plain http, and not the token above.
-                "login_url": f"http://reports.example/login?token={token()}",
-            }
-        )  # fmt: skip
+        grant = {"token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": _OWNER_ID}
+        # As in the reference's sample: plain http, and not the token above.
+        return _single(grant | {"login_url": f"http://reports.example/login?token={token()}"})
 
 
 class Keywords(Model):
@@ -183,10 +164,8 @@ class Keywords(Model):
         """Return the ids of the account's keywords, or of a campaign's; an unknown campaign has none."""
         return service.account.keyword_ids(request["campaign_id"])
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        keyword = account.keyword(id_)
-        if keyword is None:
-            return None
+    def record(self, service: Service, id_: int) -> Record:
+        keyword = found(self.name, id_, service.account.keyword(id_))
         return {
             "id": keyword.id, "date_created": moment(keyword.created), "date_modified": moment(keyword.modified),
             "keyword_phrase": keyword.phrase, "primary_keyword": str(keyword.primary).lower(),
@@ -205,20 +184,19 @@ class Backlinks(Model):
         return (
             request["status"] in (None, record["status"])
             and request["link_type"] in ("", "all", record["link_type"])
-            and (span is None or span[0].isoformat() <= record["date_published"] <= span[1].isoformat())
+            and (span is None or span[0] <= record["date_published"] <= span[1])
         )
 
-    def record(self, account: Account, id_: int) -> Record | None:
-        backlink = account.backlinks.get(id_)
-        return backlink if backlink and account.campaigns.get(backlink["campaign_id"]) else None
+    def record(self, service: Service, id_: int) -> Record:
+        backlink = super().record(service, id_)
+        campaign = service.account.campaigns.get(backlink["campaign_id"])
+        return found(self.name, id_, campaign and backlink)
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        created = {"campaign_id": service.campaign(request["campaign_id"])["id"], **dict.fromkeys(_TEXTS, "")}
-        return created | {"date_created": service.now().date().isoformat(), "domain_authority": 0, "page_authority": 0}
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        values = super().values(service, request, record)
-        return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
+    def values(self, service: Service, request: ApiRequest, record: Record) -> Record:
+        if record:
+            return request.given
+        service.campaign(request["campaign_id"])
+        return request.given | {"date_created": service.now().date().isoformat()}
 
 
 def _names(words: str) -> tuple[str, ...]:
@@ -231,7 +209,7 @@ _LISTED_ONLY = _names(  # the reference shows only null for most of these
 )
 _TEXTS = _names("link_type target_anchor target_url notes")
 _PERSON = _names("first_name last_name username password role")
-_STATUS = choice(STATUSES)
+_STATUS = fields.choice(STATUSES)
 
 MODELS: tuple[Model, ...] = (
     Campaigns(
@@ -240,8 +218,9 @@ MODELS: tuple[Model, ...] = (
         shown=_names("id date_created date_modified url company scope account_id type group_title") + _LISTED_ONLY,
         hidden={"create": ("group_title", *_LISTED_ONLY), "get": _LISTED_ONLY, "update": _LISTED_ONLY},
         searched=("company", "url"),
-        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.STRING},
+        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.CLEARABLE},
         required=("url", "company"),
+        fresh=NEW_CAMPAIGN,
     ),
     Users(
         name="user",
@@ -253,6 +232,7 @@ MODELS: tuple[Model, ...] = (
         written=dict.fromkeys(_PERSON, fields.FILLED) | {"email": fields.STRING},
         created={"email_credentials": fields.STRING},
         required=_PERSON,
+        fresh={"email": "", "campaign_access": RESTRICTED},
     ),
     Keywords(
         name="keyword",
@@ -275,12 +255,13 @@ MODELS: tuple[Model, ...] = (
         },
         searched=("title", "url", "notes"),
         words=("search", "sort_metric", "sort_direction"),
-        asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.SEARCH},
+        asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.STRING},
         must_ask=("campaign_id",),
         written=dict.fromkeys(("title", "url"), fields.FILLED)
         | {"status": _STATUS, "date_published": fields.DAY}
         | dict.fromkeys(_TEXTS, fields.STRING),
         created={"campaign_id": fields.INT32},
         required=_names("campaign_id title url status date_published"),
+        fresh={**dict.fromkeys(_TEXTS, ""), "domain_authority": 0, "page_authority": 0},
     ),
 )

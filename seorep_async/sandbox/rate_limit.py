@@ -126,7 +126,6 @@ class Limiter:
         self._in_progress += 1
 
     def release(self) -> None:
-        """End an accepted request."""
         self._in_progress -= 1
 
     def _refusal(self, message: str, wait: float) -> Refusal:

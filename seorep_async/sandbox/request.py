@@ -1,4 +1,4 @@
-"""Requests: their fields, the reading of their values, and their refusals.
+"""What all operations share: the reading of requests, the refusals, the service's options, pages and recent results.
 
 Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
 query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
@@ -6,13 +6,23 @@ A bad id in a path is a 404: no such resource exists.
 """
 
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from datetime import date
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 from attrs import define, field, frozen
+
+from seorep_async.sandbox.account import Account, Record
+
+T = TypeVar("T")
+
+Shape = Literal["nested", "flat", "mixed"]
+Rows = Literal["current", "older", "mixed"]
+
+_MOST_ROWS = 30_000
+_MOST_RESULTS = 64
 
 LAST_INT32 = 2**31 - 1
 _DIGITS = re.compile("0*[1-9][0-9]{0,9}")
@@ -60,20 +70,20 @@ def _read_int32(value: str) -> int:
     return range(LAST_INT32 + 1).index(int(_matched(_DIGITS, value)[0]))
 
 
-def _read_day(value: str) -> date:
-    return date.fromisoformat(_matched(_DAY, value)[0])
+def _read_day(value: str) -> str:
+    return date.fromisoformat(_matched(_DAY, value)[0]).isoformat()
 
 
-def _read_days(value: str) -> tuple[date, date]:
-    start, end = map(date.fromisoformat, _matched(_RANGE, value).groups())
+def _read_days(value: str) -> tuple[str, str]:
+    start, end = map(_read_day, _matched(_RANGE, value).groups())
     if end < start:
         raise ValueError
     return start, end
 
 
-STRING = Field("a string", str)
 FILLED = Field("a string that is not empty", lambda value: _matched(_FILLED, value)[0])
-SEARCH = Field("a string", str, absent="")
+STRING = Field("a string", str, absent="")
+CLEARABLE = Field("a string", lambda value: value or None)
 STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
 INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
@@ -83,9 +93,10 @@ DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[valu
 
 
 def choice(allowed: Collection[str]) -> Field:
-    """One of some strings."""
     return Field(f"one of {', '.join(allowed)}", {one: one for one in allowed}.__getitem__)
 
+
+PAGE: Fields = {"page": INT32, "limit": INT32}
 
 Values = Mapping[str, Sequence[str]]
 """The values of each name, in the order of the request."""
@@ -95,51 +106,44 @@ JSON = "application/json"
 
 
 @frozen
-class Body:
-    """The fields of a request's body: strings from a form, values of any type from JSON."""
+class Operation:
+    """One operation, with its path from the reference.
 
-    form: Values = field(factory=dict)
-    json: Mapping[str, object] = field(factory=dict)
+    The handler returns what JSON can hold, or None for no body, or raises `Refusal`; it never waits, so nothing comes
+    between.
+    """
 
-    @classmethod
-    def read(cls, content_type: str, content: bytes) -> "Body":
-        """Read a body; one without content has no fields, whatever its type."""
-        if not content:
-            return cls()
-        if content_type not in (FORM, JSON):
-            raise Refusal(415, f"the body must be {FORM} or {JSON}")
-        try:
-            if content_type == FORM:
-                return cls(form=parse_qs(content.decode(), keep_blank_values=True))
-            return cls(json=msgspec.json.decode(content, type=dict[str, Any]))
-        except (ValueError, RecursionError):
-            raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
+    method: str
+    path: str
+    handler: "Callable[[Service, ApiRequest], Any]"
+    fields: Fields = field(factory=dict)
+    required: Collection[str] = ()
 
 
 class ApiRequest:
-    """One request to an operation: the values of its fields, from query and body, and the path's `:id`."""
+    """One request to an operation: the values of its fields, from query and body, and the path's `:id`.
 
-    def __init__(self, fields: Fields, required: Collection[str], query: Values, body: Body, path_id: str) -> None:
+    `given` has the values of those fields that were given. A body without content has no fields, whatever its type.
+    """
+
+    def __init__(self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes) -> None:
         self._path_id = path_id
-        self._values = {name: known.absent for name, known in fields.items()}
-        self._given: set[str] = set()
-        for name, known in fields.items():
-            value = _find(name, known, query, body)
-            if not value and name in required:
-                raise Refusal(400, f"{name} is required")
-            if value is not None:
-                self._given.add(name)
-                try:
-                    self._values[name] = known.read(value)
-                except (ValueError, KeyError):
-                    raise Refusal(400, f"{name} must be {known.expects}") from None
+        self.given: dict[str, Any] = {}
+        form, json = _read_body(media_type, body) if body else ({}, {})
+        strings = {**query, **form}
+        for name, known in operation.fields.items():
+            try:
+                value = _as_string(known, json[name]) if name in json else _find(name, known, strings)
+                if not value and name in operation.required:
+                    raise Refusal(400, f"{name} is required")
+                if value is not None:
+                    self.given[name] = known.read(value)
+            except (ValueError, KeyError):
+                raise Refusal(400, f"{name} must be {known.expects}") from None
+        self._values = {name: known.absent for name, known in operation.fields.items()} | self.given
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
-
-    def given(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the values of those of some fields that were given, by name."""
-        return {name: self._values[name] for name in names if name in self._given}
 
     @property
     def question(self) -> Hashable:
@@ -155,25 +159,98 @@ class ApiRequest:
             raise Refusal(404, "the id in the path is not a positive 32-bit integer") from None
 
 
-def _find(name: str, known: Field, query: Values, body: Body) -> str | None:
-    if name in body.json:
-        return _as_string(name, known, body.json[name])
-    for values in (body.form, query):
-        if known.many:
-            parts = [*values.get(name, ()), *values.get(f"{name}[]", ())]
-            if parts:
-                return ",".join(parts)
-        elif name in values:
-            return values[name][0]
-    return None
+def _read_body(media_type: str, body: bytes) -> tuple[Values, Mapping[str, object]]:
+    """Return the fields of a form, which are strings, and those of JSON, of any type."""
+    if media_type not in (FORM, JSON):
+        raise Refusal(415, f"the body must be {FORM} or {JSON}")
+    try:
+        if media_type == FORM:
+            return parse_qs(body.decode(), keep_blank_values=True), {}
+        return {}, msgspec.json.decode(body, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the body must be a form in UTF-8, or a JSON object") from None
 
 
-def _as_string(name: str, known: Field, value: object) -> str:
+def _find(name: str, known: Field, strings: Values) -> str | None:
+    if known.many:
+        return ",".join((*strings.get(name, ()), *strings.get(f"{name}[]", ()))) or None
+    return strings[name][0] if name in strings else None
+
+
+def _as_string(known: Field, value: object) -> str:
     if known.is_integer:
         if isinstance(value, float) and value.is_integer():  # 3.0 is an integer in JSON
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value if abs(value) < 2**63 else 0)  # Python writes no number of 5000 digits
+        if type(value) is int:
+            return str(value)
     elif isinstance(value, str):
         return value
-    raise Refusal(400, f"{name} must be {known.expects}")
+    raise ValueError
+
+
+@frozen
+class Service:
+    """The service behind the operations, with the options of the sandbox.
+
+    `failing` has campaigns' statuses, 403 for forbidden ones. `recent` has recent results by their questions: the rows
+    of feeds, encoded, and their totals; the ids of lists.
+    """
+
+    account: Account
+    shape: Shape
+    rows: Rows
+    clock: Callable[[], datetime]
+    default_limit: int
+    max_limit: int
+    failing: Mapping[int, int]
+    reports: Mapping[tuple[str, int], Sequence[Record]]
+    recent: dict[Hashable, tuple[Sequence[Any], Any]] = field(factory=dict)
+
+    def campaign(self, id_: int) -> Record:
+        """Return a campaign; refuse an unknown or a failing one."""
+        if id_ in self.failing:
+            status = self.failing[id_]
+            problem = "is not one that this API key has access to" if status == 403 else "was asked to fail"
+            raise Refusal(status, f"campaign {id_} {problem}")
+        return found("campaign", id_, self.account.campaigns.get(id_))
+
+    def now(self) -> datetime:
+        """Return the date and time, to the second."""
+        return self.clock().replace(microsecond=0, tzinfo=None)
+
+    def page(
+        self, name: str, request: ApiRequest, find: Callable[[], tuple[Sequence[T], Any]]
+    ) -> tuple[dict[str, Any], Sequence[T], Any]:
+        """Return the metadata of a result, the rows of one page, none beyond the end, and the totals.
+
+        The rows and totals of all pages are found once.
+        """
+        question = name, request.question
+        rows, totals = self.recent.pop(question, None) or find()
+        self.recent[question] = rows, totals  # as the most recent
+        kept = [len(rows) for rows, _ in self.recent.values()]
+        if len(kept) > _MOST_RESULTS or (len(kept) > 1 and sum(kept) > _MOST_ROWS):
+            del self.recent[next(iter(self.recent))]
+        limit = min(request["limit"] or self.default_limit, self.max_limit)
+        end = (request["page"] or 1) * limit
+        return {"total_pages": -(-len(rows) // limit), "total_records": len(rows)}, rows[end - limit : end], totals
+
+
+def found(kind: str, id_: int, record: T | None) -> T:
+    """Return a record that was found; refuse a missing one."""
+    if record is None:
+        raise Refusal(404, f"there is no {kind} {id_}")
+    return record
+
+
+def matches(string: str, *wanted: str) -> bool:
+    """Return whether a string contains each of others, ignoring case."""
+    anycase = string.casefold()
+    return all(one.casefold() in anycase for one in wanted)
+
+
+def in_order(rows: Iterable[T], value: Callable[[T], Any], descending: bool) -> list[T]:
+    """Sort rows by a value; None goes last either way, and equal rows stay in their order."""
+    pairs = [(value(row), row) for row in rows]
+    some = sorted((pair for pair in pairs if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in some] + [row for key, row in pairs if key is None]

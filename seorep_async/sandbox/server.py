@@ -1,30 +1,194 @@
-"""The sandbox itself: its options, and the listening and leaving."""
+"""The sandbox: the chain that every request passes, the options, the listening and leaving.
+
+The chain: count -> limit -> latency -> faults -> refusals as JSON, of a wrong key first -> operation. A request over
+the limit is answered after the latency, too.
+"""
 
 import asyncio
+import base64
+import contextlib
 import copy
+import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
-from types import TracebackType
+from functools import partial
 from typing import Any, Self
 
+import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from attrs import Attribute, define, field
 
-from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
-from seorep_async.sandbox.application import Chain, Stats
-from seorep_async.sandbox.faults import Faults
+from seorep_async.sandbox.account import IDS_PER_CAMPAIGN, MOST_CAMPAIGNS, Account
+from seorep_async.sandbox.faults import JSON_HEADERS, Faults, inject_fault
 from seorep_async.sandbox.feeds import FEEDS
+from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
-from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
-from seorep_async.sandbox.service import Rows, Service, Shape
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Rows, Service, Shape
 
+OPERATIONS: tuple[Operation, ...] = (
+    *(operation for model in MODELS for operation in model.operations()),
+    *(feed.operation() for feed in FEEDS),
+)
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
+_LARGEST_BODY = 256 * 1024
 _MOST_USERS = 100_000
 _FEEDS = tuple(feed.name for feed in FEEDS)
+_FAULT = web.RequestKey("fault", str)
 _filled = require("a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False)
+
+
+@define(kw_only=True)
+class Stats:
+    """The traffic since the sandbox started.
+
+    Attributes:
+        requests: requests that arrived, refused ones too.
+        in_flight: requests being answered now.
+        most_in_flight: the most that were ever being answered at once.
+        per_operation: requests by method and path as the reference writes it (`GET /v3/campaigns/:id`); all others are
+            "unknown".
+        per_status: finished requests by status; those of which the caller saw no status are left out.
+        faults: finished requests that met a fault, by its kind.
+    """
+
+    requests: int = 0
+    in_flight: int = 0
+    most_in_flight: int = 0
+    per_operation: Counter[str] = field(factory=Counter)
+    per_status: Counter[int] = field(factory=Counter)
+    faults: Counter[str] = field(factory=Counter)
+
+
+@define(eq=False)
+class Chain:
+    """What every request passes; it loses its sandbox on leaving, as aiohttp keeps it in a cache of handlers."""
+
+    sandbox: "Sandbox"
+    service: Service
+    stats: Stats
+    closing: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _limiter: Limiter | None = field(init=False, default=None)
+    _numbers: "itertools.count[int]" = field(init=False, factory=lambda: itertools.count(1))
+
+    def application(self) -> web.Application:
+        chain = [self._count, self._apply_limit, self._wait, self._inject_faults, self._refuse]
+        app = web.Application(middlewares=chain, client_max_size=_LARGEST_BODY)
+        for operation in OPERATIONS:
+            path = operation.path.replace(":id", "{id}")
+            app.router.add_route(operation.method, path, partial(self._respond, operation))
+        return app
+
+    def forget(self) -> None:
+        del self.sandbox, self.service
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.closing.wait(), seconds)
+
+    @web.middleware
+    async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
+        stats = self.stats
+        stats.requests += 1
+        stats.in_flight += 1
+        stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
+        stats.per_operation[operation] += 1
+        status = 0
+        try:
+            response = await handler(request)
+            status = response.status
+            return response
+        finally:
+            stats.in_flight -= 1
+            if _FAULT in request:
+                stats.faults[request[_FAULT]] += 1
+            if status:  # the caller saw one
+                stats.per_status[status] += 1
+
+    @web.middleware
+    async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        limit = self.sandbox.rate_limit
+        if limit is None:
+            return await handler(request)
+        if self._limiter is None or self._limiter.limit is not limit:
+            self._limiter = Limiter(limit)
+        limiter = self._limiter
+        try:
+            limiter.acquire()
+        except Refusal as refusal:
+            await self._pause(self.sandbox.latency)
+            return _error(refusal)
+        try:
+            return await handler(request)
+        finally:
+            limiter.release()
+
+    @web.middleware
+    async def _wait(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        response = await handler(request)
+        await self._pause(self.sandbox.latency - (clock() - started))
+        return response
+
+    @web.middleware
+    async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        kind = self.sandbox.faults.draw(self.sandbox.seed, next(self._numbers))
+        if kind is None:
+            return await handler(request)
+        request[_FAULT] = kind
+        if kind[0].isdigit():
+            return _error(Refusal(int(kind[:3]), "an injected fault"))
+        response, connection = await handler(request), request.transport
+        if isinstance(response, web.Response) and isinstance(connection, asyncio.Transport):
+            return await inject_fault(kind, response, connection)
+        return response  # the caller hung up before
+
+    @web.middleware
+    async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            if _password(request) != self.sandbox.api_key.encode():
+                raise Refusal(403, "invalid API key: send it as the Basic password")
+            return await handler(request)
+        except Refusal as refusal:
+            return _error(refusal)
+        except web.HTTPException as error:
+            allowed = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
+            return _error(Refusal(error.status, error.reason, allowed))
+
+    async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+        body = b""
+        if operation.method in ("POST", "PUT"):
+            if "Content-Encoding" in request.headers:
+                raise Refusal(415, "the body must not be compressed")
+            body = await request.read()
+        query = {name: request.query.getall(name) for name in request.query}
+        path_id = request.match_info.get("id", "")
+        answer = operation.handler(self.service, ApiRequest(operation, path_id, query, request.content_type, body))
+        if operation.method != "GET":
+            self.service.recent.clear()
+        if answer is None:
+            return web.Response(status=204)
+        return web.Response(body=msgspec.json.encode(answer), headers=JSON_HEADERS)
+
+
+def _password(request: web.Request) -> bytes:
+    scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    with contextlib.suppress(ValueError):
+        if scheme.lower() == "basic":
+            return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    return b""
+
+
+def _error(refusal: Refusal) -> web.Response:
+    body = msgspec.json.encode({"status": "error", "code": refusal.status, "message": refusal.message})
+    return web.Response(body=body, status=refusal.status, headers=JSON_HEADERS | refusal.headers)
 
 
 def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
@@ -109,9 +273,8 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=_filled, repr=False)
     host: str = field(default="127.0.0.1", validator=_filled)
     port: int = field(default=0, validator=integer(0, 65535))
-    _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _stats: Stats = field(init=False, factory=Stats, repr=False)
-    _running: tuple[asyncio.Server, web.AppRunner, Chain] | None = field(init=False, default=None, repr=False)
+    _running: tuple[asyncio.Server, contextlib.AsyncExitStack] | None = field(init=False, default=None, repr=False)
 
     @failing.validator
     @forbidden.validator
@@ -154,7 +317,7 @@ class Sandbox:
     async def __aenter__(self) -> Self:
         if self._running is not None:
             raise RuntimeError("the sandbox is running already")
-        self._stats, self._limiter = Stats(), None
+        self._stats = Stats()
         service = Service(
             account=Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks),
             shape=self.shape, rows=self.rows, clock=self.clock,
@@ -162,45 +325,34 @@ class Sandbox:
             reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )  # fmt: skip
-        limiter, fault = self._current_limiter, lambda number: self.faults.draw(self.seed, number)
-        chain = Chain(service, self._stats, self.api_key, self.latency, limiter, fault)
+        chain = Chain(self, service, self._stats)
         runner = web.AppRunner(
             chain.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False
         )
-        await runner.setup()
-        assert runner.server is not None, "the runner is set up"  # noqa: S101
-        create_server = asyncio.get_running_loop().create_server
-        try:
-            listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
-        except OSError as error:
-            await runner.cleanup()
-            chain.service = None
-            problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
-            raise OSError(error.errno, problem) from error
-        self._running = listener, runner, chain
+        async with contextlib.AsyncExitStack() as leaving:
+            leaving.callback(chain.forget)
+            leaving.push_async_callback(runner.cleanup)
+            await runner.setup()
+            assert runner.server is not None, "the runner is set up"  # noqa: S101
+            create_server = asyncio.get_running_loop().create_server
+            try:
+                listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
+            except OSError as error:
+                problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
+                raise OSError(error.errno, problem) from error
+            leaving.callback(chain.closing.set)  # or aiohttp would have to cancel pauses, and sometimes fails at that
+            self._running = listener, leaving.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._running is None:
             return
-        (listener, runner, chain), self._running = self._running, None
+        (listener, leaving), self._running = self._running, None
         # asyncio drops a connection that it accepts just as its server closes, with its socket left open and a warning:
         # stop accepting first, and let the runner learn of those accepted already, which it closes
         for sock in listener.sockets:
-            with suppress(NotImplementedError):
+            with contextlib.suppress(NotImplementedError):
                 asyncio.get_running_loop().remove_reader(sock.fileno())
         await asyncio.sleep(0)
         listener.close()
-        try:
-            await runner.cleanup()
-        finally:
-            chain.service = None
-
-    def _current_limiter(self) -> Limiter | None:
-        if self.rate_limit is None:
-            return None
-        if self._limiter is None or self._limiter.limit is not self.rate_limit:
-            self._limiter = Limiter(self.rate_limit)
-        return self._limiter
+        await leaving.aclose()

@@ -1,15 +1,4 @@
-"""Words: the service's for metrics, the account's for places, trades, companies, people, tags and sites."""
-
-ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
-RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)
-CHANGES = tuple(f"{name}Change" for name in RANKINGS)
-VOLUMES = ("competitors", "localMonthlySearches")
-OLDER_METRICS = ("backlinks", "globalMonthlySearches", "wmtRanking", "wmtClicks", "wmtImpressions", "wmtCtr")
-BANDS = {"1_3": range(1, 4), "4_10": range(4, 11), "11_20": range(11, 21), "21_50": range(21, 51), "51": range(51, 101)}
-LAST_DATES = (
-    "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
-    "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
-)  # fmt: skip
+"""The account's words for places, trades, companies, people, tags and sites."""
 
 LANGUAGE: dict[str, int | str] = {"id": 1000, "name": "English"}
 PLACES: tuple[dict[str, int | str], ...] = tuple(

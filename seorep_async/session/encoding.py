@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError
@@ -16,7 +16,7 @@ ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 
 def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
     """Return values as a percent-encoded query without `?`."""
-    return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote) if values else ""
+    return urllib.parse.urlencode([*_pairs(values, arrays)], quote_via=urllib.parse.quote) if values else ""
 
 
 def encode_write(
@@ -29,24 +29,24 @@ def encode_write(
         case RequestEncoding.JSON:
             return "", json.dumps({name: _json(value) for name, value in values.items()}).encode(), "application/json"
         case RequestEncoding.FORM:
-            form = urllib.parse.urlencode(_pairs(values, arrays))
+            form = urllib.parse.urlencode([*_pairs(values, arrays)])
             return "", form.encode(), "application/x-www-form-urlencoded"
 
 
-def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
+def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
+    """Give names and strings one by one: a traceback with locals would show the secrets in a list of them."""
     for name, value in values.items():
         if not isinstance(value, tuple):
-            pairs.append((_string(name), _string(value)))
+            yield _string(name), _string(value)
         elif arrays is ArrayEncoding.COMMA:
             if any("," in item for item in value):
                 problem = f"{name}: a value with a comma can't be sent as ArrayEncoding.COMMA"
                 raise ConfigurationError(problem, argument=_string(name))
-            pairs += [(_string(name), ",".join(value))] if value else []
+            if value:
+                yield _string(name), ",".join(value)
         else:
             key = _string(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
-            pairs += [(key, _string(item)) for item in value]
-    return pairs
+            yield from ((key, _string(item)) for item in value)
 
 
 def _string(value: str | float | dt.date) -> str:

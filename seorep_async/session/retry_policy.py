@@ -123,11 +123,12 @@ def parse_retry_after(header: str | None, date: str | None, wall_time: float) ->
     header = header.strip()
     if _SECONDS.fullmatch(header):
         return max(0.0, min(float(header), sys.float_info.max))
-    moment, now = _seconds_since_epoch(header), _seconds_since_epoch(date or "")
+    moment, now = seconds_since_epoch(header), seconds_since_epoch(date or "")
     return None if moment is None else max(0.0, moment - (wall_time if now is None else now))
 
 
-def _seconds_since_epoch(date: str) -> float | None:
+def seconds_since_epoch(date: str) -> float | None:
+    """Return the moment of an HTTP date, or None if it is none."""
     try:
         moment = email.utils.parsedate_to_datetime(date)
         return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
@@ -237,10 +238,6 @@ class RetryQuota:
 
     def __init__(self) -> None:
         self.tokens: int = self.CAPACITY
-
-    def spend(self, cost: int) -> None:
-        """Take the tokens of a retry."""
-        self.tokens -= cost
 
     def give_back(self, spent: int) -> None:
         """Give back the tokens of a cancelled call, which says nothing about the service."""

@@ -7,7 +7,6 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import aiohttp
@@ -20,12 +19,11 @@ from seorep_async.errors import (
 )
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.call import Call
 from seorep_async.session.flow_control import Governor, Limits, Taker
 from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
-from seorep_async.session.request import Request
+from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
@@ -74,7 +72,7 @@ class Session:
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
         self.governor.open()
         try:
-            await self._transport.__aenter__()
+            self._transport.open()
         except BaseException:  # no client would close it
             self.governor.close()
             raise
@@ -82,9 +80,7 @@ class Session:
         self.state = "open"
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self.state == "open":
             if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
                 raise ConfigurationError("this client was opened in another event loop; close it there")
@@ -94,8 +90,8 @@ class Session:
                     self.governor.close()
                     await cancel_all(self._tasks)
             finally:
-                await self._transport.__aexit__(kind, error, traceback)
-                for _ in range(_LAST_ITERATIONS):
+                await self._transport.close()
+                for _iteration in range(_LAST_ITERATIONS):
                     await asyncio.sleep(0)
 
     @property
@@ -309,7 +305,7 @@ class Session:
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
         self._require_not_closed()
-        self.governor.quota.spend(retry.cost)
+        self.governor.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         log_retry(call, failure, retry.delay)

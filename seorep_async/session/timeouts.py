@@ -6,8 +6,8 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar, Token
-from typing import Any, Generic, NoReturn, TypeVar
+from contextvars import ContextVar
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from seorep_async.errors import ConfigurationError
 
@@ -102,32 +102,35 @@ class TimeLimit:
             raise TimeoutError from error
 
 
-class Block(Generic[V]):
-    """A `with` block: adds a value to a context variable inside it, and in tasks that are started there.
+class Block(Generic[T, V]):
+    """A `with` block: adds itself to a context variable inside it, and in tasks that are started there.
 
     Not a decorator, as the ones that `contextlib` makes are: on an `async def` the block would end before it runs.
     """
 
-    def __init__(self, variable: ContextVar[tuple[T, ...]], value: T, result: V) -> None:
-        self._variable: ContextVar[tuple[Any, ...]] = variable
-        self._value = value
+    def __init__(self, variable: ContextVar[Blocks[T, V]], owner: object, value: T, result: V) -> None:
+        self._variable = variable
+        self.owner = owner
+        self.value = value
         self._result = result
-        self._tokens: list[Token[tuple[Any, ...]]] = []
 
     def __enter__(self) -> V:
-        self._tokens.append(self._variable.set((*self._variable.get(), self._value)))
+        self._variable.set((*self._variable.get(), self))
         return self._result
 
     def __exit__(self, *_: object) -> None:
+        blocks = [*self._variable.get()]
         with suppress(ValueError):  # an asynchronous generator may be closed in another context, which hasn't got it
-            self._variable.reset(self._tokens.pop())
+            blocks.remove(self)
+        self._variable.set((*blocks,))
 
     def __call__(self, function: object) -> NoReturn:
         """Raise a ConfigurationError: this is no decorator."""
         raise ConfigurationError("this is no decorator: write `with client.…(…):` inside the function")
 
 
-_limits: ContextVar[tuple[tuple[CallTimeout, float], ...]] = ContextVar("seorep_async_call_timeouts", default=())
+Blocks: TypeAlias = tuple[Block[T, V], ...]
+_limits: ContextVar[Blocks[float, None]] = ContextVar("seorep_async_call_timeouts", default=())
 
 
 class CallTimeout:
@@ -137,9 +140,9 @@ class CallTimeout:
         self.seconds: float = math.inf if seconds is None else seconds
         self._monotonic = monotonic
 
-    def limit(self, seconds: float) -> Block[None]:
+    def limit(self, seconds: float) -> Block[float, None]:
         """Limit every call that begins inside a block, or in a task that is started there."""
-        return Block(_limits, (self, seconds), None)
+        return Block(_limits, self, seconds, None)
 
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""
@@ -151,4 +154,4 @@ class CallTimeout:
         return None if shortest == math.inf else self._monotonic() + shortest
 
     def _shortest(self) -> float:
-        return min((seconds for timeout, seconds in _limits.get() if timeout is self), default=math.inf)
+        return min((block.value for block in _limits.get() if block.owner is self), default=math.inf)

@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Any
 
 import aiohttp
@@ -85,12 +84,13 @@ class Transport:
         self.attempts: int = 0
         self.bytes_received: int = 0
 
-    async def __aenter__(self) -> Transport:
+    def open(self) -> None:
+        """Begin in the running event loop."""
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
         reuse_freed_memory()
         if (borrowed := self._borrowed) is None:
             self._reads, self._writes = self._own(force_close=False), self._own(force_close=True)
-            return self
+            return
         if borrowed.closed:
             raise ConfigurationError("the session that was passed in is closed")
         if borrowed.trust_env:
@@ -98,11 +98,9 @@ class Transport:
             advice = "which could send the API key elsewhere: create it with trust_env=False"
             raise ConfigurationError(f"{problem}, {advice}")
         self._reads = self._writes = borrowed
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def close(self) -> None:
+        """End running attempts, and close our own sessions."""
         self._timeouts.close()
         await self._closing.aclose()  # closes the second session even if we are cancelled in closing the first
 

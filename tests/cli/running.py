@@ -12,21 +12,19 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
-import click
 import pytest
 
-from seorep_async.cli.app import run, seorep as command
+from seorep_async.cli.app import run
 from seorep_async.sandbox import Sandbox
 from tests.threads import in_a_thread
 
 TODAY = dt.date(2023, 7, 15)
-_CONTEXT = click.Context(command)
 KEY = "s3cret-k3y"
 COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.cli import main; main()")
 
@@ -65,11 +63,10 @@ def serving(**options: Any) -> Iterator[Sandbox]:
 
 
 @contextmanager
-def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start the command as a process of its own, which ends with the block at the latest."""
-    with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    ) as running:
+def process(*arguments: str, under: Sequence[str] = (), **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start the command as a process of its own, `under` another; it ends with the block at the latest."""
+    pipes: Any = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([*under, *COMMAND, *arguments], text=True, **pipes, **options) as running:
         try:
             yield running
         finally:
@@ -174,27 +171,3 @@ def wait_for(begun: Callable[[], object], running: subprocess.Popen[str]) -> Non
     while not begun():
         assert running.poll() is None, "it ended before it had begun"
         time.sleep(0.02)
-
-
-def group(name: str) -> click.Command:
-    found = command.get_command(_CONTEXT, name)
-    assert found is not None
-    return found
-
-
-def commands() -> Iterator[tuple[str, ...]]:
-    yield ()
-    for name in command.list_commands(_CONTEXT):
-        yield (name,)
-        found = group(name)
-        if isinstance(found, click.Group):
-            yield from ((name, verb) for verb in found.list_commands(_CONTEXT))
-
-
-def command_of(words: tuple[str, ...]) -> click.Command:
-    found = group(words[0])
-    if not isinstance(found, click.Group) or not words[1:]:
-        return found
-    verb = found.get_command(_CONTEXT, words[1])
-    assert verb is not None
-    return verb

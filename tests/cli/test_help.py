@@ -1,25 +1,41 @@
 """The help pages at 80 columns, and `seorep columns`: `python -m tests.cli.test_help` rewrites the pages."""
 
 import contextlib
+import inspect
 import io
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from seorep_async import guides
-from seorep_async.cli.app import run
+from seorep_async.cli.app import run, seorep as command
 from seorep_async.cli.calls import COLUMNS
 from seorep_async.cli.output import fields_of
 from seorep_async.models import Backlink, Campaign, Keyword, User
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 from seorep_async.tables.output_tables import all_tables
-from tests.cli.running import Seorep, command_of, commands
+from tests.cli.running import Seorep
 
 PAGES = Path(__file__).with_name("help")
+
+
+def commands(found: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield words, found
+    if isinstance(found, click.Group):
+        context = click.Context(found)
+        for name in found.list_commands(context):
+            verb = found.get_command(context, name)
+            assert verb is not None
+            yield from commands(verb, (*words, name))
+
+
+COMMANDS = dict(commands(command))
 
 
 def page(words: tuple[str, ...]) -> str:
@@ -33,14 +49,14 @@ def file(words: tuple[str, ...]) -> Path:
     return PAGES / f"{'-'.join(('seorep', *words))}.txt"
 
 
-@pytest.mark.parametrize("words", list(commands()), ids="-".join)
+@pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_a_help_page_is_as_it_was_read(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert page(words) == file(words).read_text(encoding="utf-8")
 
 
 def test_every_help_page_belongs_to_a_command() -> None:
-    assert {path.name for path in PAGES.iterdir()} == {file(words).name for words in commands()}
+    assert {path.name for path in PAGES.iterdir()} == {file(words).name for words in COMMANDS}
 
 
 def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
@@ -49,23 +65,23 @@ def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
 
 
 def test_pull_has_at_most_32_options() -> None:
-    options = [one for one in command_of(("pull",)).params if isinstance(one, click.Option) and not one.hidden]
+    options = [one for one in COMMANDS["pull",].params if isinstance(one, click.Option) and not one.hidden]
     assert len(options) + 1 <= 32
 
 
-@pytest.mark.parametrize("words", list(filter(None, commands())), ids="-".join)
+@pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_every_option_is_explained(words: tuple[str, ...]) -> None:
-    options = [one for one in command_of(words).params if isinstance(one, click.Option)]
+    options = [one for one in COMMANDS[words].params if isinstance(one, click.Option)]
     assert [one.name for one in options if not one.hidden and not one.help] == []
 
 
 @pytest.mark.parametrize("resource", [Campaigns, Users, Keywords, Backlinks])
 def test_every_method_is_a_command_and_every_argument_an_option(resource: type) -> None:
-    verbs = {words[1]: command_of(words) for words in commands() if words[:1] == (resource.__name__.lower(),) != words}
-    assert {name.replace("-", "_") for name in verbs} == {name for name in dir(resource) if not name.startswith("_")}
-    for name, verb in verbs.items():
-        method = getattr(resource, name.replace("-", "_"))
-        asked = set(method.__code__.co_varnames[1 : method.__code__.co_argcount + method.__code__.co_kwonlyargcount])
+    (_, *verbs) = commands(COMMANDS[resource.__name__.lower(),])
+    methods = {words[0].replace("-", "_"): verb for words, verb in verbs}
+    assert methods.keys() == {name for name in dir(resource) if not name.startswith("_")}
+    for name, verb in methods.items():
+        asked = set(inspect.signature(getattr(resource, name)).parameters) - {"self"}
         options = {option.name for option in verb.params}
         assert asked - {"password", "extra_params", "limit"} <= options
         assert "limit" not in asked or {"page_size", "most"} <= options
@@ -101,10 +117,6 @@ def test_the_guide_lists_its_pages_and_shows_each(seorep: Seorep) -> None:
 
 
 def test_a_shell_completes_an_option_that_was_given() -> None:
-    from click.shell_completion import ShellComplete
-
-    from seorep_async.cli.app import seorep as command
-
     completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
     words = ["pull", "--last", "30d", "--last", "3m"]
     assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}
@@ -115,5 +127,5 @@ if __name__ == "__main__":
     PAGES.mkdir(exist_ok=True)
     for path in PAGES.iterdir():
         path.unlink()
-    for each in commands():
+    for each in COMMANDS:
         file(each).write_text(page(each), encoding="utf-8")

@@ -87,11 +87,9 @@ def test_mcp_ends_on_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
 
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_without_the_extra_one_line_names_it(missing: str) -> None:
-    program = f"import sys; sys.modules[{missing!r}] = None; from seorep_async.cli import main; main()"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
+    ended = program(f"sys.modules[{missing!r}] = None")
     advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
-    assert ended.stderr == f"seorep needs more than the library: {advice}\n"
+    assert (ended.returncode, ended.stderr) == (2, f"seorep needs more than the library: {advice}\n")
 
 
 def program(before: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -200,23 +198,14 @@ def minds_signals(running: subprocess.Popen[str]) -> bool:
     return caught is not None and bool(int(caught[1], 16) >> (signal.SIGHUP - 1) & 1)
 
 
-def start(line: str, folder: Path, *under: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*under, *COMMAND, *LINES[line]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 def interrupt(line: str, sent: signal.Signals, pause: float, folder: Path) -> int:
     """Interrupt a command, check how it ended, and return its exit code."""
-    running = start(line, folder)
-    try:
+    with process(*LINES[line], cwd=folder) as running:
         while not minds_signals(running):
             time.sleep(0.002)
         time.sleep(pause)
         running.send_signal(sent)
         out, err = running.communicate(timeout=LONGEST)
-    finally:
-        running.kill()
     assert running.returncode in (0, 130), (sent, pause, running.returncode, err)
     assert not re.search("Traceback|never awaited|was destroyed|unexpected", err), (sent, pause, err)
     assert len(without_slow_callbacks(err).splitlines()) <= 2, (sent, pause, err)
@@ -259,7 +248,7 @@ def test_thirty_signals_leave_nothing_behind(folder: Path, line: str) -> None:
 
 
 def test_a_hangup_that_nohup_ignores_changes_nothing(folder: Path) -> None:
-    with start("stdout", folder, "nohup") as running:
+    with process(*LINES["stdout"], under=["nohup"], cwd=folder) as running:
         assert running.stdout is not None
         rows = [running.stdout.readline()]
         running.send_signal(signal.SIGHUP)

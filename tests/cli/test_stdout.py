@@ -32,6 +32,8 @@ CLOSED = (">&-", "it is closed")
         (f"{PULL} --dry-run", *CLOSED),
         ("seorep sandbox --port 0", *FULL),
         ("seorep campaigns list", *FULL),
+        ("seorep pull --help", *FULL),
+        ("seorep --version", *FULL),
     ],
 )
 def test_an_unwritable_stdout_is_7_and_one_line(
@@ -51,6 +53,11 @@ def test_a_reader_that_stops_is_not_reported(seorep: Seorep, tmp_path: Path, com
         ended = shell(f"{command} | {reader}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("id," if reader != "true" else "")
+
+
+def test_a_closed_stdin_holds_no_ids(tmp_path: Path) -> None:
+    ended = shell("seorep pull --sandbox --campaign @- <&-", cwd=tmp_path)
+    assert (ended.returncode, "there are no ids in stdin." in ended.stderr) == (2, True)
 
 
 def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:

@@ -86,9 +86,20 @@ def test_a_password_is_asked_for_twice_and_not_shown(seorep: Seorep) -> None:
 
 
 def test_control_characters_never_reach_a_terminal(seorep: Seorep) -> None:
-    with seorep.account():
-        seorep("campaigns", "update", "1", "--company", "red\x1b[31mshoes")
-        for kind in ("table", "csv", "json"):
-            with terminal("campaigns", "get", "1", "--format", kind) as person:
+    red = "red\x1b[31m\x9b31mshoes"
+    with seorep.account(reports={("campaign", 1): [{"keywordPhrase": red}]}):
+        seorep("campaigns", "update", "1", "--company", red)
+        one = ("campaigns", "get", "1", "--format")
+        pull = ("pull", "--campaign", "1", "-o", "-", "--format")
+        for words in ((*one, "table"), (*one, "csv"), (*one, "json"), (*pull, "csv"), (*pull, "jsonl")):
+            with terminal(*words) as person:
                 assert person.end() == 0
-            assert "\x1b[31mshoes" not in person.shown
+            assert ("shoes" in person.shown, "\x1b[31m" in person.shown, "\x9b" in person.shown) == (True, False, False)
+
+
+@pytest.mark.parametrize("words", ["users login-grant 1", "users get 1"])
+def test_a_value_of_one_object_is_shown_whole_however_long(seorep: Seorep, words: str) -> None:
+    with seorep.account():
+        seorep("users", "update", "1", "--email", f"{'x' * 99}@a.example")
+        with terminal(*words.split(), columns=40) as person:
+            assert (person.end(), "\N{HORIZONTAL ELLIPSIS}" in person.shown) == (0, False)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seorep_async.cli import keys
+from seorep_async.cli import profiles
 from seorep_async.cli.app import run
-from seorep_async.cli.exit_codes import UsageError
+from seorep_async.cli.errors import UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.profiles import connect
 from tests.cli.running import KEY
@@ -37,9 +37,9 @@ KEYS = [
     ("key_command = 'sleep 30'", "key_command took longer than"),
     (f"key_command = ['sh', '-c', 'echo {KEY}; sleep 30; true']", "key_command took longer than"),
     (f"key_command = ['sh', '-c', 'echo {KEY}; exec >&-; sleep 30']", "key_command took longer than"),
-    (f"key_command = 'yes {KEY}'", "key_command failed with"),
-    (f"key_command = ['head', '-c', '{MANY}', '/dev/zero']", "key_command failed with"),
-    (f"key_command = ['sh', '-c', 'yes {KEY}; false']", "key_command failed with"),
+    (f"key_command = 'yes {KEY}'", "key_command took longer than"),
+    (f"key_command = ['head', '-c', '{MANY}', '/dev/zero']", "key_command took longer than"),
+    (f"key_command = ['sh', '-c', 'echo {KEY}; false']", "key_command failed with"),
     ("key_command = ['printf', 's3cr\\351t']", "not UTF-8"),
 ]
 SETTINGS = [
@@ -98,7 +98,7 @@ def name_of(value: object) -> str:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr("seorep_async.cli.keys.COMMAND_SECONDS", 60.0)
+    monkeypatch.setattr("seorep_async.cli.profiles.COMMAND_SECONDS", 60.0)
     (tmp_path / "seorep").mkdir()
     return tmp_path / "seorep"
 
@@ -109,7 +109,7 @@ def test_it_is_refused_in_one_line(
 ) -> None:
     configure(folder, content)
     if "took longer" in said:
-        monkeypatch.setattr("seorep_async.cli.keys.COMMAND_SECONDS", 0.5)
+        monkeypatch.setattr("seorep_async.cli.profiles.COMMAND_SECONDS", 0.5)
     code = run(["pull", "--profile", "acme"])
     out, err = capfd.readouterr()
     assert (code, out) == (2, "")
@@ -140,12 +140,17 @@ def test_a_file_that_others_can_use_is_refused(folder: Path, mode: int, key: str
 def test_a_byte_order_mark_is_no_part_of_a_profile_or_a_key(folder: Path, bom: str) -> None:
     (folder / "key").write_text(f"{bom}{KEY}\r\nmore\n", encoding="utf-8")
     configure(folder, f"{bom}[acme]\r\n{ADDRESS}key_command = 'cat {folder / 'key'}'\n".encode())
-    assert connect(Service(profile="acme")).key == KEY
+    assert connect(Service(profile="acme")).api_key == KEY
+
+
+def test_what_a_command_prints_after_the_key_is_ignored(folder: Path) -> None:
+    configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', 'echo {KEY}; seq 9999']\n".encode())
+    assert connect(Service(profile="acme")).api_key == KEY
 
 
 def test_a_process_that_a_command_leaves_behind_holds_nothing_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "COMMAND_SECONDS", 3600.0)
+    monkeypatch.setattr(profiles, "COMMAND_SECONDS", 3600.0)
     command = f"sleep 60 & echo $! > {folder}/left; echo {KEY}"
     configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', '{command}']\n".encode())
-    assert connect(Service(profile="acme")).key == KEY
+    assert connect(Service(profile="acme")).api_key == KEY
     os.kill(int((folder / "left").read_text()), signal.SIGKILL)

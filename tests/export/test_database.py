@@ -288,7 +288,7 @@ async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
         assert not service.asked
 
 
-async def test_rows_count_while_a_reader_of_this_process_keeps_them_in_the_log(
+async def test_a_night_counts_though_a_reader_keeps_its_log_open(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "x.duckdb"

@@ -19,7 +19,7 @@ import attrs
 import pytest
 
 from seorep_async.sandbox import Sandbox
-from seorep_async.sandbox.service import Service
+from seorep_async.sandbox.request import Service
 from tests.export.golden_nights import FORMATS, Tables, program, read
 from tests.export.staged import staged_in
 

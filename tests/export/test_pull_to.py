@@ -208,7 +208,7 @@ async def test_another_request_is_not_resumed(
     assert (await pull(client, tmp_path / "x.csv", **options, restart=True)).ok in (True, False)
 
 
-async def test_what_is_staged_in_one_format_is_not_resumed_in_another(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_what_is_staged_is_not_resumed_in_another_format(client: SeoRepClient, tmp_path: Path) -> None:
     for name in ("x.csv", "x.jsonl"):
         with pytest.raises(PullPausedError):
             await pull(client, tmp_path / name, max_requests=2)

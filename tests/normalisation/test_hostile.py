@@ -4,6 +4,8 @@ import datetime as dt
 import json
 import pickle
 import re
+import sys
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -188,9 +190,23 @@ def test_any_string_that_is_valid_comes_home_unchanged(text: str) -> None:
 
 
 def test_a_huge_page_with_an_escaped_emoji_is_read() -> None:
-    rows = [wire_row(KeywordRanking, 1) | {"keywordPhrase": "😀" * 100_000, "unknown": 1}]
+    rows = [wire_row(KeywordRanking, 1) | {"keywordPhrase": "😀" * 800_000, "unknown": 1}]
     (found,) = decode(json.dumps({"data": rows}).encode()).items
-    assert found.keyword_phrase == "😀" * 100_000
+    assert found.keyword_phrase == "😀" * 800_000
+
+
+@pytest.mark.parametrize("prefix", ["", "\ufeff"])
+@pytest.mark.parametrize("beside", [{"unknown": 1}, {}])
+def test_an_odd_page_of_3_mb_costs_no_call_for_each_row(prefix: str, beside: dict[str, int]) -> None:
+    rows = [wire_row(KeywordRanking, 1) | {"keywordId": number} | beside for number in range(1, 2_001)]
+    body = (prefix + json.dumps({"data": rows, **beside}).ljust(3_000_000)).encode()
+    decode(body)
+    calls = Counter[str]()
+    sys.setprofile(lambda frame, event, arg: calls.update([event]))
+    page = decode(body)
+    sys.setprofile(None)
+    assert len(page.items) == 2_000
+    assert calls["call"] < 200
 
 
 # --- Generated facts survive both shapes, and whatever else comes is refused by us or taken as it is

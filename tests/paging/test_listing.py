@@ -541,7 +541,7 @@ async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> N
 @pytest.mark.parametrize(
     "use",
     [
-        lambda listing: listing._fetch_all(),
+        lambda listing: listing.fetch_all(),
         lambda listing: listing.page(1),
         lambda listing: anext(listing.pages()),
         lambda listing: anext(aiter(listing)),

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from seorep_async import Listing, NotFoundError, Page, Settings
-from seorep_async.paging import PageCount, Query, Schedule, all_items
-from seorep_async.session import Decode, Request
+from seorep_async.paging.listing import PageCount, Query, Schedule
+from seorep_async.session import Decode, Request, Session
+from seorep_async.session.key_refusal import KeyGuard
 
 
 class Unhurried:
     """A session that takes a number of iterations of the event loop over each response."""
 
-    settings = Settings(max_concurrency=2)
+    settings, key = Settings(max_concurrency=2), KeyGuard()
 
     def __init__(self, random: Random, failures: float = 0.0) -> None:
         self._random, self._failures = random, failures
@@ -43,7 +44,11 @@ def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
     def decode(number: int) -> Decode[Page[int]]:
         return lambda _: Page(items=(number,), number=number, total_pages=pages, total_records=pages)
 
-    return Listing(session, Query("/", "", decode, lambda item: item), all_items)
+    return Listing(
+        session,
+        Query("/", "", decode, lambda item: item),
+        lambda pages: [item for page in pages for item in page.items],
+    )
 
 
 some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
@@ -86,5 +91,6 @@ def test_listings_give_their_pages_back_however_they_end(
 
 def test_a_lone_listing_has_two_pages_for_each_permit() -> None:
     session = Unhurried(Random(1))
-    assert asyncio.run(read_together(session, [40], PageCount.of(2))) == [list(range(1, 41))]
+    count = Schedule.of(cast("Session", session), None).count
+    assert asyncio.run(read_together(session, [40], count)) == [list(range(1, 41))]
     assert session.most_in_flight == 4

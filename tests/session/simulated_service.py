@@ -184,10 +184,10 @@ class _Wire:
         self.attempts += 1
         return await self._service.attempt(self._client, request, min(self._timeout, remaining))
 
-    async def __aenter__(self) -> _Wire:
-        return self
+    def open(self) -> None:
+        pass
 
-    async def __aexit__(self, *_: object) -> None:
+    async def close(self) -> None:
         pass
 
 
