@@ -154,6 +154,7 @@ def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
     if not run.several and code is not ExitCode.OK:
         return facts_of_failure(KeyboardInterrupt(), run)
     return {
+        **({"dry_run": True} if run.job.dry_run else {}),
         **_ended(code),
         "months_left": [*map(month_of, run.left)],
         "months_skipped": run.skipped,
