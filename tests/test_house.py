@@ -44,7 +44,7 @@ IMPORTS_WHEN_NEEDED = {
     "seorep_async.normalisation.decoder": {"normalisation"},  # cattrs takes a while, and most pulls never need it
 }
 """Modules with imports inside functions, what they import there, and why."""
-IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.exit_codes"}
+IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.options"}
 """Modules that import by a name made as they run: guides, libraries of the extras, the subcommand that is called."""
 
 ENTRIES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "seorep_async", "tests", "benchmarks"}

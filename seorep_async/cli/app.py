@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import click
 
-from seorep_async.cli.exit_codes import ExitCode, later
-from seorep_async.cli.parameters import Commands, command
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.options import Commands, command, later
 
 _COMMANDS = {
-    "login": ("login", "Ask for address and key, try them, and store them as a profile."),
+    "login": ("profiles", "Ask for address and key, try them, and store them as a profile."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
     "columns": ("guide", "Explain the columns of the tables that a pull writes."),
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two days."),
@@ -91,5 +91,5 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
-        return int(later("errors", "failed")(error))
+        return int(later("output", "failed")(error))
     return code if isinstance(code, int) else ExitCode.OK

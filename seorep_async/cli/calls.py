@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import click
 
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import Format, Service
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.options import LARGEST, Format, Opt, Service, name_and_value
 from seorep_async.cli.output import as_json, cell, confirm, fields_of, formatted, messages, password, write
-from seorep_async.cli.parameters import LARGEST, Opt, name_and_value
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.resources import Call
 from seorep_async.cli.running import in_daemon_thread, wait_for

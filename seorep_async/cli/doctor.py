@@ -14,8 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
-from seorep_async.cli.errors import code_of, explain, reason
-from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.errors import ExitCode, UsageError, code_of, explain, reason
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
 from seorep_async.cli.profiles import Connection, config_file, connect

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.exit_codes import UsageError, near
-from seorep_async.cli.parameters import Opt, options_of
+from seorep_async.cli.errors import UsageError, near
+from seorep_async.cli.options import Opt, options_of
 from seorep_async.sandbox import Sandbox
 
 _PORT = 8764

@@ -1,16 +1,47 @@
-"""Errors of the library in the words of the shell, and their exit codes."""
+"""Errors in the words of the shell, and their exit codes."""
 
 from __future__ import annotations
 
+import difflib
+import enum
 import json
 import re
+from collections.abc import Iterable
 
 import click
 
 from seorep_async import errors
-from seorep_async.cli.exit_codes import ExitCode, UsageError
-from seorep_async.cli.output import messages
 from seorep_async.errors import SeoRepError, one_line
+
+
+class ExitCode(enum.IntEnum):
+    """The exit codes and their meanings; the same for every command."""
+
+    meaning: str
+
+    OK = 0, "success"
+    UNEXPECTED = 1, "a bug: please report the traceback"
+    USAGE = 2, "wrong options or settings, or no such object"
+    AUTHENTICATION = 3, "the service refused the API key"
+    PARTIAL = 4, "some reports failed, and may succeed later: repeat with --retry-failed"
+    UNAVAILABLE = 5, "service not available (network, 5xx), or --max-requests: repeat it later"
+    SHAPE = 6, "the service's responses have an unexpected shape"
+    UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
+    EMPTY = 8, "no campaign was found; nothing is written"
+    REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
+    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        self = int.__new__(cls, code)
+        self._value_, self.meaning = code, meaning
+        return self
+
+
+class UsageError(Exception):
+    """The command line or the configuration is wrong; nothing was sent."""
+
+    exit_code = ExitCode.USAGE
+
 
 _OPTIONS = {
     "after": "--to",
@@ -54,18 +85,6 @@ def code_of(error: BaseException) -> ExitCode:
     if isinstance(error, errors.InvalidRequestError) and error.may_pass:  # 408
         return ExitCode.UNAVAILABLE
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
-
-
-def failed(error: BaseException) -> ExitCode:
-    """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
-    if code_of(error) is ExitCode.UNEXPECTED:
-        raise error
-    word = "Paused" if isinstance(error, errors.PullPausedError) else "[bold red]Error[/]"
-    messages().print(f"{word}: ", end="", markup=True)
-    messages().print(explain(error))
-    if said := service_message(error):
-        messages().print(f"The service said: {said}")
-    return code_of(error)
 
 
 def explain(error: BaseException) -> str:
@@ -113,3 +132,9 @@ def service_message(error: BaseException) -> str | None:
         return None
     quote = one_line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
     return None if quote in one_line(str(getattr(error, "message", ""))) else quote[:300]
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return the question whether a known word was meant, or nothing."""
+    found = difflib.get_close_matches(word, list(known), 1)
+    return f" Did you mean {found[0]}?" if found else ""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from seorep_async import guides
-from seorep_async.cli.exit_codes import ExitCode, UsageError, near
+from seorep_async.cli.errors import ExitCode, UsageError, near
 from seorep_async.cli.options import Output
 from seorep_async.cli.output import as_json, formatted, on_terminal, stdout_width, write
 from seorep_async.tables.output_tables import all_tables

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import attrs
 
 from seorep_async import history
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import Output, Service
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.options import Command, Opt, Output, Service, command, one_of
 from seorep_async.cli.output import counted, formatted, messages, write
-from seorep_async.cli.parameters import Command, Opt, command, one_of
 from seorep_async.cli.profiles import chosen_profile
 from seorep_async.cli.progress import logged
 from seorep_async.history.comparing import KINDS

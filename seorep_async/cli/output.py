@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.errors import ExitCode, code_of, explain, service_message
 from seorep_async.cli.options import Format
-from seorep_async.errors import ExportError, one_line
+from seorep_async.errors import ExportError, PullPausedError, one_line
 from seorep_async.resources.arguments import Secret
 from seorep_async.tables.text import printable_json
 
@@ -32,6 +32,18 @@ def messages(*, quiet: bool = False) -> Console:
     terminal = sys.stderr is not None and sys.stderr.isatty()
     plain: Any = dict.fromkeys(("highlight", "markup", "emoji"), False)
     return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
+
+
+def failed(error: BaseException) -> ExitCode:
+    """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
+    if code_of(error) is ExitCode.UNEXPECTED:
+        raise error
+    word = "Paused" if isinstance(error, PullPausedError) else "[bold red]Error[/]"
+    messages().print(f"{word}: ", end="", markup=True)
+    messages().print(explain(error))
+    if said := service_message(error):
+        messages().print(f"The service said: {said}")
+    return code_of(error)
 
 
 def on_terminal() -> bool:

@@ -13,9 +13,7 @@ from typing import Annotated, Literal
 
 import click
 
-from seorep_async.cli.exit_codes import later
-from seorep_async.cli.options import Service
-from seorep_async.cli.parameters import LARGEST, Opt, count, not_empty
+from seorep_async.cli.options import LARGEST, Opt, Service, count, later, not_empty
 
 FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]

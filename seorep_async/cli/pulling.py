@@ -13,10 +13,9 @@ import attrs
 import click
 
 from seorep_async.cli import signals, summary
-from seorep_async.cli.errors import failed, option_of
-from seorep_async.cli.exit_codes import ExitCode, UsageError
+from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, counted, messages, write
+from seorep_async.cli.output import as_json, counted, failed, messages, write
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job

@@ -13,9 +13,7 @@ from typing import Annotated, Any
 
 import click
 
-from seorep_async.cli.exit_codes import later
-from seorep_async.cli.options import Output, Service
-from seorep_async.cli.parameters import Commands, Opt, command, name_and_value
+from seorep_async.cli.options import Commands, Opt, Output, Service, command, later, name_and_value
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 
 _VERBS = ("list", "get", "create", "update", "delete", "login_grant")

@@ -9,10 +9,9 @@ import sys
 from collections.abc import AsyncIterator
 
 from seorep_async.cli import embedded
-from seorep_async.cli.exit_codes import ExitCode, UsageError
-from seorep_async.cli.options import Service
+from seorep_async.cli.errors import ExitCode, UsageError
+from seorep_async.cli.options import Command, Service
 from seorep_async.cli.output import can_ask, messages, write
-from seorep_async.cli.parameters import Command
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.integrations.mcp import mcp_server

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
-from seorep_async.cli.errors import code_of, explain, in_shell_words
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.errors import ExitCode, code_of, explain, in_shell_words
 from seorep_async.cli.output import counted, duration, messages
 from seorep_async.cli.pull import Days, Job
 from seorep_async.errors import one_line

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.contents import Contents, tables_of
 from seorep_async.export.files import Target, check_file, refusal, shortened, sync_folder
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
 from seorep_async.export.schema import first_line, found_columns, make_tables, problems
+from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import campaigns_table, table_of
@@ -54,39 +54,38 @@ class Database(Target):
 
     format: Arrow
 
-    def staging_folder(self, request: Request) -> Path:
-        """Return a folder of the account's own, so that accounts of one database don't see each other's."""
-        account = urllib.parse.quote(request.account, safe="")
+    @property
+    def staging_folder(self) -> Path:
+        """A folder of the account's own, so that accounts of one database don't see each other's."""
+        account = urllib.parse.quote(self.request.account, safe="")
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
-    def row_files(self, request: Request) -> list[Path]:
+    def row_files(self) -> list[Path]:
         return [self.named]
 
-    def check(self, request: Request, stop: threading.Event) -> None:
+    def check(self) -> None:
         """Refuse what is no database, and tables that were changed or are another program's."""
-        if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder(request)}"}:
+        if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder}"}:
             raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
         check_file(self.named, self.path)
-        with self._connected(stop) as database:
+        with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
 
-    def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
+    def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name: the service says whose a campaign is."""
-        with self._connected(stop) as database:
-            _check_accounts(database, request, account_ids)
+        with self._connected() as database:
+            _check_accounts(database, self.request, account_ids)
 
-    def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
+    def failed(self) -> list[int] | None:
         """Return the campaigns that failed in pulls of this account, night, days and feeds, or None without a pull."""
-        query = """SELECT EXISTS (FROM pulls WHERE account = $account AND snapshot_date = $snapshot_date
-                AND start_date = $start_date AND end_date = $end_date
-                AND list_has_all(string_split(feeds, ','), $feeds)),
-            (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures WHERE account = $account
-                AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date
-                AND list_contains($tables, table_name))"""
-        feeds, tables = [feed.value for feed in request.feeds], [table_of(feed).name for feed in request.feeds]
-        values = {**request.labels, "feeds": feeds, "tables": tables}
-        with self._connected(stop) as database:
+        same = " AND ".join(f"{name} = ${name}" for name in self.request.labels)
+        query = f"""SELECT EXISTS (FROM pulls WHERE {same} AND list_has_all(string_split(feeds, ','), $feeds)),
+            (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures
+                WHERE {same} AND list_contains($tables, table_name))"""
+        feeds = {feed.value: table_of(feed).name for feed in self.request.feeds}
+        values = {**self.request.labels, "feeds": [*feeds], "tables": [*feeds.values()]}
+        with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None
             ((was_pulled, campaigns),) = database.execute(query, values).fetchall()
@@ -96,7 +95,7 @@ class Database(Target):
         return not self.path.exists() or not self.path.stat().st_size
 
     @contextmanager
-    def _connected(self, stop: threading.Event, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open it, once no other program and no other pull has it open; to read one that is not there, an empty one."""
         until = None
         with _writers[self.path]:
@@ -111,7 +110,7 @@ class Database(Target):
                 if until is None:
                     _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
                     until = time.monotonic() + WAIT_SECONDS
-                if stop.wait(_RETRY_SECONDS):
+                if self.stop.wait(_RETRY_SECONDS):
                     raise ExportError("the pull was cancelled; run it again to write what is staged")
             with database:
                 yield database
@@ -126,7 +125,7 @@ class Database(Target):
         """Replace and add rows in one transaction; a new database appears in one step."""
         try:
             if not self._is_new() or not self._make(contents, folder):
-                with self._connected(contents.stop, to_write=True) as database:
+                with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
         except require("duckdb").Error as error:
             for unfit in self.format.problems:
@@ -167,7 +166,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     make_tables(database)
     _check_accounts(database, contents.request, contents.staging.plan.account_ids)
     _show_outcomes(database, contents)
-    for table in tables_of(contents.request):
+    for table in contents.request.tables:
         _replace(database, contents, format_, table)
     database.execute("COMMIT")
     database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full

@@ -92,7 +92,7 @@ class Fetcher:
     staging: Staging
     run: Run
     tracker: Tracker
-    check_accounts: Callable[[Sequence[int]], Awaitable[object]]
+    check_accounts: Callable[[Sequence[int]], object]
 
     async def fetch(self) -> None:
         """Fetch every missing report; raises PullPausedError if some were not tried."""
@@ -131,7 +131,7 @@ class Fetcher:
         plan = Plan.of(request.campaigns or [one.id for one in campaigns], campaigns)
         if not plan.account_ids:  # what is staged stays theirs
             plan = msgspec.structs.replace(plan, account_ids=staged.account_ids, known=staged.known)
-        await self.check_accounts(plan.account_ids)
+        await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:  # who minds can end it here, with nothing staged
             self.tracker.start(Stage.LISTING, request.feeds[0], 0)
         await self.run(self.staging.add_plan, plan, campaigns, error)
@@ -160,7 +160,7 @@ class Fetcher:
             advice = "finish it with that account's key, or drop it with restart=True"
             staged = f"what is staged is of account {plan.account_ids[0]}"
             raise ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
-        await self.check_accounts(plan.account_ids or now.account_ids)
+        await self.run(self.check_accounts, plan.account_ids or now.account_ids)
 
     async def _fetch_feed(self, feed: Feed, again: set[int]) -> None:
         """Fetch missing reports of a feed, but for those that failed and are not to be fetched `again`."""

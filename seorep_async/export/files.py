@@ -13,10 +13,10 @@ from pathlib import Path
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.contents import Contents, tables_of
-from seorep_async.export.formats import Format, Parquet, Text
+from seorep_async.export.formats import Parquet, Text
 from seorep_async.export.pieces import made
 from seorep_async.export.request import Request
+from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
@@ -35,20 +35,17 @@ class Target:
     Attributes:
         named: the path as the caller wrote it.
         path: the path with links followed.
+        stop: set to end the wait for it, and the writing.
     """
 
     named: Path
     path: Path
-    format: Format
+    request: Request
+    stop: threading.Event
 
-    def staging_folder(self, request: Request) -> Path:
+    @property
+    def staging_folder(self) -> Path:
         return self.path.with_name(f".{shortened(self.path.name)}.pull")
-
-    def as_named(self, file: Path) -> Path:
-        """Return a file's path, relative if the target was named so."""
-        if file == self.path:
-            return self.named
-        return file if self.named.is_symlink() else self.named.with_name(file.name)
 
 
 def check_file(named: Path, file: Path) -> None:
@@ -83,18 +80,25 @@ class Files(Target):
     format: Text | Parquet
     force: bool
 
-    def file(self, table: Table, request: Request) -> Path:
-        if request.feeds == (getattr(table, "feed", None),):
+    def file(self, table: Table) -> Path:
+        if self.request.feeds == (getattr(table, "feed", None),):
             return self.path
         return self.path.with_name(f"{self.path.stem}.{table.name}{self.path.suffix}")
 
-    def row_files(self, request: Request) -> list[Path]:
-        return [self.as_named(self.file(table_of(feed), request)) for feed in request.feeds]
+    def row_files(self) -> list[Path]:
+        return [self._as_named(table_of(feed)) for feed in self.request.feeds]
 
-    def check(self, request: Request, stop: threading.Event) -> None:
+    def _as_named(self, table: Table) -> Path:
+        """Return the path of a table's file, relative if the target was named so."""
+        file = self.file(table)
+        if file == self.path:
+            return self.named
+        return file if self.named.is_symlink() else self.named.with_name(file.name)
+
+    def check(self) -> None:
         """Refuse to replace a file that no pull wrote, unless `force`."""
-        for table in tables_of(request):
-            file = self.file(table, request)
+        for table in self.request.tables:
+            file = self.file(table)
             check_file(self.named, file)
             if self.force or not file.exists() or not file.stat().st_size:
                 continue
@@ -103,16 +107,16 @@ class Files(Target):
                 problem = f"{file.name} exists, and no pull wrote it; name another file, or replace it with force=True"
                 raise refusal(self.named, problem)
 
-    def check_accounts(self, request: Request, stop: threading.Event, account_ids: Sequence[int]) -> None:
+    def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
-    def failed(self, request: Request, stop: threading.Event) -> list[int] | None:
+    def failed(self) -> list[int] | None:
         """Return no campaign if its last pull was of the same night and days and nothing failed, or else None."""
-        pulls = self.file(pulls_table(), request)
-        has_rows = all(self.file(table_of(feed), request).exists() for feed in request.feeds)
-        if not pulls.is_file() or not has_rows or self.file(failures_table(), request).exists():
+        pulls = self.file(pulls_table())
+        has_rows = all(self.file(table_of(feed)).exists() for feed in self.request.feeds)
+        if not pulls.is_file() or not has_rows or self.file(failures_table()).exists():
             return None
-        wanted = {name: str(one) for name, one in request.labels.items()}
+        wanted = {name: str(one) for name, one in self.request.labels.items()}
         found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls)]
         return [] if found == [wanted] else None
 
@@ -123,17 +127,15 @@ class Files(Target):
         """
         if not contents.received:
             return []
-        request = contents.request
-        finished = [(table, self._write_table(contents, table, folder)) for table in tables_of(request)]
-        feeds = len(request.feeds)
+        finished = [(table, self._write_table(contents, table, folder)) for table in self.request.tables]
+        feeds = len(self.request.feeds)
         for table, new in (*finished[feeds:], *finished[:feeds]):
-            file = self.file(table, request)
             if new is None:
-                file.unlink(missing_ok=True)
+                self.file(table).unlink(missing_ok=True)
             else:
-                _put(new, file)
+                _put(new, self.file(table))
         sync_folder(self.path.parent)
-        return [self.as_named(self.file(table, request)) for table, new in finished if new]
+        return [self._as_named(table) for table, new in finished if new]
 
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
         file = made(folder, f"{table.name}{self.path.suffix}")

@@ -241,5 +241,4 @@ def errors_of(folder: Path) -> Iterator[None]:
 
 
 def made(folder: Path, name: str) -> Path:
-    """Return the path of a file in the making."""
     return folder / f"{_MADE}{name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Unpack
 
 import attrs
@@ -49,59 +49,54 @@ async def stream(
     found = format_of(f".{format}", excel=request.excel)
     if len(request.feeds) != 1 or not isinstance(found, Text):
         raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
-    return await _Pipe(client, request, of_feeds(options), found, write, Tracker(client, on_progress)).run()
+    (feed,), table, tracker = request.feeds, table_of(request.feeds[0]), Tracker(client, on_progress)
+    source, campaigns = _Source(client, request, of_feeds(options), tracker), request.campaigns
+    if campaigns is None:
+        tracker.start(Stage.LISTING, feed)
+        campaigns = tuple(one.id for one in request.among(await listed(client, request.filter)))
+    owners = {id_: [id_] for id_ in campaigns}
+    if feed is Feed.KEYWORD_BY_DATE:
+        owners = await source.keywords(owners)
+    lead, written = found.lead(table, request.labels), list[tuple[Feed, int, int]]()
+    await write(found.header(table))
+    tracker.start(Stage.ROWS, feed, len(owners))
+    async for report in source.reports(feed, owners):
+        try:
+            columns = prepared(found, request, feed, [report])
+            text, _ = found.encode(table, columns, [len(report.rows)])
+        except UNSTORABLE as error:
+            source.fail(feed, report.id, owners, ExportError(f"a value can't be written: {error}"))
+            continue
+        for owner in owners[report.id]:
+            written.append((feed, owner, len(report.rows)))
+            if text:
+                place = (owner, report.id) if feed is Feed.KEYWORD_BY_DATE else (owner,)
+                await write(text.replace(MARK, lead % place))
+        tracker.advance(1, len(report.rows), 0)
+    return tracker.summary(request, outcomes_of(campaigns, written, source.failures))
 
 
 @attrs.frozen
-class _Pipe:
-    """Where the rows of a request go; a slow `write` slows the pull."""
+class _Source:
+    """Fetches the reports of a request, in the order of their `owners`: the campaigns of each."""
 
     client: SeoRepClient
     request: Request
     options: Any
-    format: Text
-    write: Callable[[bytes], Awaitable[object]]
     tracker: Tracker
     failures: list[PullFailure] = attrs.field(factory=list, init=False)
 
-    async def run(self) -> PullSummary:
-        (feed,), table = self.request.feeds, table_of(self.request.feeds[0])
-        ids: Sequence[int] | None = self.request.campaigns
-        if ids is None:
-            self.tracker.start(Stage.LISTING, feed)
-            ids = [one.id for one in self.request.among(await listed(self.client, self.request.filter))]
-        owners = {id_: [id_] for id_ in ids}
-        if feed is Feed.KEYWORD_BY_DATE:
-            owners = await self._keywords(owners)
-        lead, written = self.format.lead(table, self.request.labels), list[tuple[Feed, int, int]]()
-        await self.write(self.format.header(table))
-        self.tracker.start(Stage.ROWS, feed, len(owners))
-        async for report in self._reports(feed, owners):
-            try:
-                columns = prepared(self.format, self.request, feed, [report])
-                text, _ = self.format.encode(table, columns, [len(report.rows)])
-            except UNSTORABLE as error:
-                self._fail(feed, report.id, owners, ExportError(f"a value can't be written: {error}"))
-                continue
-            for owner in owners[report.id]:
-                written.append((feed, owner, len(report.rows)))
-                if text:
-                    place = (owner, report.id) if feed is Feed.KEYWORD_BY_DATE else (owner,)
-                    await self.write(text.replace(MARK, lead % place))
-            self.tracker.advance(1, len(report.rows), 0)
-        return self.tracker.summary(self.request, outcomes_of(ids, written, self.failures))
-
-    async def _keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
-        """Return the keywords of campaigns, in their order, and the campaigns of each."""
+    async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
+        """Return the campaigns of each of their keywords."""
         found: dict[int, list[int]] = {}
         self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
-        async for report in self._reports(Feed.CAMPAIGN, owners):
+        async for report in self.reports(Feed.CAMPAIGN, owners):
             for row in report.rows:
                 found.setdefault(row.keyword_id, []).append(report.id)
             self.tracker.advance(1, 0, 0)
         return found
 
-    async def _reports(self, feed: Feed, owners: Mapping[int, list[int]]) -> AsyncIterator[RankingReport[Any]]:
+    async def reports(self, feed: Feed, owners: Mapping[int, list[int]]) -> AsyncIterator[RankingReport[Any]]:
         dates = self.request.start_date, self.request.end_date
         async with self.client.rankings.pull(owners, *dates, feed=feed, ordered=True, **self.options) as outcomes:
             async for outcome in outcomes:
@@ -109,9 +104,9 @@ class _Pipe:
                 if outcome.report is not None:
                     yield outcome.report
                 elif outcome.error is not None:
-                    self._fail(feed, outcome.id, owners, outcome.error)
+                    self.fail(feed, outcome.id, owners, outcome.error)
 
-    def _fail(self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError) -> None:
+    def fail(self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError) -> None:
         facts = Failure.of(id_, error).facts
         keyword = id_ if feed is Feed.KEYWORD_BY_DATE else None
         self.failures.extend(PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -167,14 +168,12 @@ def outcomes_of(
     ids: Iterable[int], reports: Iterable[tuple[Feed, int, int]], failures: Iterable[PullFailure]
 ) -> tuple[CampaignOutcome, ...]:
     """Return the outcome of each campaign, from feed, campaign and rows of each report, and from the failures."""
-    rows: dict[int, dict[Feed, int]] = {}
+    rows, failed = defaultdict[int, Counter[Feed]](Counter), defaultdict[int, list[PullFailure]](list)
     for feed, id_, count in reports:
-        of_campaign = rows.setdefault(id_, {})
-        of_campaign[feed] = of_campaign.get(feed, 0) + count
-    failed: dict[int, list[PullFailure]] = {}
+        rows[id_][feed] += count
     for one in failures:
-        failed.setdefault(one.campaign_id, []).append(one)
-    return tuple(CampaignOutcome(id_, rows.get(id_, {}), tuple(failed.get(id_, ()))) for id_ in ids)
+        failed[one.campaign_id].append(one)
+    return tuple(CampaignOutcome(id_, dict(rows[id_]), tuple(failed[id_])) for id_ in ids)
 
 
 class Tracker:
@@ -185,6 +184,7 @@ class Tracker:
         self._client, self._most = client, None if most is None else check_id("max_requests", most)
         self._report = on_progress or (lambda _: None)
         self._last: Any = None
+        self.written: PullSummary | None = None
         self.rows = self.failures = self.resumed = 0
         self._started, self._before = time.monotonic(), client.stats
         self._sent = self._before.attempts

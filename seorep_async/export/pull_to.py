@@ -21,15 +21,14 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, DecodeError, PaginationError, StatusError, shown
-from seorep_async.export.contents import Contents, failures_of
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher, concerns_all, listed
 from seorep_async.export.files import Files, refusal
-from seorep_async.export.formats import Arrow, Parquet, format_of
+from seorep_async.export.formats import Parquet, Text, format_of
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
-from seorep_async.export.staging import StagedPull, Staging, opened
+from seorep_async.export.staging import Contents, StagedPull, Staging, opened
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import MAX_ID
 from seorep_async.settings import require_booleans
@@ -40,10 +39,7 @@ from seorep_async.tables.output_tables import table_of
 T = TypeVar("T")
 _log = logging.getLogger("seorep_async")
 _TRIED = 3
-_NO_FOLDER = (
-    "folders and object stores are no targets; name a file that ends in .csv, .jsonl, .parquet or .duckdb (`seorep "
-    "guide engines` shows how to write elsewhere)"
-)
+_ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
 
 
 async def pull_to(
@@ -89,16 +85,14 @@ async def pull_to(
     async with at_target(out, request, options, **how) as (run, target, staging):
         if staging.request.campaigns == ():  # none has failed
             return tracker.summary(request)
-        check_accounts = partial(run, target.check_accounts, staging.request, run.stop)
-        await Fetcher(client, of_feeds(options), staging, run, tracker, check_accounts).fetch()
+        await Fetcher(client, of_feeds(options), staging, run, tracker, target.check_accounts).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
-        written: list[PullSummary] = []
         try:
-            await run(_write, target, staging, tracker, run.stop, written.append)
+            return await run(_write, target, staging, tracker)
         except asyncio.CancelledError:
-            if not written:
+            if tracker.written is None:
                 raise
-        return written[0]
+            return tracker.written
 
 
 @attrs.frozen
@@ -147,7 +141,7 @@ async def preview(
             if staging.refusal is not None:
                 raise staging.refusal
             request, plan, staged = staging.request, staging.plan, staging.found
-            files = tuple(target.row_files(request))
+            files = tuple(target.row_files())
             missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
     found = plan.ids or request.campaigns
     if not plan.ids:
@@ -206,11 +200,11 @@ async def at_target(
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
     with ThreadPoolExecutor(1, "seorep-pull") as pool:
         run = Background(pool)
-        target = await run(target_of, out, request, options, force)  # importing an extra takes long
-        with errors_of(folder := target.staging_folder(request)):
-            await run(target.check, request, run.stop)
+        target = await run(_target, out, request, options, force, run.stop)  # importing an extra takes long
+        with errors_of(folder := target.staging_folder):
+            await run(target.check)
             requests = [request]
-            failed = await run(target.failed, request, run.stop) if retry_failed else None
+            failed = await run(target.failed) if retry_failed else None
             if failed is not None:
                 only = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
                 requests.append(msgspec.structs.replace(request, **only))
@@ -226,33 +220,27 @@ async def at_target(
                 await run(stack.close)
 
 
-def _write(
-    target: Files | Database,
-    staging: Staging,
-    tracker: Tracker,
-    stop: threading.Event,
-    finish: Callable[[PullSummary], object],
-) -> None:
+def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> PullSummary:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
     request = staging.request
     rows = ((feed, ids[0], one.rows) for feed in request.feeds for ids, _, one in staging.records(table_of(feed)))
     failures = (
         PullFailure(table.feed, campaign, keyword, *one.facts)
-        for table, campaign, keyword, one in failures_of(staging)
+        for table, campaign, keyword, one in staging.failed_reports()
         if isinstance(table, FeedTable) and campaign is not None
     )
     found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
-    contents = Contents(staging, _pull_row(request, found), found.received, stop)
-    paths = target.write(contents, target.staging_folder(request))
-    finish(tracker.summary(request, found.outcomes, paths))
+    contents = Contents(staging, _pull_row(request, found), found.received, target.stop)
+    paths = target.write(contents, target.staging_folder)
+    tracker.written = tracker.summary(request, found.outcomes, paths)
     if found.ok:
         staging.file.clear()
     elif not staging.ended:
         staging.note_end()
+    return tracker.written
 
 
 def _pull_row(request: Request, found: PullSummary) -> list[Any]:
-    """Return the row of the table of pulls."""
     stats, feeds = found.stats, ",".join(feed.value for feed in request.feeds)
     about = [request.account, request.snapshot_date, request.started_at, request.service]
     asked = [feeds, request.start_date, request.end_date, len(found.outcomes), request.selection]
@@ -261,25 +249,28 @@ def _pull_row(request: Request, found: PullSummary) -> list[Any]:
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
 
 
-def target_of(out: str | os.PathLike[str], request: Request, options: PullOptions, force: bool) -> Files | Database:
+def _target(
+    out: object, request: Request, options: PullOptions, force: bool, stop: threading.Event
+) -> Files | Database:
     """Return the target of a path; its extra must be installed."""
     if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
     if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
-        raise refusal(named, _NO_FOLDER)
+        problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
+        raise refusal(named, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
-        raise refusal(named, "the name must end in .csv, .jsonl, .parquet or .duckdb")
+        raise refusal(named, f"the name must end in {_ENDINGS}")
     for library in found.needs:
         require(library)
-    where: Any = {"named": path, "path": Path(os.path.realpath(path)), "format": found}
-    if not isinstance(found, Arrow) or isinstance(found, Parquet):
-        return Files(**where, force=force)
+    where = path, Path(os.path.realpath(path)), request, stop
+    if isinstance(found, Text | Parquet):
+        return Files(*where, found, force)
     if options.get("search") is not None:
         problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"
         raise ConfigurationError(f"{problem}; leave it out, or write to a file of its own", argument="search")
-    return Database(**where)
+    return Database(*where, found)
 
 
 class Background:

@@ -17,6 +17,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, one_line, shown
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
+    Date,
     asks_to_compare,
     check_account_name,
     check_date,
@@ -27,6 +28,7 @@ from seorep_async.resources.arguments import (
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import require_booleans
+from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables
 
 _log = logging.getLogger("seorep_async")
@@ -81,11 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @classmethod
     def of(
-        cls,
-        client: SeoRepClient,
-        ids: Iterable[int] | None,
-        dates: tuple[dt.date | str, dt.date | str],
-        options: PullOptions,
+        cls, client: SeoRepClient, ids: Iterable[int] | None, dates: tuple[Date, Date], options: PullOptions
     ) -> Request:
         """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
         account, excel = options.get("account"), options.get("excel", False)
@@ -123,6 +121,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return tuple(feed for feed in Feed if feed in self.feeds or (feed is Feed.CAMPAIGN and needs_keywords))
 
     @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of the pull, those of its feeds first."""
+        return tuple(table for table in all_tables() if not isinstance(table, FeedTable) or table.feed in self.feeds)
+
+    @property
     def selection(self) -> str | None:
         """Which campaigns are asked for, as JSON that equal choices share; None for all."""
         all_of_them = {"ids": sorted(self.campaigns or ()), "filter": self.filter, "groups": sorted(self.folded_groups)}
@@ -131,20 +134,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def folded_groups(self) -> frozenset[str]:
-        """The titles of the groups as they are compared."""
         return frozenset(map(_folded, self.groups))
 
     def differences(self, earlier: Request) -> list[str]:
         """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
         ignored = {"started_at", "names_night", "" if self.names_night else "snapshot_date"}
         ignored |= {"groups"} if self.folded_groups == earlier.folded_groups else set()
-        found = []
-        for name in self.__struct_fields__:
-            before, now = getattr(earlier, name), getattr(self, name)
-            if before != now and name not in ignored:
-                named = f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
-                found.append(_UNNAMED.get(name, named))
-        return found
+        values = {name: (getattr(earlier, name), getattr(self, name)) for name in self.__struct_fields__}
+        return [
+            _UNNAMED.get(name, f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}")
+            for name, (before, now) in values.items()
+            if before != now and name not in ignored
+        ]
 
     def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
         """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""

@@ -59,7 +59,6 @@ Columns: TypeAlias = dict[str, tuple[str | None, bool, str]]
 
 
 def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
-    """Return the columns of each table or view."""
     found: dict[str, Columns] = {}
     for table, name, comment, has_default, kind in database.execute(_COLUMNS).fetchall():
         found.setdefault(table, {})[name] = comment, has_default, kind

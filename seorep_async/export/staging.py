@@ -1,14 +1,16 @@
-"""The reports of a pull that is not finished: the file `pieces` of a private folder beside the target.
+"""The reports of a pull, until its target is written: the file `pieces` of a private folder beside it.
 
 Each of its blocks holds a group of reports: their rows, encoded for the target's format, and a record of where each
 is, with its totals, and of the reports that failed. The first block says what is asked and of which campaigns. The
-file is locked while the folder is open: no other pull, of this or another process, gets in.
+file is locked while the folder is open: no other pull, of this or another process, gets in. `Contents` reads the
+tables from it at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -19,18 +21,27 @@ from typing import Any, TypeVar
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Format, Report, Text, in_groups, without_lead
+from seorep_async.export.formats import Format, Report, Source, Text, in_groups, without_lead
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
-from seorep_async.tables.output_tables import campaigns_table, keywords_table, table_of, totals_values
+from seorep_async.tables.output_tables import (
+    campaigns_table,
+    failures_table,
+    keywords_table,
+    pulls_table,
+    table_of,
+    totals_table,
+    totals_values,
+)
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""
 _PIECE_ROWS = 2_000  # more leave the processor's cache while they are encoded, which takes a third longer
 _POSITION = 32
+_AT_ONCE = 1 << 12
 T = TypeVar("T")
 
 
@@ -61,7 +72,7 @@ class Staging:
     def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
         self._format = format_
         self.file: BlockFile = file
-        self.has_keywords: bool = isinstance(format_, Text)
+        self._has_keywords = isinstance(format_, Text)
         self.found: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
         self.begin(request)
@@ -135,23 +146,21 @@ class Staging:
         ids, sizes = [one.id for one in reports], [len(one.rows) for one in reports]
         totals = [one.totals and tuple(totals_values(one.totals, compared=request.compared)) for one in reports]
         figures = (one for some in totals for one in some or () if isinstance(one, int))
-        if not self.has_keywords and not all(map(fits, figures)):
+        if not self._has_keywords and not all(map(fits, figures)):
             raise OverflowError("an integer has more than 64 bits")
         keywords: Iterable[tuple[int, ...]] = repeat(())
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in one.rows) for one in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
-        if feed is Feed.CAMPAIGN and self.has_keywords:
+        if feed is Feed.CAMPAIGN and self._has_keywords:
             names = [one.name for one in without_lead(table).columns]
             chosen = [columns[names.index(one.name)] for one in without_lead(keywords_table()).columns]
             group.add(keywords_table(), chosen, ids, sizes)
 
     def note_end(self) -> None:
-        """Store that the pull has ended with failures."""
         self._append(Block(ended=True))
 
     def failures(self, table: Table) -> dict[int, Failure]:
-        """Return the failures of a table's reports, by their ids."""
         return self._failed[table.name]
 
     def failed_ids(self, feed: Feed) -> set[int]:
@@ -163,6 +172,8 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[Report]:
         """Yield the reports of a table in the order of the campaigns: the ids in their lead, their block, the rest."""
+        if table is keywords_table() and not self._has_keywords:  # they are read from the rows
+            table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]
         owners: Iterable[tuple[int, ...]] = zip(self.plan.ids)
         if table is campaigns_table():
@@ -180,6 +191,24 @@ class Staging:
         for (campaign,), _, record in self.records(table_of(Feed.CAMPAIGN)):
             yield from ((campaign, keyword) for keyword in record.keywords)
 
+    def failed_reports(self) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
+        """Yield the reports that failed: table, campaign, keyword, why; without keyword if none could be found."""
+        ids, of_campaigns = self.plan.ids, self.failures(table_of(Feed.CAMPAIGN))
+        for table in map(table_of, self.request.feeds):
+            failed, keywords = self.failures(table), defaultdict[int, list[int]](list)
+            if table.feed is not Feed.KEYWORD_BY_DATE:
+                yield from ((table, id_, None, failed[id_]) for id_ in ids if id_ in failed)
+            elif failed or of_campaigns:
+                for campaign, keyword in self.keywords():
+                    if keyword in failed:
+                        keywords[campaign].append(keyword)
+                for id_ in ids:
+                    if id_ in of_campaigns:
+                        yield table, id_, None, of_campaigns[id_]
+                    yield from ((table, id_, one, failed[one]) for one in sorted(keywords[id_]))
+        for failure in self.failures(campaigns_table()).values():
+            yield campaigns_table(), None, None, failure
+
     def missing(self, feed: Feed) -> list[int]:
         """Return the ids that lack their report of a feed."""
         stored = self._stored[table_of(feed).name]
@@ -190,8 +219,7 @@ class Staging:
 def prepared(format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]) -> Columns:
     """Return the rows of reports as `format_` encodes them."""
     table, rows = table_of(feed), list(chain.from_iterable(one.rows for one in reports))
-    columns = table.column_values(rows, (None,) * table.lead, compared=request.compared)
-    return format_.prepare(table, columns[table.lead :])
+    return format_.prepare(table, table.column_values(rows, compared=request.compared))
 
 
 @attrs.frozen
@@ -203,10 +231,10 @@ class _Group:
     records: dict[str, list[Record]] = attrs.field(factory=dict)
 
     def add(
-        self, table: Table, prepared: Columns, ids: Iterable[int], sizes: Sequence[int], *facts: Iterable[Any]
+        self, table: Table, columns: Columns, ids: Iterable[int], sizes: Sequence[int], *facts: Iterable[Any]
     ) -> None:
         """Add a piece; `facts` are the totals and the keywords of each report."""
-        data, places = self.format.encode(table, prepared, sizes)
+        data, places = self.format.encode(table, columns, sizes)
         records = self.records.setdefault(table.name, [])
         for id_, place, *others in zip(ids, places, sizes, *facts, strict=False):
             records.append(Record(id_, len(self.pieces), *place, *others))
@@ -225,13 +253,7 @@ def _add(add: Callable[[Sequence[T]], None], items: Sequence[T]) -> list[tuple[T
 
 @contextlib.contextmanager
 def opened(
-    folder: Path,
-    format_: Format,
-    requests: Sequence[Request],
-    *,
-    restart: bool = False,
-    retry_failed: bool = False,
-    only_look: bool = False,
+    folder: Path, format_: Format, requests: Sequence[Request], *, restart: bool, retry_failed: bool, only_look: bool
 ) -> Iterator[Staging]:
     """Open a folder, and go on with the pull staged in it if it has one of these requests, or else begin the last one.
 
@@ -264,3 +286,56 @@ def opened(
         yield staging
     finally:
         file.close()
+
+
+@attrs.frozen
+class Contents:
+    """The tables of a pull, in the order of the campaigns.
+
+    Attributes:
+        pull: its row in the table of pulls.
+        received: whether anything came: if not, only failures and pulls have rows.
+        stop: set to end the reading.
+    """
+
+    staging: Staging
+    pull: Sequence[Any]
+    received: bool
+    stop: threading.Event
+
+    @property
+    def request(self) -> Request:
+        return self.staging.request
+
+    def table(self, table: Table) -> Source:
+        """Return one table, as formats take it."""
+        rows: Iterable[Sequence[Any]] = ()
+        reports: Iterable[Report] = ()
+        if table is pulls_table():
+            rows = [self.pull]
+        elif table is failures_table():
+            rows = (
+                (*self._lead(of, id_, keyword), *one.facts) for of, id_, keyword, one in self.staging.failed_reports()
+            )
+        elif self.received and table is totals_table():
+            rows = self._totals()
+        elif self.received:
+            reports = self.staging.records(table)
+        columns = (list(zip(*some, strict=True)) for some in in_groups(rows, lambda _: 1, _AT_ONCE))
+        return Source(table, self.request.labels, columns, reports, self._read)
+
+    def _read(self, block: int, piece: int) -> bytes:
+        if self.stop.is_set():
+            raise ExportError("the pull was cancelled; run it again to write what is staged")
+        return self.staging.file.read(block, piece)
+
+    def _totals(self) -> Iterator[tuple[Any, ...]]:
+        for table in map(table_of, self.request.feeds):
+            for ids, _, record in self.staging.records(table):
+                if record.totals is not None:
+                    yield (*self._lead(table, *ids), *record.totals)
+
+    def _lead(self, table: Table, campaign: int | None, keyword: int | None = None) -> tuple[Any, ...]:
+        request = self.request
+        ids = (one if one is not None and fits(one) else None for one in (campaign, keyword))
+        return (request.account, request.snapshot_date, table.name, *ids, request.start_date, request.end_date)

@@ -102,7 +102,6 @@ def report(
 
 
 def _choose(history: History, account: str, campaign: int | None, group: str | None) -> Chosen:
-    """Return the campaigns of the report."""
     query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
         SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
         ORDER BY campaign_id"""
@@ -200,7 +199,6 @@ def _standing(engine: str, where: str = "true") -> str:
 
 
 def _page(**values: Any) -> str:
-    """Return the page for the values of its template."""
     jinja, here = require("jinja2"), Path(__file__)
     style, template = (here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html"))
     env = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True)

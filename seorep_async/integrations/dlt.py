@@ -70,14 +70,9 @@ def dlt_source(
 
 def _hints(feed: Feed) -> dict[str, Any]:
     table = table_of(feed)
-    columns = {column.name: {"description": column.description} for column in table.columns}
-    for name in _nested(feed):
-        columns[name]["data_type"] = "json"
+    nested = {ColumnType.TAGS: {"data_type": "json"}}
+    columns = {one.name: {"description": one.description} | nested.get(one.type, {}) for one in table.columns}
     return {"primary_key": list(table.key), "write_disposition": _MERGE, "columns": columns}
-
-
-def _nested(feed: Feed) -> list[str]:
-    return [column.name for column in table_of(feed).columns if column.type is ColumnType.TAGS]
 
 
 def _rows(feed: Feed, parts: list[list[int]], pull: Callable[..., pa.Table]) -> Iterator[Any]:
@@ -90,7 +85,7 @@ def _rows(feed: Feed, parts: list[list[int]], pull: Callable[..., pa.Table]) -> 
     for part in parts:
         found = pull(part, feed=feed)
         failed = pc.is_valid(found["error"])
-        yield _with_json(found.filter(pc.invert(failed)).select(schema.names).cast(schema), _nested(feed))
+        yield _with_json(found.filter(pc.invert(failed)).select(schema.names).cast(schema))
         yield dlt.mark.with_hints(_failures(feed, found.filter(failed)), hints, create_table_variant=True)
 
 
@@ -105,10 +100,11 @@ def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(list(kinds.items())))
 
 
-def _with_json(rows: pa.Table, nested: list[str]) -> pa.Table:
+def _with_json(rows: pa.Table) -> pa.Table:
     """Return rows with nested values as JSON: Postgres, among others, loads no nested Arrow column."""
     pa = require("pyarrow")
-    for name in nested:
-        column = pa.array(map(as_json, rows[name].to_pylist()), pa.string())
-        rows = rows.set_column(rows.schema.get_field_index(name), pa.field(name, pa.string(), False), column)
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type):
+            column = pa.array(map(as_json, rows[field.name].to_pylist()), pa.string())
+            rows = rows.set_column(index, pa.field(field.name, pa.string(), False), column)
     return rows

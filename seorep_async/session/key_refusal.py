@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import msgspec
@@ -40,7 +41,6 @@ class KeyGuard:
         return refusals == self.refusals and (self.probe is None or self.probe is request)
 
     def succeed(self, request: Request[Any]) -> None:
-        """Record a success."""
         if request is not self.probe:
             self._in_a_row, self._due = 0, self.MANY
             if request.method == "GET" and not request.private:
@@ -53,13 +53,12 @@ class KeyGuard:
         return self._in_a_row >= self._due and self.probe is None
 
     def refuse(self, refusal: AuthenticationError) -> None:
-        """Record that the key itself was refused."""
         self.refusals += 1
         self._refusal = refusal
 
     def start_probe(self) -> Request[Any]:
         """Return the probe, which is in flight from now on; a 403 was recorded before."""
-        fresh = {"subject": None, "deadline": None, "priority": 0, "taker": None, "refusals": None}
+        fresh = {"subject": None, "deadline": math.inf, "priority": 0, "taker": None, "refusals": None}
         self.probe = msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
         return self.probe
 

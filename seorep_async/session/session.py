@@ -96,7 +96,6 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        """The figures so far."""
         governor = self.governor
         return Stats(
             requests=self._requests,
@@ -148,12 +147,11 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        deadline = math.inf if request.deadline is None else request.deadline
         refusals = self.key.refusals if request.refusals is None else request.refusals
-        call = Call(request, deadline, refusals, self.clock.monotonic())
+        call = Call(request, request.deadline, refusals, self.clock.monotonic())
         try:
             while True:
-                permit = self.governor.try_acquire(deadline, request.subject) if self._may_start(call) else None
+                permit = self.governor.try_acquire(request.deadline, request.subject) if self._may_start(call) else None
                 if permit is None:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)

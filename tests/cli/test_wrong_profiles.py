@@ -9,7 +9,7 @@ import pytest
 
 from seorep_async.cli import profiles
 from seorep_async.cli.app import run
-from seorep_async.cli.exit_codes import UsageError
+from seorep_async.cli.errors import UsageError
 from seorep_async.cli.options import Service
 from seorep_async.cli.profiles import connect
 from tests.cli.running import KEY
