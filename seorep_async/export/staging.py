@@ -219,8 +219,7 @@ class Staging:
 def prepared(format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]) -> Columns:
     """Return the rows of reports as `format_` encodes them."""
     table, rows = table_of(feed), list(chain.from_iterable(one.rows for one in reports))
-    columns = table.column_values(rows, (None,) * table.lead, compared=request.compared)
-    return format_.prepare(table, columns[table.lead :])
+    return format_.prepare(table, table.column_values(rows, compared=request.compared))
 
 
 @attrs.frozen

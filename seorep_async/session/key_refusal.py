@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import msgspec
 
 from seorep_async.errors import AuthenticationError
-from seorep_async.session.flow_control import Taker
 from seorep_async.session.request import Request
 
 
@@ -41,7 +41,6 @@ class KeyGuard:
         return refusals == self.refusals and (self.probe is None or self.probe is request)
 
     def succeed(self, request: Request[Any]) -> None:
-        """Record a success."""
         if request is not self.probe:
             self._in_a_row, self._due = 0, self.MANY
             if request.method == "GET" and not request.private:
@@ -54,13 +53,12 @@ class KeyGuard:
         return self._in_a_row >= self._due and self.probe is None
 
     def refuse(self, refusal: AuthenticationError) -> None:
-        """Record that the key itself was refused."""
         self.refusals += 1
         self._refusal, self._due = refusal, self.MANY
 
-    def new_probe(self, refusals: int, deadline: float | None = None, taker: Taker | None = None) -> Request[Any]:
+    def new_probe(self, refusals: int, deadline: float = math.inf) -> Request[Any]:
         """Return a request that shows whether the key is refused; a 403 was recorded before."""
-        fresh = {"subject": None, "deadline": deadline, "priority": 0, "taker": taker, "refusals": refusals}
+        fresh = {"subject": None, "deadline": deadline, "priority": 0, "taker": None, "refusals": refusals}
         return msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
 
     def start_probe(self) -> Request[Any]:

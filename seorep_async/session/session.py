@@ -19,7 +19,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control import Governor, Limits, Taker
+from seorep_async.session.flow_control import Governor, Limits
 from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
@@ -94,7 +94,6 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        """The figures so far."""
         governor = self.governor
         return Stats(
             requests=self._requests,
@@ -146,12 +145,11 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        deadline = math.inf if request.deadline is None else request.deadline
         refusals = self.key.refusals if request.refusals is None else request.refusals
-        call = Call(request, deadline, refusals, self.clock.monotonic())
+        call = Call(request, request.deadline, refusals, self.clock.monotonic())
         try:
             while True:
-                permit = self.governor.try_acquire(deadline, request.subject) if self._may_start(call) else None
+                permit = self.governor.try_acquire(request.deadline, request.subject) if self._may_start(call) else None
                 if permit is None:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
@@ -230,9 +228,10 @@ class Session:
             stopped = "stopped, because the API key was refused for another request"
             raise AuthenticationError(stopped, status=refusal.status)
 
-    async def find_refusal(self, refusals: int, deadline: float | None, taker: Taker) -> AuthenticationError | None:
+    async def find_refusal(self, refusals: int, deadline: float) -> AuthenticationError | None:
         """Send a probe of the key for a pull, after a 403, and return the refusal if there were more than so many."""
-        await self._send_probe(self.key.new_probe(refusals, deadline, taker))
+        if self.key.refusals == refusals:
+            await self._send_probe(self.key.new_probe(refusals, deadline))
         return self.key.refusal_since(refusals)
 
     async def _send_probe(self, probe: Request[Any]) -> None:

@@ -25,26 +25,21 @@ class AttemptTimeouts:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._running: set[TimeLimit] = set()
+        self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = math.inf
 
     def close(self) -> None:
         """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
         if not self.loop.is_closed():
-            for limit in self._running:
+            for limit in self.running:
                 limit.expire()
             self._set_alarm(math.inf)
 
     def start(self, limit: TimeLimit) -> None:
-        """Watch over a limit."""
-        self._running.add(limit)
+        self.running.add(limit)
         if limit.due < self._alarm_due:
             self._set_alarm(limit.due)
-
-    def end(self, limit: TimeLimit) -> None:
-        """Forget a limit; the alarm stays for the next one."""
-        self._running.discard(limit)
 
     def _set_alarm(self, due: float, late: bool | None = None) -> None:
         if self._alarm is not None:
@@ -55,15 +50,15 @@ class AttemptTimeouts:
     def _ring(self, due: float, late: bool | None) -> None:
         """End what is due, a moment after the alarm itself, which was `late` or not."""
         now = self.loop.time()
-        expired = [limit for limit in self._running if limit.due <= now]
+        expired = [limit for limit in self.running if limit.due <= now]
         if expired and late is None:
             is_late = now - due > LATE
             self._set_alarm(now + GRACE * is_late, is_late)  # of an alarm in time, the moment is one iteration
             return
-        self._running.difference_update(expired)
+        self.running.difference_update(expired)
         for limit in expired:
             limit.expire(late=bool(late))
-        self._set_alarm(min((limit.due for limit in self._running), default=math.inf))
+        self._set_alarm(min((limit.due for limit in self.running), default=math.inf))
 
 
 class TimeLimit:
@@ -96,7 +91,7 @@ class TimeLimit:
         self._task.cancel()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._timeouts.end(self)
+        self._timeouts.running.discard(self)  # the alarm stays for the next one
         # another cancellation takes precedence
         if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:
             raise TimeoutError from error
@@ -148,10 +143,9 @@ class CallTimeout:
         """Return the monotonic time at which a call that begins now must have ended."""
         return self._monotonic() + min(self.seconds, self._shortest())
 
-    def stream_deadline(self) -> float | None:
-        """Return the same for a call whose results are streamed, or None if only its requests are limited, each."""
-        shortest = self._shortest()
-        return None if shortest == math.inf else self._monotonic() + shortest
+    def stream_deadline(self) -> float:
+        """Return the same for a call whose results are streamed, infinite if only its requests are limited, each."""
+        return self._monotonic() + self._shortest()
 
     def _shortest(self) -> float:
         return min((block.value for block in _limits.get() if block.owner is self), default=math.inf)

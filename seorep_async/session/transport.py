@@ -7,7 +7,6 @@ import errno
 import os
 import socket
 import ssl
-import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -57,8 +56,8 @@ class Transport:
         base_url: BaseURL,
         authentication: Authentication,
         settings: Settings,
-        borrowed: aiohttp.ClientSession | None = None,
-        wall_clock: Callable[[], float] = time.time,
+        borrowed: aiohttp.ClientSession | None,
+        wall_clock: Callable[[], float],
     ) -> None:
         self._base_url = base_url
         self._authentication = authentication
@@ -85,7 +84,6 @@ class Transport:
         self.bytes_received: int = 0
 
     def open(self) -> None:
-        """Begin in the running event loop."""
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
         reuse_freed_memory()
         if (borrowed := self._borrowed) is None:

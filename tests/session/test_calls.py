@@ -7,8 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import EngineNames, SeoRepClient, errors
-from seorep_async.normalisation import decoder_for
+from seorep_async import SeoRepClient, errors
+from seorep_async.normalisation.envelope import parse_any
 from seorep_async.session import Request
 from seorep_async.session.flow_control import Governor
 from seorep_async.session.retry_policy import Cause
@@ -38,7 +38,7 @@ async def test_a_refusal_under_status_200_is_told_once(
     monkeypatch.setattr(Governor, "release", lambda self, permit, outcome: told.append(outcome))
     session, _ = await connect_session(answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1)
     with pytest.raises(errors.RateLimitedError):
-        await session.send(Request("GET", "/v3/x", decoder_for(EngineNames()).envelope))
+        await session.send(Request("GET", "/v3/x", parse_any))
     assert [getattr(outcome, "cause", None) for outcome in told] == [Cause.THROTTLE]
 
 

@@ -218,6 +218,18 @@ async def test_a_pull_that_is_left_stops_no_others_probe(campaigns: int) -> None
             await stays
 
 
+async def test_a_pull_whose_key_a_401_refused_does_not_ask_again() -> None:
+    service = ByHand()
+    async with session_above(service) as session:
+        ends = session.spawn(pulled(session, 2))
+        for status in (401, 403):
+            await at_rest()
+            service.answer(status)
+        with pytest.raises(AuthenticationError) as caught:
+            await ends
+    assert (caught.value.status, service.open) == (401, [])
+
+
 async def test_each_refused_pull_raises_an_error_of_its_own() -> None:
     async with session_above(guarded(lambda path: 401)) as session:
         found = await asyncio.gather(*(pulled(session, 1) for _ in range(3)), return_exceptions=True)
