@@ -18,7 +18,6 @@ from seorep_async.cli.options import LARGEST, Opt, Service, count, later, not_em
 FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]
 _WHAT, _HOW, _SHOWN = "What to pull", "How", "What is shown"
-_NEEDS_SKIPPING = "with several months needs --skip-complete, or it would begin again each time."
 
 
 def _ids(value: str) -> tuple[int, ...]:
@@ -169,7 +168,10 @@ class Job:
                 several and not target.endswith(".duckdb"),
                 "-o: several months, or --skip-complete, need a .duckdb file.",
             ),
-            (self.max_requests and len(windows) > 1 and not self.skip_complete, f"--max-requests {_NEEDS_SKIPPING}"),
+            (
+                self.max_requests and len(windows) > 1 and not (self.skip_complete or self.retry_failed),
+                "--max-requests with several months needs --skip-complete, or it would begin again each time.",
+            ),
             (self.to_stdout and len(self.feeds) > 1, "several feeds can't be written to stdout; name a file."),
             (self.to_stdout and of_file, f"{of_file}: not with -o -, as the rows go to stdout; name a file."),
         ):

@@ -201,6 +201,7 @@ async def at_target(
     with ThreadPoolExecutor(1, "seorep-pull") as pool:
         run = Background(pool)
         target = await run(_target, out, request, options, force, run.stop)  # importing an extra takes long
+        request = target.request
         with errors_of(folder := target.staging_folder):
             await run(target.check)
             requests = [request]
@@ -241,9 +242,9 @@ def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> Pull
 
 
 def _pull_row(request: Request, found: PullSummary) -> list[Any]:
-    stats, feeds = found.stats, ",".join(feed.value for feed in request.feeds)
+    stats = found.stats
     about = [request.account, request.snapshot_date, request.started_at, request.service]
-    asked = [feeds, request.start_date, request.end_date, len(found.outcomes), request.selection]
+    asked = [request.feed_names, request.start_date, request.end_date, len(found.outcomes), request.selection]
     waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
     cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
@@ -258,12 +259,15 @@ def _target(
     if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
         raise refusal(named, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
+    if any("\ud800" <= one <= "\udfff" for one in named):
+        raise refusal(repr(named), "its name is not UTF-8; name another")
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
         raise refusal(named, f"the name must end in {_ENDINGS}")
     for library in found.needs:
         require(library)
+    request = msgspec.structs.replace(request, format=found.ending)
     where = path, Path(os.path.realpath(path)), request, stop
     if isinstance(found, Text | Parquet):
         return Files(*where, found, force)
