@@ -63,7 +63,8 @@ async def pull_to(
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
         out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
-        restart, retry_failed: drop what is staged, unread; or fetch only what failed last time, if it was this night.
+        restart, retry_failed: drop what is staged, unread; or finish this night's last pull of these days: fetch what
+            failed or was not asked for yet, or everything, with a warning, if there was no such pull.
         force, excel: replace also files that no pull wrote; write CSV with a byte order mark, and no formulas.
         max_requests: stop after this number of requests, retries included; reports that have begun are finished, and
             the look at one campaign with which a resumed pull begins does not count.
