@@ -98,7 +98,6 @@ class Pull(Generic[R]):
         self._open = False
         self._changed.set()
         await cancel_all([item.task for item in self._items.values() if item.task is not None])
-        await self._session.stop_probe(self._schedule.taker)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -130,8 +129,7 @@ class Pull(Generic[R]):
         if not self._forbidden or self._succeeded:
             return None
         self._forbidden = False
-        refusal = await self._session.probe_key(self._schedule.refusals, self._schedule.taker)
-        return None if refusal is None else refusal.evolve()
+        return await self._session.find_refusal(self._schedule.refusals, self._schedule.deadline)
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
@@ -250,6 +248,6 @@ class Pull(Generic[R]):
     async def _collected(self) -> PullOutcomes[R]:
         async with self:
             outcomes = {outcome.id: outcome async for outcome in self}
-        if self.key_refusal is not None:
-            raise self.key_refusal
+        if (refusal := self.key_refusal) is not None:
+            raise refusal
         return PullOutcomes((outcomes[one] for one in self._ids), self._feed)

@@ -336,8 +336,8 @@ class Sandbox:
             try:
                 listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
             except OSError as error:
-                problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
-                raise OSError(error.errno, problem) from error
+                problem = (error.strerror or str(error)).rpartition(": ")[2]  # asyncio repeats the address
+                raise OSError(error.errno, f"can't listen on {self.host}:{self.port}: {problem}") from error
             leaving.callback(chain.closing.set)  # or aiohttp would have to cancel pauses, and sometimes fails at that
             self._running = listener, leaving.pop_all()
         return self

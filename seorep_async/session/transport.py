@@ -47,8 +47,8 @@ class Transport:
     """Sends single attempts through aiohttp, without its resends, redirects, cookies and environment.
 
     Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is never closed. Else
-    there are two: the one for writes never reuses a connection, so a write that fails before it was sent certainly was
-    not executed. Reads whose connection failed use it too, as a failover kills all idle connections.
+    there are two: the one for writes and grants never reuses a connection, so what fails before it was sent was not
+    executed. Reads whose connection failed use it too, as a failover kills all idle connections.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Transport:
 
     def _send(self, request: Request[Any], may_reuse: bool) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request, and receive the head of the response and what came with it."""
-        session = self._reads if request.method == "GET" and may_reuse else self._writes
+        session = self._reads if request.method == "GET" and request.idempotent and may_reuse else self._writes
         options = {}
         if self._borrowed is not None:
             if session.closed:
