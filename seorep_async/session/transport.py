@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import traceback
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -91,6 +92,10 @@ class Transport:
             return
         if borrowed.closed:
             raise ConfigurationError("the session that was passed in is closed")
+        with warnings.catch_warnings(action="ignore"):
+            loop = borrowed.loop  # its name is deprecated, and there is no other
+        if loop is not self._timeouts.loop:
+            raise ConfigurationError("the session that was passed in is of another event loop: create it in this one")
         if borrowed.trust_env:
             problem = "the session that was passed in takes proxies and passwords from the environment"
             advice = "which could send the API key elsewhere: create it with trust_env=False"

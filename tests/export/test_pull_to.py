@@ -4,13 +4,16 @@
 import asyncio
 import csv
 import fcntl
+import gc
 import io
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, stream
+from seorep_async.export.pull_to import Background
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
@@ -436,6 +440,30 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
     assert "4 campaigns, 9 rows, 1 reports failed" in repr(summary)
     assert "NotFoundError" in summary._repr_html_()
+
+
+async def test_a_failure_after_two_cancels_is_silent() -> None:
+    loop, begun, go, told = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[Any]()
+
+    def step() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        go.wait()
+        raise OSError
+
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    with ThreadPoolExecutor(1) as pool:
+        task = asyncio.ensure_future(Background(pool)(step))
+        await begun.wait()
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+        go.set()
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    assert task.cancelled()
+    del task
+    gc.collect()
+    assert not told
 
 
 async def test_nothing_that_was_cancelled_is_left_running(client: SeoRepClient, tmp_path: Path) -> None:

@@ -139,6 +139,15 @@ async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_close
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
+async def test_borrowed_session_of_another_loop_is_refused() -> None:
+    async def new_session() -> aiohttp.ClientSession:
+        return aiohttp.ClientSession()
+
+    async with await asyncio.to_thread(asyncio.run, new_session()) as session:
+        with pytest.raises(errors.ConfigurationError, match="another event loop: create it in this one"):
+            await SeoRepClient("https://api.example.com", KEY, session=session).open()
+
+
 @pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
 async def test_closing_the_client_ends_its_calls_and_says_so(step: Step, connect: Connect, fake_time: FakeTime) -> None:
     client, server = await connect(step, max_concurrency=1)
