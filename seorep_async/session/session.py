@@ -118,9 +118,8 @@ class Session:
 
     def _require_not_closed(self) -> None:
         if self.state != "open":
-            raise ConfigurationError(
-                f"this client is {self.state}: use it inside `async with SeoRepClient(...) as client:`"
-            )
+            advice = "use it inside `async with SeoRepClient(...) as client:`"
+            raise ConfigurationError(f"this client is {self.state}: {advice}")
 
     def spawn(
         self, work: Coroutine[Any, Any, T], when_done: Callable[[asyncio.Task[T]], None] | None = None
