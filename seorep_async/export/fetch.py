@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -197,16 +197,16 @@ class Fetcher:
             return
         stage, shown = (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
         self.tracker.start(stage, shown, stored + len(ids), stored)
-        valid = [id_ for id_ in ids if 1 <= id_ <= MAX_ID]
+        valid, invalid = _sorted_out(ids)
         async with Group(self.run, staging, feed, self.tracker, ids) as group:
-            for id_ in {*ids}.difference(valid):
-                await group.add(PullOutcome(id_, error=DecodeError(f"the service listed an invalid id: {id_}")))
+            for id_, error in invalid.items():
+                await group.add(PullOutcome(id_, error=error))
             allowed, dates = valid[: self.tracker.requests_left()], (request.start_date, request.end_date)
             async with self.client.rankings.pull(allowed, *dates, feed=feed, **self.options) as outcomes:
                 async for outcome in outcomes:
                     if self.tracker.requests_left() == 0:
                         outcomes.finish()
-                    check_key(outcomes, outcome)
+                    _check_key(outcomes, outcome)
                     await group.add(outcome)
 
 
@@ -231,10 +231,12 @@ class OrderedFetcher:
         return found
 
     async def reports(self, feed: Feed, owners: Mapping[int, list[int]]) -> AsyncIterator[RankingReport[Any]]:
-        dates = self.request.start_date, self.request.end_date
-        async with self.client.rankings.pull(owners, *dates, feed=feed, ordered=True, **self.options) as outcomes:
+        dates, (valid, invalid) = (self.request.start_date, self.request.end_date), _sorted_out(owners)
+        for id_, error in invalid.items():
+            self.fail(feed, id_, owners, error)
+        async with self.client.rankings.pull(valid, *dates, feed=feed, ordered=True, **self.options) as outcomes:
             async for outcome in outcomes:
-                check_key(outcomes, outcome)
+                _check_key(outcomes, outcome)
                 if outcome.report is not None:
                     yield outcome.report
                 elif outcome.error is not None:
@@ -247,12 +249,23 @@ class OrderedFetcher:
         self.tracker.advance(0, 0, 1)
 
 
+def _sorted_out(listed: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+    """Return the valid ones of ids that the service listed, and the error of each other."""
+    valid, invalid = list[int](), dict[int, DecodeError]()
+    for id_ in listed:
+        if 1 <= id_ <= MAX_ID:
+            valid.append(id_)
+        else:
+            invalid[id_] = DecodeError(f"the service listed an invalid id: {id_}")
+    return valid, invalid
+
+
 def concerns_all(error: SeoRepError) -> bool:
     """Return whether an error is about the whole pull: the key was refused, or the client was closed."""
     return isinstance(error, ConfigurationError) or (isinstance(error, AuthenticationError) and error.status == 401)
 
 
-def check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
+def _check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
     """Raise what concerns the whole pull: a key that was refused, or a wrong argument."""
     error = outcome.error
     if error is not None and (outcomes.key_refusal is not None or concerns_all(error)):

@@ -379,6 +379,20 @@ async def test_a_stream_is_the_file_of_its_feed(client: SeoRepClient, tmp_path: 
     assert (summary.rows, summary.failures) == (in_file.rows, in_file.failures)
 
 
+async def test_a_stream_goes_on_after_an_id_that_is_none() -> None:
+    def rows(asked: Asked) -> list[dict[str, Any]]:
+        id_ = 2**31 if asked.id == 1 else asked.id
+        return [{"date": "2023-03"}] if "date" in asked.path else [{"keywordId": id_, "keywordPhrase": "shoes"}]
+
+    async def write(data: bytes) -> None:
+        pass
+
+    async with served(Account(rows=rows)) as (client, _):
+        summary = await stream(client, None, START, END, write=write, feeds=Feed.KEYWORD_BY_DATE)
+    assert summary.rows == 1
+    assert [(one.campaign_id, one.keyword_id, one.error) for one in summary.failures] == [(1, 2**31, "DecodeError")]
+
+
 async def test_a_preview_estimates_and_looks_into_the_staging(client: SeoRepClient, tmp_path: Path) -> None:
     labels: Any = {"account": "acme", "snapshot_date": NIGHT, "out": tmp_path / "x.csv", "feeds": Feed}
     found = await preview(client, None, START, END, **labels)
