@@ -95,7 +95,7 @@ class SeoRepClient:
             raise ConfigurationError(": ".join(filter(None, refused or ())), argument="base_url")
         self._base_url = address
         self._session = Session(self._base_url, authentication, settings, session, None, limits, on_attempt)
-        self._decoder = decoder = decoder_for(settings.engine_names)
+        decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
         self.keywords: Keywords = Keywords(self._session, decoder)
@@ -172,7 +172,7 @@ class SeoRepClient:
             SeoRepError: the service refused or failed.
         """
         params, body = mask_secrets(params, argument="params"), mask_secrets(body, argument="body")
-        return await raw_request(self._session, self._decoder, method, path, params, body)
+        return await raw_request(self._session, method, path, params, body)
 
     def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:
         """Collect the raw responses to all requests that are sent inside a `with` block, retried ones too.

@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
+import attrs
 import msgspec
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, PaginationError, SeoRepError
@@ -33,6 +35,7 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
     error: SeoRepError | None = None
 
 
+@attrs.define(slots=False, eq=False, repr=False)
 class Pull(Generic[R]):
     """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
 
@@ -45,32 +48,21 @@ class Pull(Generic[R]):
     everything.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        feed: Feed,
-        ids: Collection[int],
-        listing: Callable[[int], Listing[R, RankingReport[R]]],
-        subject: Callable[[int], str],
-        *,
-        on_error: Literal["collect", "raise"],
-        ordered: bool,
-    ) -> None:
-        self._session = session
-        self._feed = feed
-        self._ids = ids
-        self._listing = listing
-        self._subject = subject
-        self._raise_errors = on_error == "raise"
-        self._ordered = ordered
-        self._open = False
+    _session: Session
+    _feed: Feed
+    _ids: Collection[int]
+    _listing: Callable[[int], Listing[R, RankingReport[R]]]
+    _subject: Callable[[int], str]
+    _on_error: Literal["collect", "raise"]
+    _ordered: bool
+    _open: bool = attrs.field(default=False, init=False)
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
-        self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline())
+        self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 0)
         self._count = self._schedule.count
         self._limit = self._count.free
         self._most_running = self._limit - 3 * self._limit // 8  # the other pages are for those with several
@@ -81,8 +73,7 @@ class Pull(Generic[R]):
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
         self._outcomes: dict[int, PullOutcome[R]] = {}  # not taken, in the order in which they came
-        self._running = self._taken = 0
-        self._succeeded = self._failed = 0
+        self._running = self._taken = self._succeeded = 0
         self._started = self._session.clock.monotonic()
         self._unexpected: BaseException | None = None
         self._changed = asyncio.Event()
@@ -91,13 +82,13 @@ class Pull(Generic[R]):
 
     async def __aexit__(self, *_: object) -> None:
         if self._open:
-            facts = self._total, self._succeeded, self._failed, self._session.clock.monotonic() - self._started
+            failed = self._taken + len(self._outcomes) - self._succeeded
+            facts = self._total, self._succeeded, failed, self._session.clock.monotonic() - self._started
             fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
             _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
         self._changed.set()
         await cancel_all([item.task for item in self._items.values() if item.task is not None])
-        await self._session.stop_probe(self._schedule.taker)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -118,7 +109,7 @@ class Pull(Generic[R]):
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
-        if self._raise_errors and outcome.error is not None:
+        if self._on_error == "raise" and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise await self._find_refusal() or outcome.error
         self._start()
@@ -129,8 +120,7 @@ class Pull(Generic[R]):
         if not self._forbidden or self._succeeded:
             return None
         self._forbidden = False
-        refusal = await self._session.probe_key(self._schedule.refusals, self._schedule.taker)
-        return None if refusal is None else refusal.evolve()
+        return await self._session.find_refusal(self._schedule.refusals, self._schedule.deadline)
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
@@ -139,15 +129,18 @@ class Pull(Generic[R]):
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
-        if not self._open:
-            raise _not_running()
+        self._require_running()
         self._remaining = iter(())
         self._total = self._taken + len(self._items) + len(self._deferred) + len(self._retries)
 
+    def _require_running(self) -> None:
+        if not self._open:
+            problem = "this pull has ended or was not started"
+            raise ConfigurationError(f"{problem}: await it, or use `async with client.rankings.pull(...) as outcomes:`")
+
     def _take(self) -> PullOutcome[R] | None:
         """Return the next outcome, or None to wait for it."""
-        if not self._open:
-            raise _not_running()
+        self._require_running()
         if self._unexpected is not None:
             raise self._unexpected
         if self._taken == self._total:
@@ -185,10 +178,8 @@ class Pull(Generic[R]):
         schedule = msgspec.structs.replace(self._schedule, priority=item.number)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
-            try:
+            with suppress(PaginationError):
                 return await listing.fetch_all(schedule)
-            except PaginationError:
-                continue
         return await listing.fetch_all(schedule)
 
     def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:
@@ -209,7 +200,7 @@ class Pull(Generic[R]):
         elif not isinstance(error, SeoRepError):
             self._unexpected = error
             self._changed.set()
-        elif error.may_pass and item.error is None and not self._raise_errors and not self._is_late():
+        elif error.may_pass and item.error is None and self._on_error == "collect" and not self._is_late():
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
@@ -219,14 +210,11 @@ class Pull(Generic[R]):
         self._start()
 
     def _is_late(self) -> bool:
-        deadline = self._schedule.deadline
-        return deadline is not None and self._session.clock.monotonic() >= deadline
+        return self._session.clock.monotonic() >= self._schedule.deadline
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome
-        self._failed += not outcome.ok
-        is_refused = isinstance(outcome.error, AuthenticationError) and outcome.error.status != 401
-        self._forbidden = self._forbidden or is_refused
+        self._forbidden |= isinstance(outcome.error, AuthenticationError) and outcome.error.status != 401
         self._changed.set()
 
     def _end_deferral(self) -> None:
@@ -251,12 +239,6 @@ class Pull(Generic[R]):
     async def _collected(self) -> PullOutcomes[R]:
         async with self:
             outcomes = {outcome.id: outcome async for outcome in self}
-        if self.key_refusal is not None:
-            raise self.key_refusal
+        if (refusal := self.key_refusal) is not None:
+            raise refusal
         return PullOutcomes((outcomes[one] for one in self._ids), self._feed)
-
-
-def _not_running() -> ConfigurationError:
-    return ConfigurationError(
-        "this pull has ended or was not started: await it, or use `async with client.rankings.pull(...) as outcomes:`"
-    )

@@ -50,7 +50,7 @@ class RankingReport(Model, Tabular, Generic[R]):
         id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
         start_date: first day requested.
         end_date: last day requested.
-        rows: every row exactly once, in the service's order.
+        rows: as many as the service announced, none twice, in its order.
         totals: the feed's totals, or None if it has none.
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.
@@ -212,8 +212,8 @@ def column_values(
     """Return a report's rows as columns of its feed's table; a keyword's report does not know its `campaign_id`."""
     by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
     named = (report.account, snapshot_date or report.snapshot_date, report.campaign_id or campaign_id)
-    values = (*named, *by_keyword, report.start_date, report.end_date)
-    return table_of(report.feed).column_values(report.rows, values, compared=report.compared)
+    lead = ([value] * len(report.rows) for value in (*named, *by_keyword, report.start_date, report.end_date))
+    return [*lead, *table_of(report.feed).column_values(report.rows, compared=report.compared)]
 
 
 def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
@@ -272,7 +272,7 @@ def to_html(report: RankingReport[Any]) -> str:
     object_name = "Keyword" if report.feed is Feed.KEYWORD_BY_DATE else "Campaign"
     caption = f"{object_name} {report.id}" + (f" of {report.account}" if report.account else "")
     caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
-    columns = column_values(attrs.evolve(report, rows=report.rows[:SHOWN_ROWS]))[table.lead :]
+    columns = table.column_values(report.rows[:SHOWN_ROWS], compared=report.compared)
     totals = None
     if report.totals:
         totals = dict(zip(TOTALS, totals_values(report.totals, compared=report.compared), strict=True))

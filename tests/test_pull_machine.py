@@ -367,6 +367,9 @@ class AnyPull(RuleBasedStateMachine):
         else:
             self.leaving.set()
         self.settle()
+        while probes := [n for n, (asked, _) in enumerate(self.desk.open_requests()) if asked.subject is None]:
+            self.desk.answer(probes[0])  # which others may wait for
+            self.settle()
         assert self.visit.cancelled() == cancelled
         assert (asyncio.all_tasks(self.loop), self.session.stats.in_flight) == (set(), 0)
 

@@ -94,8 +94,8 @@ def _repeated(pairs: Sequence[Any]) -> dict[str, Any]:
 def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
     known = [] if model is type(None) else fields_of(model)
     names = [*dict.fromkeys(one.strip() for one in columns.split(","))] if columns is not None else default or known
-    if unknown := next((name for name in names if name not in known), None):
-        raise click.UsageError(f"--columns: there is no {unknown!r}; choose from {', '.join(known)}.")
+    if unknown := [name for name in names if name not in known]:
+        raise click.UsageError(f"--columns: there is no {unknown[0]!r}; choose from {', '.join(known)}.")
     return names
 
 

@@ -19,6 +19,8 @@ OPTIONS: dict[str, Any] = {
     field.name: field.type for field in attrs.fields(Sandbox) if field.init and field.name not in _ONLY_IN_PYTHON
 }
 """The type of each option, by its name in `Sandbox`."""
+_EMBEDDED = [name.replace("_", "-") for name in OPTIONS if name not in ("api_key", "host", "port")]
+"""Those that `-s` takes."""
 
 
 def _ids(value: str) -> dict[int, int]:
@@ -41,18 +43,20 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
     """Return the sandbox of some options, as strings; one out of its range is a UsageError that names the `option`."""
     values = {}
     for name, value in given.items():
-        if name not in OPTIONS:
-            advice = near(name, OPTIONS) or f" The options are {', '.join(OPTIONS)}."
-            raise UsageError(f"the sandbox has no option {name!r}.{advice}")
+        shown = name.replace("_", "-")
+        if option == "-s {}" and shown not in _EMBEDDED:
+            advice = near(shown, _EMBEDDED) or f" The options are {', '.join(_EMBEDDED)}."
+            raise UsageError(f"-s: an embedded sandbox has no option {shown!r}.{advice}")
         _, read, expected = _READ.get(OPTIONS[name], ("", str, ""))
         try:
             values[name] = read(value)
         except ValueError:
-            raise UsageError(f"{option.format(name)}: {value!r} is not {expected}.") from None
+            raise UsageError(f"{option.format(shown)}: {value!r} is not {expected}.") from None
     try:
         return Sandbox(**values)
     except ValueError as error:
-        raise UsageError(option.format(error)) from None  # it begins with the option's name
+        name, blank, problem = str(error).partition(" ")  # it begins with the option's name
+        raise UsageError(option.format(name.replace("_", "-") + blank + problem)) from None
 
 
 @asynccontextmanager

@@ -82,8 +82,6 @@ class Connection:
 def connect(service: Service) -> Connection:
     """Return the connection of the options: each value from its option, the profile or the environment."""
     if (options := service.embedded) is not None:
-        if own := next((name for name in ("port", "api_key") if name in options), None):
-            raise UsageError(f"-s {own}: only of `seorep sandbox`; an embedded one chooses its own.")
         return Connection(settings=_settings({}, "-c", service.settings), sandbox=build(options), account="sandbox")
     name, profile = chosen_profile(service)
     if name is None:

@@ -18,7 +18,6 @@ from seorep_async.cli.options import LARGEST, Opt, Service, count, later, not_em
 FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]
 _WHAT, _HOW, _SHOWN = "What to pull", "How", "What is shown"
-_NEEDS_SKIPPING = "with several months needs --skip-complete, or it would begin again each time."
 
 
 def _ids(value: str) -> tuple[int, ...]:
@@ -83,7 +82,8 @@ class Job:
         account: Name of the account in every row.  [default: the profile's, or the host]
         snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
         restart: Start over instead of resuming an interrupted pull.
-        retry_failed: Fetch only the reports that failed last time; of several months, those of each.
+        retry_failed: Finish this night's last pull of these days, or of each month: fetch what failed or was not asked
+            for yet; everything, with a warning, if there was no such pull.
         skip_complete: Leave out months that this database has complete, after their last day.
         max_requests: Stop after N requests in all, once the reports that have begun are complete; keep them, and exit
             with 5. The same command goes on.
@@ -169,7 +169,10 @@ class Job:
                 several and not target.endswith(".duckdb"),
                 "-o: several months, or --skip-complete, need a .duckdb file.",
             ),
-            (self.max_requests and len(windows) > 1 and not self.skip_complete, f"--max-requests {_NEEDS_SKIPPING}"),
+            (
+                self.max_requests and len(windows) > 1 and not (self.skip_complete or self.retry_failed),
+                "--max-requests with several months needs --skip-complete, or it would begin again each time.",
+            ),
             (self.to_stdout and len(self.feeds) > 1, "several feeds can't be written to stdout; name a file."),
             (self.to_stdout and of_file, f"{of_file}: not with -o -, as the rows go to stdout; name a file."),
         ):

@@ -72,13 +72,15 @@ class _Pulling(summary.Run):
         job, self.source = self.job, connection.label
         async with connection.opened() as client:
             self.account = job.account or client.account
+            unfinished: Days | None = None
             if self.several and not job.restart:
                 asked = self._asked(client), self._arguments()
                 async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
-                    if (staged := staging.found) is not None and not staged.ended:  # it goes first
-                        self.left.sort(key=lambda one: one != (staged.start_date, staged.end_date))
+                    if (staged := staging.found) is not None and not staged.ended:
+                        unfinished = staged.start_date, staged.end_date
+                self.left.sort(key=lambda one: one != unfinished)  # it goes first
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
-                complete = await asyncio.to_thread(self._complete, client)
+                complete = {*await asyncio.to_thread(self._complete, client)} - {unfinished}
                 self.skipped = len(complete)
                 self.left = [one for one in self.left if one not in complete]
             code = ExitCode.OK

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import shlex
 import sys
 from collections.abc import AsyncIterator
@@ -51,8 +50,7 @@ seorep pull
 """)
             await asyncio.Event().wait()
     except OSError as error:
-        problem = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"can't use port {served.port} ({problem}); choose another with --port.") from None
+        raise UsageError(f"{error.strerror or error}; choose another --host or --port.") from None
 
 
 def mcp(*, history: str, account: str | None = None, service: Service = Service()) -> int:

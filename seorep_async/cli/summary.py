@@ -104,12 +104,14 @@ def show_summary(run: Run) -> None:
     if last.resumed and last.snapshot_date < today:
         console.print(f"This finished the pull of {last.snapshot_date}. To pull {today}, run the command once more.")
     code = code_of_pulls(pulls)
+    ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})
+    few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
-        console.print("Repeat the command with --retry-failed to fetch only what failed.")
+        again = f"for --campaign {few}" if run.job.to_stdout else "with --retry-failed"
+        console.print(f"Repeat the command {again} to fetch only what failed.")
     elif code is ExitCode.REFUSED:
-        ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})
-        few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
-        console.print(f"What failed would fail again; --exclude {few} leaves it out.")
+        others = {one.campaign_id for pull in pulls for one in pull.outcomes}.difference(ids)
+        console.print(f"What failed would fail again{f'; --exclude {few} leaves it out' if others else ''}.")
 
 
 def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
@@ -151,6 +153,7 @@ def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
     if not run.several and code is not ExitCode.OK:
         return facts_of_failure(KeyboardInterrupt(), run)
     return {
+        **({"dry_run": True} if run.job.dry_run else {}),
         **_ended(code),
         "months_left": [*map(month_of, run.left)],
         "months_skipped": run.skipped,

@@ -53,12 +53,12 @@ class Background(ThreadPoolExecutor):
 
     async def __call__(self, step: Callable[..., T], *args: Any) -> T:
         future = asyncio.get_running_loop().run_in_executor(self, partial(step, *args))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may take it any more
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             self.stop.set()
             await asyncio.wait([future])
-            future.exception()  # it ended: what it raised is of no interest any more
             raise
 
 

@@ -36,7 +36,7 @@ _RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status)
 
 def fails_again(error: str, status: int | None) -> bool:
     """Return whether a report would fail again, by the name of its error's class and the status of the response."""
-    return error in _PERMANENT and status not in _RETRIED
+    return error in (*_PERMANENT, "RedirectError") and status not in _RETRIED
 
 
 @attrs.frozen

@@ -20,8 +20,8 @@ from seorep_async.history import changes, open_history
 from seorep_async.models import Campaign, KeywordRanking, Page
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
-from seorep_async.tables.excerpt import excerpt
 from seorep_async.tables.optional import require
+from seorep_async.tables.text import excerpt
 
 if TYPE_CHECKING:
     from mcp.server import Server

@@ -94,10 +94,6 @@ class Decoder:
         """Decode a single-object response: `data` is an object (the service's reference, section 1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
-    def envelope(self, body: bytes) -> dict[str, Any]:
-        """Parse any response; no body (204) is an empty envelope."""
-        return envelopes.parse(body, needs_data=False) if body else {}
-
 
 decoder_for = lru_cache(maxsize=16)(Decoder)
 """Return the decoder for an account's names; clients share it, as building one takes many milliseconds."""

@@ -61,6 +61,11 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
     return envelope
 
 
+def parse_any(body: bytes) -> dict[str, Any]:
+    """Return the envelope of any response; no body (204) is an empty one."""
+    return parse(body, needs_data=False) if body else {}
+
+
 def _load_slowly(body: bytes) -> Any:
     if _ESCAPED_SURROGATE.search(body) and (problem := _find_problem(body)):
         raise refused(*problem)

@@ -37,23 +37,23 @@ class Schedule(msgspec.Struct, eq=False):
     """The place of a listing's requests among others.
 
     Attributes:
-        deadline: monotonic end of the listing, or None for `Settings.call_timeout` for each request.
+        deadline: monotonic end of the listing; infinite: `Settings.call_timeout` for each request.
         count: of the pages in progress of all its listings together.
         priority: the lowest is served first.
         refusals: of the key, before it began.
         taker: takes turns with those of other listings, pulls and calls.
     """
 
-    deadline: float | None
+    deadline: float
     count: PageCount
     refusals: int
     priority: int = 0
     taker: Taker = msgspec.field(default_factory=Taker)
 
     @classmethod
-    def of(cls, session: Session, deadline: float | None) -> Schedule:
-        """Return the schedule of a pull, or of a listing by itself, which begins now: two pages for each permit."""
-        return cls(deadline, PageCount(2 * session.settings.max_concurrency), session.key.refusals)
+    def of(cls, session: Session, deadline: float, listings: int) -> Schedule:
+        """Return the schedule of listings that begin now, none yet or one by itself: two pages for each permit."""
+        return cls(deadline, PageCount(2 * session.settings.max_concurrency - listings), session.key.refusals)
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -79,7 +79,6 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         return f"Query({self.path})"  # tracebacks show locals; the query may be private
 
     def page(self, number: int, schedule: Schedule) -> Request[Page[T]]:
-        """Return the request for one page."""
         return Request(
             method="GET",
             path=self.path,
@@ -97,7 +96,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
 class Listing(Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
-    - `await listing` gives everything, in the service's order: every item exactly once, or an error.
+    - `await listing` gives everything, in the service's order: as many items as it announces, none twice, or an error.
     - `async for item in listing` gives items one at a time, as pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 
@@ -123,7 +122,7 @@ class Listing(Generic[T, R_co]):
 
         If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
-        schedule = self._schedule(self._session.call_timeout.stream_deadline())
+        schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 1)
         first = await self._session.send(self._query.page(1, schedule))
         ledger = self._ledger(first)
         yield first
@@ -145,12 +144,12 @@ class Listing(Generic[T, R_co]):
         """
         if type(number) is not int or number < 1:
             raise ConfigurationError(f"page must be an integer from 1, got {number!r}", argument="number")
-        schedule = self._schedule(self._session.call_timeout.deadline())
+        schedule = Schedule.of(self._session, self._session.call_timeout.deadline(), 1)
         return await self._session.send(self._query.page(number, schedule))
 
     async def fetch_all(self, schedule: Schedule | None = None) -> R_co:
         """Fetch everything, by itself or scheduled among others."""
-        schedule = schedule or self._schedule(self._session.call_timeout.deadline())
+        schedule = schedule or Schedule.of(self._session, self._session.call_timeout.deadline(), 1)
         pages = [await self._session.send(self._query.page(1, schedule))]
         if not is_whole(pages[0], self._query.key):
             await self._add_further(pages, schedule)
@@ -179,12 +178,6 @@ class Listing(Generic[T, R_co]):
         """Return the pages after page 1, or None if they can only be read one after the other."""
         last = ledger.last_page
         return None if last is None or last == 1 else Prefetch(self._session, self._query, schedule, last)
-
-    def _schedule(self, deadline: float | None) -> Schedule:
-        """Return the schedule of a listing by itself."""
-        schedule = Schedule.of(self._session, deadline)
-        schedule.count.free -= 1
-        return schedule
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end; add each to the ledger before the next."""
@@ -281,7 +274,6 @@ class Prefetch(Generic[T]):
         self._last = 0
 
     def _start_pages(self) -> None:
-        """Start pages while the count allows."""
         count = self._count
         while self._next <= self._last and (not self._pages or (count.free > 0 and count.asking[0] == self._priority)):
             count.free -= bool(self._pages)

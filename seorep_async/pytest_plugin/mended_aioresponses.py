@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import Mock, patch
 
@@ -23,7 +24,8 @@ _READER_LIMIT = 2**30
 @contextmanager
 def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
     """Answer the requests of every session; one that is not mocked fails the test."""
-    mended: dict[str, Any] = {"ClientResponse": _Response, "stream_reader_factory": _large_reader}
+    response = partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0))
+    mended: dict[str, Any] = {"ClientResponse": response, "stream_reader_factory": _large_reader}
     with patch.multiple(aioresponses.core, create=True, **mended), _Responses() as responses:
         yield responses
 
@@ -38,12 +40,6 @@ class _Responses(aioresponses.aioresponses):
                 pytrace=False,
             )
         return response
-
-
-class _Response(aiohttp.ClientResponse):
-    def __init__(self, method: str, url: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("stream_writer", Mock(output_size=0))
-        super().__init__(method, url, **kwargs)
 
 
 def _large_reader(loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:

@@ -81,8 +81,6 @@ def _hidden(value: Any) -> Any:
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
     """Return the strings among the values with secret names."""
-    if not values:
-        return ()
     found = (value if isinstance(value, tuple) else (value,) for name, value in values.items() if _is_secret(name))
     return tuple(one for several in found for one in several if isinstance(one, str))
 

@@ -11,7 +11,6 @@ from seorep_async.resources.arguments import (
     Params,
     check_date,
     check_id,
-    check_limit,
     check_string,
     mask_secrets,
     optional_strings,
@@ -142,13 +141,11 @@ class Backlinks(DeletableEndpoint[Backlink]):
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),
             "date_string": _date_string(date_string),
-            "limit": check_limit(limit),
             **optional_strings(search=search, link_type=link_type),
             **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
-        return self._list(
-            values, extra_params, path="/v3/resources/backlinks/manager/links", subject=f"campaign {campaign_id}"
-        )
+        path = "/v3/resources/backlinks/manager/links"
+        return self._list(values, limit, extra_params, path=path, subject=f"campaign {campaign_id}")
 
 
 def _check_status(status: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seorep_async.models import Campaign
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, check_string, mask_secrets, optional_strings
+from seorep_async.resources.arguments import ExtraParams, check_string, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import DeletableEndpoint
 
 
@@ -93,8 +93,5 @@ class Campaigns(DeletableEndpoint[Campaign]):
             A `Listing` of `Campaign`: await it for all of them, or iterate over it.
         """
         extra_params = mask_secrets(extra_params)
-        values = {
-            **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
-            "limit": check_limit(limit),
-        }
-        return self._list(values, extra_params)
+        values = optional_strings(filter=filter, order_by=order_by, order_direction=order_direction)
+        return self._list(values, limit, extra_params)

@@ -1,7 +1,9 @@
-"""The operations of all models: get, create, update, delete, list."""
+"""What the resources share: get, create, update, delete and list of a model, and any other request."""
 
 from __future__ import annotations
 
+import re
+import urllib.parse
 from collections.abc import Mapping
 from functools import partial
 from operator import attrgetter
@@ -9,15 +11,26 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
-from seorep_async.normalisation.envelope import refused
+from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, ModelListing, Query
-from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, mask_secrets, secrets_in
+from seorep_async.resources.arguments import (
+    ExtraParams,
+    Params,
+    build_params,
+    check_id,
+    check_limit,
+    mask_secrets,
+    secrets_in,
+)
 from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
 from seorep_async.tables.tabular import ModelList
 
 M = TypeVar("M")
 T = TypeVar("T")
+
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+_PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class Endpoint(Generic[M]):
@@ -58,9 +71,15 @@ class Endpoint(Generic[M]):
         return await self._session.send(self._request("PUT", path, subject, self._single(self._model, id=one), sent))
 
     def _list(
-        self, values: Params, extra_params: ExtraParams | None, *, path: str | None = None, subject: str | None = None
+        self,
+        values: Params,
+        limit: int | None,
+        extra_params: ExtraParams | None,
+        *,
+        path: str | None = None,
+        subject: str | None = None,
     ) -> ModelListing[M]:
-        sent = build_params({**values, "page": None}, extra_params)
+        sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
         campaign = sent.get("campaign_id")
         asked = ("campaign", campaign) if type(campaign) is int else None
         query = Query(
@@ -123,7 +142,39 @@ class DeletableEndpoint(Endpoint[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        await self._session.send(self._of_one("DELETE", id, self._decode_nothing, extra_params))
+        # no body is documented, but it may be an error
+        await self._session.send(self._of_one("DELETE", id, parse_any, extra_params))
 
-    def _decode_nothing(self, body: bytes) -> None:
-        self._decoder.envelope(body)  # no body is documented, but it may be an error
+
+async def raw_request(
+    session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
+) -> dict[str, Any]:
+    """Send any request; see `SeoRepClient.request`."""
+    settings = session.settings
+    if not isinstance(method, str) or method.upper() not in _METHODS:
+        raise ConfigurationError(f"method must be one of {', '.join(_METHODS)}, got {method!r}", argument="method")
+    if not isinstance(path, str) or not _PATH.fullmatch(path) or ".." in urllib.parse.unquote(path).split("/"):
+        problem = f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}"
+        raise ConfigurationError(problem, argument="path")
+    method = method.upper()
+    is_grant = path.rstrip("/").endswith("/loginGrant")
+    if body is not None and method in ("GET", "DELETE"):
+        raise ConfigurationError(f"a {method} request has no body; use params", argument="body")
+    asked, values = build_params({}, params, argument="params"), build_params({}, body, argument="body")
+    encoding, arrays = RequestEncoding.QUERY if body is None else settings.request_encoding, settings.array_encoding
+    # in one go, and deleted: they may hold secrets, and tracebacks may show locals
+    chosen, written, content, content_type = encode_query(asked, arrays), *encode_write(values, encoding, arrays)
+    request = Request(
+        method=method,
+        path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
+        decode=parse if method == "GET" else parse_any,  # an empty body: a read's response was lost
+        query="&".join(filter(None, (chosen, written))),
+        body=content,
+        content_type=content_type,
+        deadline=session.call_timeout.deadline(),
+        idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
+        private=is_grant,
+        secrets=secrets_in(asked | values),
+    )
+    del chosen, written, content
+    return await session.send(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seorep_async.models import Keyword
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, mask_secrets, optional_strings
+from seorep_async.resources.arguments import ExtraParams, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import Endpoint
 
 
@@ -40,8 +40,5 @@ class Keywords(Endpoint[Keyword]):
             A `Listing` of `Keyword`: await it for all of them, or iterate over it.
         """
         extra_params = mask_secrets(extra_params)
-        values = {
-            **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
-            "limit": check_limit(limit),
-        }
-        return self._list(values, extra_params)
+        values = optional_strings(filter=filter, order_by=order_by, order_direction=order_direction)
+        return self._list(values, limit, extra_params)

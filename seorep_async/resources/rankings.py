@@ -256,7 +256,7 @@ def feed_params(
 ) -> dict[str, ParamValue]:
     """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
     if unknown := options.keys() - FeedOptions.__annotations__.keys():
-        problem = f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(FeedOptions.__annotations__)}"
+        problem = f"there is no argument {min(unknown)!r}; the feeds take {', '.join(FeedOptions.__annotations__)}"
         raise ConfigurationError(problem, argument=min(unknown))
     (search,) = optional_strings(search=options.get("search")).values()
     named: dict[str, Any] = {

@@ -9,7 +9,6 @@ from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     ExtraParams,
     Secret,
-    check_limit,
     check_string,
     check_strings,
     mask_secrets,
@@ -128,9 +127,8 @@ class Users(DeletableEndpoint[User]):
         values = {
             **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
             "role": check_strings("role", role),
-            "limit": check_limit(limit),
         }
-        return self._list(values, extra_params)
+        return self._list(values, limit, extra_params)
 
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
         """Get a one-time login for a user.

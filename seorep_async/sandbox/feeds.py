@@ -10,14 +10,14 @@ comparison every change is 0. Totals cover the whole result, not the page. They 
 has none, and if no row matches.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields, vocabulary as words
 from seorep_async.sandbox.account import Account, Keyword, Trend, mix
@@ -123,10 +123,6 @@ def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Ro
     return rows
 
 
-def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, int | None]]:
-    return {metric: {"value": aggregate(metric, (row[metric] for row in rows))} for metric in metrics}
-
-
 def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
     _, mobile, places, engine_b = keyword.trends
     searched = f".example/search?q={quote(keyword.phrase)}"
@@ -178,18 +174,17 @@ def _with_urls(keyword: Keyword, measured: Measures) -> Row:
 
 @frozen
 class RowFormat:
-    """One variant of a feed's rows: the fields, the totals, and the format of dates."""
+    """One variant of a feed's rows: the fields, the totals, and the format of those dates that have another."""
 
     fields: tuple[str, ...]
-    totals: tuple[str, ...]
-    dates: tuple[str, ...]
-    write_date: Callable[[str], str]
+    totals: tuple[str, ...] = ()
+    dates: Mapping[str, Callable[[str], str]] = field(factory=dict)
 
     def format(self, fact: Row) -> Row:
         row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
-        for name in self.dates:
+        for name, write in self.dates.items():
             if row[name] is not None:
-                row[name] = self.write_date(row[name])
+                row[name] = write(row[name])
         return row
 
 
@@ -235,8 +230,9 @@ class Feed:
         pairs = [pair for pair in pairs if matches(str(pair[1].get(self.searched, "")), *wanted)]
         if sort_metric := request["sort_metric"]:
             pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"])
-        sums = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
-        return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums
+        metrics = row_format.totals if pairs else ()
+        sums = {metric: {"value": aggregate(metric, (fact[metric] for fact, _ in pairs))} for metric in metrics}
+        return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums or False
 
 
 def _choice(service: Service, id_: int) -> int:
@@ -269,8 +265,8 @@ def _replaced(
         yield dict.fromkeys(row_format.totals) | fact | numbers, row | values
 
 
-_as_month = itemgetter(slice(7))
-_as_midnight = "{} 00:00:00".format
+_AS_MONTH = {"date": itemgetter(slice(7))}
+_AT_MIDNIGHT = dict.fromkeys(LAST_DATES, "{} 00:00:00".format)
 
 _KEYWORD_FIELDS = (
     "keywordId", "keywordPhrase", "searchLocation", "searchLanguage", "primaryKeyword",
@@ -282,24 +278,24 @@ _KEYWORD_FIELDS = (
 )  # fmt: skip
 _CAMPAIGN_MONTH = RowFormat(
     fields=("date", *(
-        f"{engine}{field}"
+        f"{engine}{name}"
         for engine in ENGINES
-        for field in ("Ranking", "RankingChange", *(f"Rankings_{band}" for band in BANDS))
+        for name in ("Ranking", "RankingChange", *(f"Rankings_{band}" for band in BANDS))
     ), *VOLUMES),
-    totals=(*RANKINGS, *CHANGES, *VOLUMES), dates=("date",), write_date=_as_month,
+    totals=(*RANKINGS, *CHANGES, *VOLUMES), dates=_AS_MONTH,
 )  # fmt: skip
 _KEYWORD_MONTH = ("date", *RANKINGS, "engineARankingUrl", "engineAMobileRankingUrl", "engineBRankingUrl", *VOLUMES)
 _OLDER_KEYWORD_MONTH = RowFormat(
     (*_KEYWORD_MONTH, *OLDER_METRICS),
     # The reference lists no engineAMobileRankingChange here.
-    (*RANKINGS, *VOLUMES, *(name for name in CHANGES if "Mobile" not in name), *OLDER_METRICS), ("date",), str,
+    (*RANKINGS, *VOLUMES, *(name for name in CHANGES if "Mobile" not in name), *OLDER_METRICS),
 )  # fmt: skip
 
 FEEDS = (
     Feed(
         "campaign", "/v3/resources/rankings/campaign", "campaign_id", keywords_of_campaign,
-        current=RowFormat(_KEYWORD_FIELDS, (), LAST_DATES, str),
-        older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
+        current=RowFormat(_KEYWORD_FIELDS),
+        older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), dates=_AT_MIDNIGHT),
         searched="keywordPhrase",
     ),
     Feed(
@@ -308,7 +304,7 @@ FEEDS = (
     ),
     Feed(
         "keyword-by-date", "/v3/resources/rankings/keyword/date", "keyword_id", months_of_keyword,
-        current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *VOLUMES), ("date",), _as_month), older=_OLDER_KEYWORD_MONTH,
+        current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *VOLUMES), _AS_MONTH), older=_OLDER_KEYWORD_MONTH,
         searched="date",
     ),
 )  # fmt: skip

@@ -82,7 +82,8 @@ class RateLimit:
         try:
             return cls(None if count is None else count / seconds, **values)
         except ValueError as error:
-            raise ValueError(f"rate_limit: {error}") from None
+            problem = str(error).replace("per_second", "the rate").replace("_", "-")
+            raise ValueError(f"rate_limit: {problem}") from None
 
 
 def _parse_part(part: str) -> tuple[str, Any]:

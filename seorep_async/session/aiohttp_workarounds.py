@@ -90,7 +90,6 @@ class OwnResponse(aiohttp.ClientResponse):
     """A response in our own sessions, whose request is sent once."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Read the head of the response."""
         try:
             return await super().start(connection)
         except WireError.RESENT_AFTER as error:
@@ -101,7 +100,6 @@ class WriteResponse(OwnResponse):
     """The response to a write; ignores a body after a 204, which aiohttp takes for another response (aiohttp 3.14)."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Read the head of the response."""
         protocol = connection.protocol
         if protocol is not None:
             protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]  # of this connection alone

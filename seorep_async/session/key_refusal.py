@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import msgspec
@@ -32,15 +33,14 @@ class KeyGuard:
         self._due = self.MANY
 
     def refusal_since(self, refusals: int) -> AuthenticationError | None:
-        """Return the last refusal of the key if there were more than so many."""
-        return self._refusal if self.refusals > refusals else None
+        """Return the last refusal of the key, as an error of its own, if there were more than so many."""
+        return None if self._refusal is None or self.refusals <= refusals else self._refusal.evolve()
 
     def may_start(self, request: Request[Any], refusals: int) -> bool:
         """Return whether a request may start that began after so many refusals of the key."""
         return refusals == self.refusals and (self.probe is None or self.probe is request)
 
     def succeed(self, request: Request[Any]) -> None:
-        """Record a success."""
         if request is not self.probe:
             self._in_a_row, self._due = 0, self.MANY
             if request.method == "GET" and not request.private:
@@ -48,25 +48,25 @@ class KeyGuard:
 
     def forbid(self, request: Request[Any]) -> bool:
         """Record a 403, and return whether a probe is due."""
-        self._target = self._target or msgspec.structs.replace(request, path="/v3/campaigns", query="limit=1")
+        self._target = self._target or Request("GET", "/v3/campaigns", request.decode, "limit=1")
         self._in_a_row += 1
         return self._in_a_row >= self._due and self.probe is None
 
     def refuse(self, refusal: AuthenticationError) -> None:
-        """Record that the key itself was refused."""
         self.refusals += 1
-        self._refusal = refusal
+        self._refusal, self._due = refusal, self.MANY
+
+    def new_probe(self, refusals: int, deadline: float = math.inf) -> Request[Any]:
+        """Return a request that shows whether the key is refused; a 403 was recorded before."""
+        fresh = {"subject": None, "deadline": deadline, "priority": 0, "taker": None, "refusals": refusals}
+        return msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
 
     def start_probe(self) -> Request[Any]:
-        """Return the probe, which is in flight from now on; a 403 was recorded before."""
-        fresh = {"subject": None, "deadline": None, "priority": 0, "taker": None, "refusals": None}
-        self.probe = msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
+        """Return the probe that is due, which is in flight from now on."""
+        self._due *= 2
+        self.probe = self.new_probe(self.refusals)
         return self.probe
 
-    def end_probe(self, refusal: AuthenticationError | None) -> None:
-        """End the probe; any failure but a refusal leaves the key in good standing."""
-        self.probe = None
-        self._in_a_row, self._due = 0, 2 * self._due
-        if refusal is not None:
-            self._due = self.MANY
-            self.refuse(refusal)
+    def end_probe(self, *_: object) -> None:
+        """Let others start, whatever the probe ended with: unless it was refused, the key is in good standing."""
+        self.probe, self._in_a_row = None, 0

@@ -20,7 +20,7 @@ from seorep_async.session.flow_control import Governor
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
-from seorep_async.session.timeouts import Block
+from seorep_async.session.timeouts import Block, Blocks
 from seorep_async.settings import Settings
 
 N = TypeVar("N", int, float)
@@ -30,9 +30,7 @@ _SECRET_HEADERS = re.compile(  # links may hold a login URL
     re.IGNORECASE,
 )
 _log = logging.getLogger("seorep_async")
-_recordings: ContextVar[tuple[tuple[Observer, list[RawAnswer]], ...]] = ContextVar(
-    "seorep_async_recordings", default=()
-)
+_recordings: ContextVar[Blocks[list[RawAnswer], list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
 @attrs.frozen(slots=False)  # twice as fast to make
@@ -151,16 +149,16 @@ class Observer:
         self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
         self._concurrency = settings.max_concurrency
 
-    def record_answers(self) -> Block[list[RawAnswer]]:
+    def record_answers(self) -> Block[list[RawAnswer], list[RawAnswer]]:
         """Collect the responses to all requests that are sent from inside a block."""
         answers: list[RawAnswer] = []
-        return Block(_recordings, (self, answers), answers)
+        return Block(_recordings, self, answers, answers)
 
     def record(self, call: Call[Any], response: Response) -> None:
         """Add a response to the recordings that it belongs to."""
-        for observer, answers in _recordings.get():
-            if observer is self:
-                answers.append(self._raw_answer(call, response))
+        for block in _recordings.get():
+            if block.owner is self:
+                block.value.append(self._raw_answer(call, response))
 
     def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
         request = call.request

@@ -1,17 +1,29 @@
-"""One request, built once and passed on unchanged, and its call: the state from the request to its last attempt."""
+"""One request, its parameters encoded, built once and passed on unchanged; and its call, the state until it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import datetime as dt
+import json
+import math
+import urllib.parse
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, NotFoundError, SeoRepError
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    NotFoundError,
+    SeoRepError,
+)
 from seorep_async.session.flow_control import Taker
 from seorep_async.session.retry_policy import Failure, certainly_not_executed
+from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
+ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
 """From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
 to go on in a thread; raises a SeoRepError if the body is not as documented."""
@@ -28,7 +40,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: of a write, encoded.
         subject: its name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: monotonic end of the call, or None for `Settings.call_timeout` from the first send.
+        deadline: monotonic end of the call; infinite: `Settings.call_timeout` from the first send.
         idempotent: whether to resend a request that may have been executed.
         refusals: of the key, before the pull or listing began that it belongs to; None: before the request itself.
         taker: the pull or listing that it belongs to, which takes turns with others; None if it is one by itself.
@@ -44,7 +56,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     content_type: str | None = None
     subject: str | None = None
     priority: int = 0
-    deadline: float | None = None
+    deadline: float = math.inf
     idempotent: bool = True
     refusals: int | None = None
     taker: Taker | None = None
@@ -104,7 +116,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.attempts += 1
 
     def note(self, failure: Failure, *, probe: bool) -> None:
-        """Record a failed attempt."""
         self.failure = failure
         self.throttled += probe or failure.asks_to_wait
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
@@ -117,3 +128,56 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         )
         completed.__cause__ = error.__cause__
         return completed
+
+
+def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
+    """Return values as a percent-encoded query without `?`."""
+    return urllib.parse.urlencode([*_pairs(values, arrays)], quote_via=urllib.parse.quote) if values else ""
+
+
+def encode_write(
+    values: Mapping[str, ParamValue], encoding: RequestEncoding, arrays: ArrayEncoding
+) -> tuple[str, bytes | None, str | None]:
+    """Return a write's query, body and media type."""
+    match encoding:
+        case RequestEncoding.QUERY:
+            return encode_query(values, arrays), None, None
+        case RequestEncoding.JSON:
+            return "", json.dumps({name: _json(value) for name, value in values.items()}).encode(), "application/json"
+        case RequestEncoding.FORM:
+            form = urllib.parse.urlencode([*_pairs(values, arrays)])
+            return "", form.encode(), "application/x-www-form-urlencoded"
+
+
+def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
+    """Give names and strings one by one: a traceback with locals would show the secrets in a list of them."""
+    for name, value in values.items():
+        if not isinstance(value, tuple):
+            yield _string(name), _string(value)
+        elif arrays is ArrayEncoding.COMMA:
+            if any("," in item for item in value):
+                problem = f"{name}: a value with a comma can't be sent as ArrayEncoding.COMMA"
+                raise ConfigurationError(problem, argument=_string(name))
+            if value:
+                yield _string(name), ",".join(value)
+        else:
+            key = _string(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
+            yield from ((key, _string(item)) for item in value)
+
+
+def _string(value: str | float | dt.date) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    # str() of an enum's member would be its name
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
+
+
+def _json(value: ParamValue) -> str | float | list[str]:
+    if isinstance(value, tuple):
+        return list(value)
+    # the reference types booleans as strings: "true" and "false" in JSON too
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _string(value)

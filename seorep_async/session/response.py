@@ -1,9 +1,10 @@
-"""From a response to its result or failure."""
+"""From a response to its result or failure; large bodies are decoded in turns."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from types import GeneratorType
 from typing import Any, TypeVar
@@ -23,7 +24,6 @@ from seorep_async.errors import (
     one_line,
     status_error_type,
 )
-from seorep_async.session.decode_turns import SHARE, DecodeTurns
 from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent, cause_of_status, sent_of_status
 from seorep_async.session.secrets import Authentication, Scrubber
@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 SMALL, LARGE, HUGE = 4 * 1024, 64 * 1024, 4 * 1024 * 1024
 """Bytes of a body up to which it may be an error; from which on its decoding delays others; or outlasts its call."""
+SHARE = 640 * 1024
+"""Bytes to decode before others on the loop get their turn."""
 _EXCERPT = 400  # bytes of a body in an error
 _QUOTED = 600  # bytes of a message, a path or an address
 _MESSAGES = {
@@ -59,6 +61,49 @@ class Response(msgspec.Struct, eq=False):
 
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
+
+
+class DecodeTurns:
+    """Runs queued work in FIFO order, at most `share` bytes in every fourth loop iteration; larger work runs alone.
+
+    No work runs at once, so the next request goes before the work on a response. The iterations in between are for
+    everything else on the loop: consequences of the work, a timer, and the task that it wakes.
+    """
+
+    RESTS = 3
+    """Iterations without work that follow each with work."""
+
+    def __init__(self, share: int = SHARE) -> None:
+        self._share = share
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._dealing = False
+
+    async def wait(self, amount: int) -> None:
+        """Wait for a turn; do the work, `amount` bytes, before awaiting again."""
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiting.append((amount, waiter))
+        if not self._dealing:
+            self._dealing = True
+            loop.call_soon(self._deal, loop)
+        await waiter
+
+    def _deal(self, loop: asyncio.AbstractEventLoop, rests: int = 0) -> None:
+        if rests:
+            loop.call_soon(self._deal, loop, rests - 1)
+            return
+        dealt = 0
+        while self._waiting:
+            amount, waiter = self._waiting[0]
+            if dealt and dealt + amount > self._share:
+                break
+            self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                dealt += amount
+        self._dealing = dealt > 0
+        if self._dealing:
+            loop.call_soon(self._deal, loop, self.RESTS)
 
 
 class ResponseReader:

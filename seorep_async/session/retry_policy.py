@@ -112,14 +112,12 @@ def cause_of_status(status: int) -> Cause:
     return Cause.PERMANENT
 
 
-def parse_retry_after(header: str | None, date: str | None, wall_time: float) -> float | None:
-    """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
+def parse_retry_after(header: str, date: str | None, wall_time: float) -> float | None:
+    """Return the seconds to wait, finite and not negative, or None if the header makes no sense.
 
     The header holds seconds, also a fraction, or an HTTP date: by the service's clock (the response's header Date) or,
     without one, by ours (`wall_time`, seconds since the epoch).
     """
-    if header is None:
-        return None
     header = header.strip()
     if _SECONDS.fullmatch(header):
         return max(0.0, min(float(header), sys.float_info.max))
@@ -163,7 +161,9 @@ def decide(
     """
     is_lost = failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION
     if not idempotent and not certainly_not_executed(failure) and (is_lost or failure.cause.may_pass):
-        return _outcome_unknown(failure)
+        problem = "the request was sent, but whether it was carried out is not known"
+        advice = "if it creates an object, look for it with list(), by filter or username, before you send it again"
+        return _caused_by(failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}")
     asked = failure.retry_after
     if not failure.cause.may_pass or (asked is not None and asked > min(settings.retry_after_max, remaining)):
         return failure.error
@@ -210,15 +210,6 @@ def deadline_exceeded(
 def certainly_not_executed(failure: Failure) -> bool:
     """Return whether the service certainly did not carry out a failed request."""
     return failure.sent is Sent.NO or (failure.sent is Sent.RESPONDED and failure.asks_to_wait)
-
-
-def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
-    return _caused_by(
-        failure.error,
-        OutcomeUnknownError,
-        f"the request was sent, but whether it was carried out is not known ({failure.error.message}); "
-        "look for it with list(), by filter or username, before you send it again",
-    )
 
 
 def _caused_by(cause: SeoRepError, kind: type[E], message: str) -> E:

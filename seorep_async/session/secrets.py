@@ -44,10 +44,10 @@ class Authentication:
     __slots__ = ("header", "scrub")
 
     def __init__(self, api_key: str, *others: str) -> None:
-        encoded = base64.b64encode(b":" + api_key.encode()).decode()
-        alone = base64.b64encode(api_key.encode()).decode()
+        encoded, alone = (base64.b64encode(secret.encode()).decode() for secret in (f":{api_key}", api_key))
         self.header: str = f"Basic {encoded}"
-        self.scrub: Callable[..., str] = Scrubber({api_key, *others, encoded, alone}).scrub
+        forms = {api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
+        self.scrub: Callable[..., str] = Scrubber(forms).scrub
 
     def __repr__(self) -> str:
         return "Authentication(***)"
@@ -69,7 +69,7 @@ class Scrubber:
             plain |= {quote(string) for string in plain for quote in _QUOTES}
         self._forms = plain | runs
         heads = sorted({form[:_HEAD_LENGTH] for form in self._forms}, key=len, reverse=True)
-        self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
+        self._heads = re.compile("|".join(map(_pattern, heads)), re.IGNORECASE)
 
     def scrub(self, string: str, *, cut: bool = False) -> str:
         """Replace every form of the secrets in a string, also the beginning of one, from 8 characters on.
@@ -90,6 +90,12 @@ class Scrubber:
 
     def __repr__(self) -> str:
         return "Scrubber(***)"
+
+
+def _pattern(head: str) -> str:
+    """Return the pattern of a head; a short secret counts only if no letters, but those of an escape, are around it."""
+    before = r"(?:(?<![a-z])|(?<=\\.)|(?<=%..)|(?<=\\u....))"
+    return re.escape(head) if len(head) == _HEAD_LENGTH else f"{before}(?:{re.escape(head)})+(?![a-z])"
 
 
 def _equal_characters(string: str, form: str) -> int:

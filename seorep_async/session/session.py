@@ -19,7 +19,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control import Governor, Limits, Taker
+from seorep_async.session.flow_control import Governor, Limits
 from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
@@ -59,8 +59,6 @@ class Session:
         self._transport = Transport(base_url, authentication, settings, borrowed, self.clock.wall_clock)
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
         self.key: KeyGuard = KeyGuard()
-        self._key_probe: asyncio.Task[None] | None = None
-        self._probe_for: Taker | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -96,7 +94,6 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        """The figures so far."""
         governor = self.governor
         return Stats(
             requests=self._requests,
@@ -119,7 +116,9 @@ class Session:
                 "lifespan; with pytest-asyncio, give fixture and test the same loop_scope"
             )
 
-    def _require_not_closed(self) -> None:
+    def _require_not_closed(self, last: Failure | None = None) -> None:
+        if self.state != "open" and last is not None:
+            raise last.error.evolve(message=f"{last.error.message}; not tried again, as the client was closed")
         if self.state != "open":
             raise ConfigurationError(
                 f"this client is {self.state}: use it inside `async with SeoRepClient(...) as client:`"
@@ -148,12 +147,11 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        deadline = math.inf if request.deadline is None else request.deadline
         refusals = self.key.refusals if request.refusals is None else request.refusals
-        call = Call(request, deadline, refusals, self.clock.monotonic())
+        call = Call(request, request.deadline, refusals, self.clock.monotonic())
         try:
             while True:
-                permit = self.governor.try_acquire(deadline, request.subject) if self._may_start(call) else None
+                permit = self.governor.try_acquire(request.deadline, request.subject) if self._may_start(call) else None
                 if permit is None:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
@@ -199,7 +197,7 @@ class Session:
         """Wait until the call may make an attempt."""
         since, request = self.clock.monotonic(), call.request
         while True:
-            self._require_not_closed()
+            self._require_not_closed(call.failure)
             try:
                 await self._require_key(call)
                 permit = await self.governor.acquire(call.priority, call.deadline, request.subject, request.taker)
@@ -215,7 +213,7 @@ class Session:
         """Return the error for a call that timed out in a wait of some seconds."""
         governor = self.governor
         others = self._latest_failure if governor.only_probes else None
-        what = "an answer that shows whether the key is refused" if self._key_probe else governor.obstacle()
+        what = "an answer that shows whether the key is refused" if self.key.probe else governor.obstacle()
         return deadline_exceeded(call.failure, governor.refused_in_a_row, others, f"{waited:.3g} s for {what}")
 
     def _may_start(self, call: Call[Any]) -> bool:
@@ -223,45 +221,33 @@ class Session:
         return self.state == "open" and self.key.may_start(call.request, call.refusals)
 
     async def _require_key(self, call: Call[Any]) -> None:
-        """Wait for the answer to a probe of the key, if one is in flight, and raise if the key was refused."""
-        if self._key_probe is not None and not self.key.may_start(call.request, call.refusals):
-            await asyncio.wait([self._key_probe], timeout=self._remaining(call))
-            if self._key_probe is not None:
+        """Wait until no probe of the key is in flight, and raise if the key was refused."""
+        while self.key.probe not in (None, call.request):
+            ended, _ = await asyncio.wait([self._key_probe], timeout=self._remaining(call))
+            if not ended:
                 raise TimeoutError
         if (refusal := self.key.refusal_since(call.refusals)) is not None:
             stopped = "stopped, because the API key was refused for another request"
             raise AuthenticationError(stopped, status=refusal.status)
 
-    async def probe_key(self, refusals: int, taker: Taker) -> AuthenticationError | None:
-        """Find out whether the key is refused, after a 403, and return the refusal if there were more than so many."""
-        if self.key.refusal_since(refusals) is None:
-            await asyncio.wait([self._probe_key(taker)])
+    async def find_refusal(self, refusals: int, deadline: float) -> AuthenticationError | None:
+        """Send a probe of the key for a pull, after a 403, and return the refusal if there were more than so many."""
+        if self.key.refusals == refusals:
+            await self._send_probe(self.key.new_probe(refusals, deadline))
         return self.key.refusal_since(refusals)
 
-    async def stop_probe(self, taker: Taker) -> None:
-        """Stop a probe of the key that was sent for a pull which is left; what waits for it goes on."""
-        if self._key_probe is not None and self._probe_for is taker:
-            await cancel_all([self._key_probe])
-
-    def _probe_key(self, taker: Taker | None) -> asyncio.Task[None]:
-        """Start a probe of the key, unless there is one."""
-        if self._key_probe is None:
-            probe, self._probe_for = self.key.start_probe(), taker
-            self.governor.withdraw()  # nothing else starts until it is answered
-            self._key_probe = self.spawn(self._send_probe(probe))  # no caller's, who may be cancelled
-        return self._key_probe
-
     async def _send_probe(self, probe: Request[Any]) -> None:
-        refusal = None
         try:
             await self.send(probe)
         except AuthenticationError as error:
-            refusal = error.evolve()
-        except Exception:  # it says nothing about the key
+            if self.key.refusals == probe.refusals:  # else it was stopped
+                self._refuse_key(error)
+        except SeoRepError:  # it says nothing about the key
             _log.debug("the probe of the key failed for another reason")
-        finally:
-            self._key_probe = None
-            self.key.end_probe(refusal)
+
+    def _refuse_key(self, refusal: AuthenticationError) -> None:
+        self.key.refuse(refusal)
+        self.governor.withdraw()
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, and read the response."""
@@ -295,16 +281,17 @@ class Session:
         """Record what the end of an attempt says about the key."""
         if not isinstance(result, Failure):
             self.key.succeed(call.request)
-        elif isinstance(result.error, AuthenticationError) and self.key.may_start(call.request, call.refusals):
-            if result.error.status == 401 and call.request is not self.key.probe:
-                self.key.refuse(result.error)
-                self.governor.withdraw()
+        elif isinstance(result.error, AuthenticationError) and call.refusals == self.key.refusals:
+            if result.error.status == 401:
+                self._refuse_key(result.error)
             elif self.key.forbid(call.request):
-                self._probe_key(call.request.taker)
+                self.governor.withdraw()  # nothing else starts until the probe is answered
+                probe = self._send_probe(self.key.start_probe())
+                self._key_probe = self.spawn(probe, self.key.end_probe)  # no caller's, who may be cancelled
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
-        self._require_not_closed()
+        self._require_not_closed(failure)
         self.governor.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1

@@ -6,8 +6,8 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar, Token
-from typing import Any, Generic, NoReturn, TypeVar
+from contextvars import ContextVar
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from seorep_async.errors import ConfigurationError
 
@@ -25,26 +25,23 @@ class AttemptTimeouts:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._running: set[TimeLimit] = set()
+        self.is_closed: bool = False
+        self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = math.inf
 
     def close(self) -> None:
         """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
+        self.is_closed = True
         if not self.loop.is_closed():
-            for limit in self._running:
+            for limit in self.running:
                 limit.expire()
             self._set_alarm(math.inf)
 
     def start(self, limit: TimeLimit) -> None:
-        """Watch over a limit."""
-        self._running.add(limit)
+        self.running.add(limit)
         if limit.due < self._alarm_due:
             self._set_alarm(limit.due)
-
-    def end(self, limit: TimeLimit) -> None:
-        """Forget a limit; the alarm stays for the next one."""
-        self._running.discard(limit)
 
     def _set_alarm(self, due: float, late: bool | None = None) -> None:
         if self._alarm is not None:
@@ -55,15 +52,15 @@ class AttemptTimeouts:
     def _ring(self, due: float, late: bool | None) -> None:
         """End what is due, a moment after the alarm itself, which was `late` or not."""
         now = self.loop.time()
-        expired = [limit for limit in self._running if limit.due <= now]
+        expired = [limit for limit in self.running if limit.due <= now]
         if expired and late is None:
             is_late = now - due > LATE
             self._set_alarm(now + GRACE * is_late, is_late)  # of an alarm in time, the moment is one iteration
             return
-        self._running.difference_update(expired)
+        self.running.difference_update(expired)
         for limit in expired:
             limit.expire(late=bool(late))
-        self._set_alarm(min((limit.due for limit in self._running), default=math.inf))
+        self._set_alarm(min((limit.due for limit in self.running), default=math.inf))
 
 
 class TimeLimit:
@@ -96,38 +93,41 @@ class TimeLimit:
         self._task.cancel()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._timeouts.end(self)
+        self._timeouts.running.discard(self)  # the alarm stays for the next one
         # another cancellation takes precedence
         if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
 
-class Block(Generic[V]):
-    """A `with` block: adds a value to a context variable inside it, and in tasks that are started there.
+class Block(Generic[T, V]):
+    """A `with` block: adds itself to a context variable inside it, and in tasks that are started there.
 
     Not a decorator, as the ones that `contextlib` makes are: on an `async def` the block would end before it runs.
     """
 
-    def __init__(self, variable: ContextVar[tuple[T, ...]], value: T, result: V) -> None:
-        self._variable: ContextVar[tuple[Any, ...]] = variable
-        self._value = value
+    def __init__(self, variable: ContextVar[Blocks[T, V]], owner: object, value: T, result: V) -> None:
+        self._variable = variable
+        self.owner = owner
+        self.value = value
         self._result = result
-        self._tokens: list[Token[tuple[Any, ...]]] = []
 
     def __enter__(self) -> V:
-        self._tokens.append(self._variable.set((*self._variable.get(), self._value)))
+        self._variable.set((*self._variable.get(), self))
         return self._result
 
     def __exit__(self, *_: object) -> None:
+        blocks = [*self._variable.get()]
         with suppress(ValueError):  # an asynchronous generator may be closed in another context, which hasn't got it
-            self._variable.reset(self._tokens.pop())
+            blocks.remove(self)
+        self._variable.set((*blocks,))
 
     def __call__(self, function: object) -> NoReturn:
         """Raise a ConfigurationError: this is no decorator."""
         raise ConfigurationError("this is no decorator: write `with client.…(…):` inside the function")
 
 
-_limits: ContextVar[tuple[tuple[CallTimeout, float], ...]] = ContextVar("seorep_async_call_timeouts", default=())
+Blocks: TypeAlias = tuple[Block[T, V], ...]
+_limits: ContextVar[Blocks[float, None]] = ContextVar("seorep_async_call_timeouts", default=())
 
 
 class CallTimeout:
@@ -137,18 +137,17 @@ class CallTimeout:
         self.seconds: float = math.inf if seconds is None else seconds
         self._monotonic = monotonic
 
-    def limit(self, seconds: float) -> Block[None]:
+    def limit(self, seconds: float) -> Block[float, None]:
         """Limit every call that begins inside a block, or in a task that is started there."""
-        return Block(_limits, (self, seconds), None)
+        return Block(_limits, self, seconds, None)
 
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""
         return self._monotonic() + min(self.seconds, self._shortest())
 
-    def stream_deadline(self) -> float | None:
-        """Return the same for a call whose results are streamed, or None if only its requests are limited, each."""
-        shortest = self._shortest()
-        return None if shortest == math.inf else self._monotonic() + shortest
+    def stream_deadline(self) -> float:
+        """Return the same for a call whose results are streamed, infinite if only its requests are limited, each."""
+        return self._monotonic() + self._shortest()
 
     def _shortest(self) -> float:
-        return min((seconds for timeout, seconds in _limits.get() if timeout is self), default=math.inf)
+        return min((block.value for block in _limits.get() if block.owner is self), default=math.inf)

@@ -7,8 +7,8 @@ import errno
 import os
 import socket
 import ssl
-import time
 import traceback
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -48,8 +48,8 @@ class Transport:
     """Sends single attempts through aiohttp, without its resends, redirects, cookies and environment.
 
     Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is never closed. Else
-    there are two: the one for writes never reuses a connection, so a write that fails before it was sent certainly was
-    not executed. Reads whose connection failed use it too, as a failover kills all idle connections.
+    there are two: the one for writes and grants never reuses a connection, so what fails before it was sent was not
+    executed. Reads whose connection failed use it too, as a failover kills all idle connections.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Transport:
         base_url: BaseURL,
         authentication: Authentication,
         settings: Settings,
-        borrowed: aiohttp.ClientSession | None = None,
-        wall_clock: Callable[[], float] = time.time,
+        borrowed: aiohttp.ClientSession | None,
+        wall_clock: Callable[[], float],
     ) -> None:
         self._base_url = base_url
         self._authentication = authentication
@@ -85,7 +85,6 @@ class Transport:
         self.bytes_received: int = 0
 
     def open(self) -> None:
-        """Begin in the running event loop."""
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
         reuse_freed_memory()
         if (borrowed := self._borrowed) is None:
@@ -93,6 +92,10 @@ class Transport:
             return
         if borrowed.closed:
             raise ConfigurationError("the session that was passed in is closed")
+        with warnings.catch_warnings(action="ignore"):
+            loop = borrowed.loop  # its name is deprecated, and there is no other
+        if loop is not self._timeouts.loop:
+            raise ConfigurationError("the session that was passed in is of another event loop: create it in this one")
         if borrowed.trust_env:
             problem = "the session that was passed in takes proxies and passwords from the environment"
             advice = "which could send the API key elsewhere: create it with trust_env=False"
@@ -123,6 +126,9 @@ class Transport:
             # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            if type(error) is TimeoutError and self._timeouts.is_closed:
+                closed = ConnectionFailedError("the client was closed before the response was received")
+                return Failure(Sent.MAYBE, Cause.PERMANENT, closed, inconclusive=True)
             if type(error) is TimeoutError:
                 seconds = min(self._settings.attempt_timeout, remaining)
                 late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")
@@ -137,7 +143,7 @@ class Transport:
 
     def _send(self, request: Request[Any], may_reuse: bool) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request, and receive the head of the response and what came with it."""
-        session = self._reads if request.method == "GET" and may_reuse else self._writes
+        session = self._reads if request.method == "GET" and request.idempotent and may_reuse else self._writes
         options = {}
         if self._borrowed is not None:
             if session.closed:

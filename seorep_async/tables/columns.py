@@ -92,13 +92,13 @@ class FeedTable(Table):
     feed: Feed
     _model: type
 
-    def column_values(self, rows: Sequence[Any], lead: Values, *, compared: bool) -> list[Sequence[Any]]:
-        """Return the values of row models column by column, which is twice as fast as row by row.
+    def column_values(self, rows: Sequence[Any], *, compared: bool) -> list[Sequence[Any]]:
+        """Return the values of row models by column, without the lead, which is twice as fast as row by row.
 
-        All rows share the lead's values. Changes from the previous period are null unless `compared`.
+        Changes from the previous period are null unless `compared`.
         """
-        values = [*([value] * len(rows) for value in lead), *model_columns(self._model, rows)]
-        for index, column in enumerate(() if compared else self.columns):
+        values = model_columns(self._model, rows)
+        for index, column in enumerate(() if compared else self.columns[self.lead :]):
             if is_change(column.name):
                 values[index] = [None] * len(rows)
         return values

@@ -1,11 +1,12 @@
-"""CSV and JSON lines: the same bytes for the same rows."""
+"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited length."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import groupby
 from json.encoder import encode_basestring
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from seorep_async.errors import ConfigurationError
 from seorep_async.models import Tag
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, as_json, is_constant, once_each, plain_tags
 
@@ -20,6 +22,10 @@ _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
 _FORMULA = ("=", "+", "-", "@")
 _BREAKS = ("\t", "\r", "\n")
+LONGEST = 20_000
+"""The longest excerpt, in bytes of UTF-8."""
+_LONGEST_VALUE, _NOTES = 500, 300
+_EMPTY: tuple[object, ...] = (None, (), {})
 
 
 def csv_header(table: Table, *, excel: bool) -> bytes:
@@ -145,3 +151,56 @@ def printable_json(value: object, *, indent: int | None = None, default: Callabl
     if encoded.replace("\n", "").isprintable():
         return encoded
     return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in encoded)
+
+
+def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any) -> str:
+    """Return JSON for readers that pay for each character, with facts, columns and rows; it says what it leaves out.
+
+    Of a list of rows, columns without any value are only named.
+
+    ConfigurationError: there are too many columns.
+    """
+    names = list(map(_cut, columns))
+    if isinstance(rows, list) and rows:
+        kept = [place for place, one in enumerate(zip(*rows, strict=True)) if any(value not in _EMPTY for value in one)]
+        facts["columns_without_values"] = [name for place, name in enumerate(names) if place not in kept] or None
+        names, *rows = ([row[place] for place in kept] for row in (names, *rows))
+    facts = {name: value for name, value in facts.items() if value is not None}
+    room = LONGEST - _NOTES - _size(facts | {"columns": names, "rows": []})
+    if room < 0:
+        raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
+    shown: list[list[Any]] = []
+    left_out: list[str] = []
+    shortened = 0
+    for row in rows:
+        values = list(map(_cut, row))
+        room -= _size(values) + 2
+        if room < 0:
+            which = f"{len(rows) - len(shown)} of {len(rows)} rows" if isinstance(rows, list) else "further rows"
+            left_out.append(f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns")
+            break
+        shown.append(values)
+        pairs = zip(values, row, strict=True)
+        shortened += sum(value is not whole and not isinstance(whole, float) for value, whole in pairs)
+    if shortened:
+        left_out.append(f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}")
+    return _printable(facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown})
+
+
+def _printable(value: Any) -> str:
+    return printable_json(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return {"id": value.id, "label": value.label} if isinstance(value, Tag) else str(value)
+
+
+def _size(value: Any) -> int:
+    return len(_printable(value).encode())
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    string = value if isinstance(value, str) else _printable(value)
+    return value if len(string) <= _LONGEST_VALUE else f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)"

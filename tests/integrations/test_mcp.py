@@ -20,7 +20,7 @@ from seorep_async.export import pull_to
 from seorep_async.integrations import mcp as module
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.sandbox import Sandbox
-from seorep_async.tables.excerpt import LONGEST
+from seorep_async.tables.text import LONGEST
 
 mcp = pytest.importorskip("mcp")
 

@@ -1,6 +1,7 @@
 """The pages that listings of a pull may have in progress together: never more, and every one comes back."""
 
 import asyncio
+import math
 from random import Random
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ chance = st.randoms(use_true_random=False)
 async def read_together(session: Unhurried, pages: list[int], count: PageCount, cancel: bool = False) -> list[Any]:
     count.free -= len(pages)  # each has one of them for itself
     reading = [
-        asyncio.ensure_future(listing_of(session, number).fetch_all(Schedule(None, count, 0, place)))
+        asyncio.ensure_future(listing_of(session, number).fetch_all(Schedule(math.inf, count, 0, place)))
         for place, number in enumerate(pages)
     ]
     if cancel:
@@ -91,6 +92,6 @@ def test_listings_give_their_pages_back_however_they_end(
 
 def test_a_lone_listing_has_two_pages_for_each_permit() -> None:
     session = Unhurried(Random(1))
-    count = Schedule.of(cast("Session", session), None).count
+    count = Schedule.of(cast("Session", session), math.inf, 0).count
     assert asyncio.run(read_together(session, [40], count)) == [list(range(1, 41))]
     assert session.most_in_flight == 4

@@ -17,7 +17,7 @@ from tests.normalisation.wire import assert_faithful
 from tests.resources.operations import BY_NAME, IDS, LEAST, OPERATIONS, Arguments, Operation, each
 from tests.sandbox import calls
 from tests.session.calls import Connect
-from tests.session.scripted_server import answer, reset
+from tests.session.scripted_server import EMPTY_PAGE, answer, reset
 
 NEW: dict[str, Arguments] = {
     "campaigns": calls.NEW[calls.CAMPAIGNS],
@@ -183,6 +183,14 @@ async def test_what_must_not_happen_twice_is_not_sent_again(operation: Operation
         f"{subject}: the request was sent, but whether it was carried out is not known"
     )
     assert (unknown.value.path, len(server.requests)) == (operation.path, 1)
+
+
+@each(once_only)
+async def test_what_must_not_happen_twice_has_its_own_connection(operation: Operation, connect: Connect) -> None:
+    client, server = await connect(answer(EMPTY_PAGE), answer(operation.answer))
+    await client.keywords.list(limit=1)
+    await operation.ask(client, **operation.least)
+    assert server.connections == 2
 
 
 @each([operation for operation in OPERATIONS if operation not in once_only])

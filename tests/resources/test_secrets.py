@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import LoginGrant, RequestEncoding, SeoRepClient, User, errors
+from seorep_async import ArrayEncoding, LoginGrant, RequestEncoding, SeoRepClient, Settings, User, errors
 from seorep_async.resources.arguments import Secret
 from tests.session.calls import KEY, Connect
 from tests.session.canary import Canary
@@ -155,6 +155,29 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
 async def test_a_password_is_not_shown_when_an_argument_is_refused(verb: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
         await getattr(SeoRepClient("https://api.example.com", KEY).users, verb)(**arguments)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+COMMA = {"password": PASSWORD, "x": ["a,b"]}
+DAYS = ["2023-01-01", "2023-01-31"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.users.create(**IDA, extra_params={"x": ["a,b"]}),
+        lambda client: client.users.list(extra_params=COMMA),
+        lambda client: client.rankings.campaign(1, *DAYS, extra_params=COMMA),
+        lambda client: client.rankings.pull([1], *DAYS, extra_params=COMMA),
+        lambda client: client.request("POST", "/v3/users", body=COMMA),
+        lambda client: client.request("POST", "/v3/users", params={"password": PASSWORD}, body={"x": ["a,b"]}),
+        lambda client: client.request("POST", "/v3/users", params={"x": ["a,b"]}, body={"password": PASSWORD}),
+    ],
+)
+async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> None:
+    settings = Settings(array_encoding=ArrayEncoding.COMMA)
+    with pytest.raises(errors.ConfigurationError, match="a value with a comma") as caught:
+        await call(SeoRepClient("https://api.example.com", KEY, settings=settings))
     CANARY.assert_not_shown_by(caught.value)
 
 

@@ -23,7 +23,7 @@ def test_the_repr_keeps_the_key_to_itself() -> None:
 async def test_a_taken_port_fails_with_the_port_in_the_message() -> None:
     async with Sandbox() as first:
         port = int(first.base_url.rsplit(":", 1)[1])
-        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}") as failed:
+        with pytest.raises(OSError, match=f"can't listen on 127.0.0.1:{port}") as failed:
             await Sandbox(port=port).__aenter__()
     assert failed.value.errno == errno.EADDRINUSE
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from seorep_async.session.decode_turns import DecodeTurns
+from seorep_async.session.response import DecodeTurns
 
 
 async def done_by_iteration(queue: DecodeTurns, amounts: list[int]) -> list[int]:

@@ -1,21 +1,25 @@
 """What 401s and 403s do to a client: which requests stop, when a probe is sent, and which one."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, DeadlineExceededError
+from seorep_async import AuthenticationError, DeadlineExceededError, EngineNames
+from seorep_async.normalisation.decoder import decoder_for
+from seorep_async.reports import PullOutcomes
+from seorep_async.resources.rankings import Rankings
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
-from tests.session.virtual_loop import here
+from tests.session.virtual_loop import at_rest, here
 
 pytestmark = pytest.mark.virtual
 
 
-def guarded(status: Callable[[str], int], latency: float = 0.05) -> SimulatedService:
+def guarded(status: Callable[[str], int | None], latency: float = 0.05) -> SimulatedService:
     return SimulatedService(says=status, latency=latency)
 
 
@@ -25,6 +29,11 @@ def ask(session: Session, path: str, **options: Any) -> asyncio.Task[int]:
 
 async def ends(session: Session, paths: list[str]) -> list[Any]:
     return await asyncio.gather(*(ask(session, path) for path in paths), return_exceptions=True)
+
+
+async def pulled(session: Session, campaigns: int) -> PullOutcomes[Any]:
+    rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    return await rankings.pull(range(1, campaigns + 1), "2023-01-01", "2023-01-31")
 
 
 async def run_through(status: Callable[[str], int], count: int) -> tuple[list[Any], list[str], float]:
@@ -128,6 +137,103 @@ async def test_a_wait_for_the_probe_ends_with_the_deadline() -> None:
         ) as caught:
             await ask(session, "/x", deadline=here().now + 0.5)
         assert caught.value.attempts == 0
+
+
+class ByHand(SimulatedService):
+    """Answers when the test says so."""
+
+    def __attrs_post_init__(self) -> None:
+        self.open: list[asyncio.Future[Any]] = []
+
+    def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Any]:
+        self.open.append(here().create_future())
+        return self.open[-1]
+
+    def answer(self, status: int, count: int = 1) -> None:
+        """Answer the oldest requests, all at once."""
+        for _ in range(count):
+            self.open.pop(0).set_result(Response(status, b"", 9.0 if status == 429 else None))
+
+
+@pytest.mark.parametrize("later", range(4))
+async def test_a_wait_for_a_probe_lasts_through_the_next(later: int) -> None:
+    service = ByHand()
+    async with session_above(service, max_concurrency=64) as session:
+        for count in (8, 16, 32):  # until so many are sent at once
+            calls = [ask(session, "/yes") for _ in range(count)]
+            await at_rest()
+            service.answer(200, count)
+        forbidden = [ask(session, "/no") for _ in range(60)]
+        await at_rest()
+        service.answer(403, 8)
+        calls = [ask(session, "/yes") for _ in range(5)]
+        await at_rest()
+        service.open.pop().set_result(Response(200, b""))
+        for _ in range(later):  # before those that wait notice
+            await asyncio.sleep(0)
+        service.answer(403, 52)
+        await at_rest()
+        while service.open:
+            service.answer(200)
+            await at_rest()
+        await asyncio.gather(*forbidden, return_exceptions=True)
+        assert await asyncio.gather(*calls) == [0] * 5
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="there are no eager tasks")
+async def test_a_probe_that_is_over_at_once_is_not_the_last() -> None:
+    service = ByHand()
+    async with session_above(service, retry_after_max=1.0) as session:
+        here().set_task_factory(getattr(asyncio, "eager_task_factory"))  # noqa: B009  # of 3.12
+        calls = [ask(session, "/no") for _ in range(8)]
+        service.answer(403)
+        await at_rest()
+        calls.append(ask(session, "/no"))
+        service.answer(429)
+        await at_rest()
+        service.answer(403, 7)
+        for _ in range(16):
+            await asyncio.sleep(9)
+            calls.append(ask(session, "/no"))
+            service.answer(403)
+        await at_rest()
+        assert session.key.probe is not None
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def test_a_pull_keeps_its_time_as_it_asks_about_the_key() -> None:
+    async with session_above(guarded(lambda path: None if "limit=1" in path else 403)) as session:
+        with session.call_timeout.limit(1.0):
+            assert [outcome.ok for outcome in await pulled(session, 3)] == [False] * 3
+        assert here().now == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("campaigns", [3, 20])
+async def test_a_pull_that_is_left_stops_no_others_probe(campaigns: int) -> None:
+    async with session_above(guarded(lambda path: 403, latency=1.0)) as session:
+        left, stays = (session.spawn(pulled(session, campaigns)) for _ in range(2))
+        await asyncio.sleep(1.5)
+        left.cancel()
+        with pytest.raises(AuthenticationError):
+            await stays
+
+
+async def test_a_pull_whose_key_a_401_refused_does_not_ask_again() -> None:
+    service = ByHand()
+    async with session_above(service) as session:
+        ends = session.spawn(pulled(session, 2))
+        for status in (401, 403):
+            await at_rest()
+            service.answer(status)
+        with pytest.raises(AuthenticationError) as caught:
+            await ends
+    assert (caught.value.status, service.open) == (401, [])
+
+
+async def test_each_refused_pull_raises_an_error_of_its_own() -> None:
+    async with session_above(guarded(lambda path: 401)) as session:
+        found = await asyncio.gather(*(pulled(session, 1) for _ in range(3)), return_exceptions=True)
+    assert len({id(error) for error in found if isinstance(error, AuthenticationError)}) == 3
 
 
 async def seconds_with(forbidden: Callable[[int], bool]) -> float:

@@ -12,9 +12,9 @@ from seorep_async.session.retry_policy import parse_retry_after
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 
-MEANINGS: dict[float | None, list[str | None]] = {
+MEANINGS: dict[float | None, list[str]] = {
     None: [
-        *(None, "nan", "NaN", "inf", "Infinity", "-inf", "1e3", "0x10", "1_000", "1,5", "٣", "", "  ", "soon"),
+        *("nan", "NaN", "inf", "Infinity", "-inf", "1e3", "0x10", "1_000", "1,5", "٣", "", "  ", "soon"),
         *("10 seconds", "Tue, 32 Nov 2023 22:13:50 GMT", "Tue, 14 Nov 2023 25:13:50 GMT"),
         *("Tue, 14 Nov 99999 22:13:50 GMT", "Tue, 14 Nov 2023 22:13:50 +9999"),
     ],

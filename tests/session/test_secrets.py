@@ -138,7 +138,15 @@ def test_any_key_is_taken_out(key: str) -> None:
     assert "***" in scrubbed
 
 
-@pytest.mark.parametrize("key", [KEY, "a", "ob", "the", "sandbox", "object-key", "no-such-key"])
+@pytest.mark.parametrize("key", ["abcd", "abcde", "abcdef"])
+@pytest.mark.parametrize("place", ["no %s, sorry", '{"key": "%s"}', r'{"error": "no\n%s"}', r"\u00e4%s", "key%%3D%s&"])
+def test_a_short_key_is_taken_out_in_every_form(key: str, place: str) -> None:
+    alone, encoded = (base64.b64encode(secret.encode()).decode() for secret in (key, f":{key}"))
+    for form in (key, alone, alone.rstrip("="), encoded, encoded.rstrip("=")):
+        assert Authentication(key).scrub(place % form) == place % "***"
+
+
+@pytest.mark.parametrize("key", [KEY, "a", "ob", "the", "here", "thou", "sand", "sandbox", "object-key", "no-such-key"])
 def test_text_without_the_key_is_left_alone(key: str) -> None:
     text = "campaign 42: there is no such object among a thousand [GET /v3/campaigns/42, status 404]"
     assert Authentication(key).scrub(text) == text

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import pytest
@@ -181,6 +183,17 @@ async def test_a_limit_is_of_each_call_and_ends_with_its_block(connect: Connect,
             await ask(client)
     await ask(client)
     assert fake_time.slept == [50] * 6
+
+
+async def test_a_limit_that_tasks_share_ends_in_each_of_them(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(*[answer(status=500), FINE] * 2, **SLOW)
+    limit, contexts = client.timeout(1), (copy_context(), copy_context())
+    for method in (limit.__enter__, partial(limit.__exit__, None, None, None)):
+        for context in contexts:
+            context.run(method)
+    for context in contexts:
+        await asyncio.create_task(ask(client), context=context)
+    assert fake_time.slept == [50] * 2
 
 
 async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:

@@ -184,3 +184,21 @@ async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
 async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:
     client, _ = await connect(reset, answer(status=404))
     assert await client.request("DELETE", "/v3/campaigns/7") == {}
+
+
+async def test_after_refused_writes_the_probe_is_a_read(connect_session: ConnectSession) -> None:
+    session, server = await connect_session(*[answer(status=403)] * 8, forever=FINE)
+    for _ in range(8):
+        with pytest.raises(errors.AuthenticationError):
+            await session.send(write())
+    await session.send(write())
+    assert [(request.method, request.body) for request in server.requests[8:]] == [("GET", b""), ("POST", b"a=1")]
+
+
+async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:
+    client, server = await connect(hang)
+    call = asyncio.create_task(client.campaigns.create("u", "c"))
+    await server.first_request.wait()
+    await client.close()
+    with pytest.raises(errors.OutcomeUnknownError, match=r"\(the client was closed before the response"):
+        await call
