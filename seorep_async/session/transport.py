@@ -126,6 +126,9 @@ class Transport:
             # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            if type(error) is TimeoutError and self._timeouts.is_closed:
+                closed = ConnectionFailedError("the client was closed before the response was received")
+                return Failure(Sent.MAYBE, Cause.PERMANENT, closed, inconclusive=True)
             if type(error) is TimeoutError:
                 seconds = min(self._settings.attempt_timeout, remaining)
                 late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")
