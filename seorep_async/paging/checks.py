@@ -60,14 +60,11 @@ class Ledger(Generic[T]):
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:
-            raise self._error(
-                f"{self._records} records were announced at first, {page.total_records} by page {page.number}",
-                page.number,
-            )
+            problem = f"{self._records} records were announced at first, {page.total_records} by page {page.number}"
+            raise self._error(problem, page.number)
         if self.last_page is not None and page.total_pages is not None and page.total_pages != self.last_page:
-            raise self._error(
-                f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}", page.number
-            )
+            problem = f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}"
+            raise self._error(problem, page.number)
         return bool(page.items)
 
     def has_all_records(self) -> bool:
