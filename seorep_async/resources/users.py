@@ -92,12 +92,10 @@ class Users(DeletableEndpoint[User]):
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)
-        if password is not None:
-            password = Secret.of(password)
-            check_string("password", password)
+        password = None if password is None else Secret.of(password)
         values = {
             **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
-            "password": password,
+            "password": None if password is None else check_string("password", password),
         }
         return await self._update(id, values, extra_params)
 
