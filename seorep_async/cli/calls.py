@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import click
 
-from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.options import LARGEST, Format, Opt, Service, name_and_value
 from seorep_async.cli.output import as_json, cell, confirm, fields_of, formatted, messages, password, write
 from seorep_async.cli.profiles import Connection, connect
@@ -28,7 +27,9 @@ _PAGES_AHEAD = 4
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
-def call(resource: str, verb: str, model: Any, how: Call, kind: Format, service: Service, given: dict[str, Any]) -> int:
+def call(
+    resource: str, verb: str, model: Any, how: Call, kind: Format, service: Service, given: dict[str, Any]
+) -> None:
     """Call a method of the client, and write what it returns."""
     names = _chosen(how.columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else [])
     arguments = given | {"limit": how.page_size, "extra_params": _repeated(how.param or ())}
@@ -37,7 +38,8 @@ def call(resource: str, verb: str, model: Any, how: Call, kind: Format, service:
     if how.ask_password or how.password_stdin or (resource, verb) == ("users", "create"):
         arguments["password"] = password(from_stdin=how.password_stdin)
     if verb == "list":
-        return wait_for(_list(connection, resource, arguments, names, kind, how.most))
+        wait_for(_list(connection, resource, arguments, names, kind, how.most))
+        return
     one, done = resource.removesuffix("s"), _DONE.get(verb, "")
     if verb == "delete" and not how.yes:
         found = wait_for(_send(connection, f"{resource}.get", arguments))
@@ -49,7 +51,6 @@ def call(resource: str, verb: str, model: Any, how: Call, kind: Format, service:
         messages().print(f"{done.capitalize()} {one} {arguments.get('id') or found.id}.")
     if found is not None:
         write(formatted([found], names, kind, one=True))
-    return ExitCode.OK
 
 
 def api(
@@ -60,7 +61,7 @@ def api(
     *,
     yes: Annotated[bool, Opt("-y --yes")] = False,
     service: Service = Service(),
-) -> int:
+) -> None:
     """Send any request, authenticated and retried, and print the response as JSON.
 
     GET and DELETE send the parameters in the query, POST and PUT in the body. A name that is repeated is an array.
@@ -79,7 +80,6 @@ def api(
     place, doubt = ("params" if method in ("GET", "DELETE") else "body"), f"The {method} may have had its effect"
     arguments = {"method": method, "path": path, place: _repeated(parameters or ()) or None}
     write(as_json(wait_for(_send(connection, "request", arguments, "" if method == "GET" else doubt))))
-    return ExitCode.OK
 
 
 def _repeated(pairs: Sequence[Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ async def _send(connection: Connection, method: str, arguments: dict[str, Any], 
 
 async def _list(
     connection: Connection, resource: str, arguments: Any, columns: list[str], kind: Format, limit: int | None
-) -> int:
+) -> None:
     """Write listed objects: lines as each page arrives, a table or an array together."""
     ahead = {"max_concurrency": min(connection.settings.max_concurrency, _PAGES_AHEAD)} if limit else {}
     waiting, most = list[Any](), limit or LARGEST
@@ -130,4 +130,3 @@ async def _list(
             await in_daemon_thread(write, formatted(waiting, columns, kind))
     if not shown and kind == "table":
         messages().print(f"No {resource}.")
-    return ExitCode.OK

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from seorep_async import guides
-from seorep_async.cli.errors import ExitCode, UsageError, near
+from seorep_async.cli.errors import UsageError, near
 from seorep_async.cli.options import Output
 from seorep_async.cli.output import as_json, formatted, on_terminal, stdout_width, write
 from seorep_async.tables.output_tables import all_tables
@@ -19,7 +19,7 @@ from seorep_async.tables.output_tables import all_tables
 _TABLES = {table.name: table for table in all_tables()}
 
 
-def guide(name: str | None = None, /) -> int:
+def guide(name: str | None = None, /) -> None:
     """Show a page of the guide, or the list of its pages."""
     pages = guides.pages()
     if name is None:
@@ -31,10 +31,9 @@ def guide(name: str | None = None, /) -> int:
         Console(width=min(stdout_width(), 120)).print(Markdown(pages[name]))
     else:
         write(pages[name])
-    return ExitCode.OK
 
 
-def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Output()) -> int:  # type: ignore[valid-type]
+def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Output()) -> None:  # type: ignore[valid-type]
     """Explain the columns of the tables that a pull writes: of one table, or of all.
 
     A * marks the columns that together identify a row. Names and types are the same in every format.
@@ -53,4 +52,3 @@ def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Outpu
                 lines.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
             wrapped = (textwrap.fill(line, stdout_width(), subsequent_indent=" " * 6) for line in lines)
             write("\n".join([*wrapped, "", ""]))
-    return ExitCode.OK

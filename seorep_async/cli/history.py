@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import attrs
 
 from seorep_async import history
-from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.options import Command, Opt, Output, Service, command, one_of
 from seorep_async.cli.output import can_ask, counted, formatted, messages, write
 from seorep_async.cli.profiles import Connection, chosen_profile, connect
@@ -35,7 +34,7 @@ _OWN = {
 }
 
 
-def _changes(database: str, /, *, output: Output = Output(), **asked: Any) -> int:
+def _changes(database: str, /, *, output: Output = Output(), **asked: Any) -> None:
     """Show which keywords rose, fell, are new, lost or found between two days, the biggest changes first.
 
     DATABASE is a .duckdb file that pulls wrote. A day is the one that ranks speak of: the last day of a pull's window,
@@ -48,14 +47,12 @@ def _changes(database: str, /, *, output: Output = Output(), **asked: Any) -> in
     """
     with logged():
         found = history.changes(database, **{name: value for name, value in asked.items() if value is not None})
-    if output.kind != "table":
-        write(formatted(found, [field.name for field in attrs.fields(history.Change)], output.kind))
-        return ExitCode.OK
-    shown = f", {len(found):,} of them shown" if len(found) < found.total else ""
-    total = counted(found.total, "change") if found.total else "no changes"
-    messages().print(f"{found.account}, {found.before} to {found.after}: {total}{shown}")
-    write(formatted(found, _TABLE, "table"))
-    return ExitCode.OK
+    if output.kind == "table":
+        shown = f", {len(found):,} of them shown" if len(found) < found.total else ""
+        total = counted(found.total, "change") if found.total else "no changes"
+        messages().print(f"{found.account}, {found.before} to {found.after}: {total}{shown}")
+    columns = _TABLE if output.kind == "table" else [field.name for field in attrs.fields(history.Change)]
+    write(formatted(found, columns, output.kind))
 
 
 def _report(
@@ -65,7 +62,7 @@ def _report(
     profile: Annotated[str | None, Opt(metavar="NAME", env="SEOREP_PROFILE")] = None,
     open: bool = False,
     **asked: Any,
-) -> int:
+) -> None:
     """Make a page to look at from the days of a database: one file that loads nothing and runs no script.
 
     DATABASE is a .duckdb file that pulls wrote.
@@ -85,10 +82,9 @@ def _report(
     write(f"{page}\n")
     if open:
         webbrowser.open(page.resolve().as_uri())
-    return ExitCode.OK
 
 
-def mcp(*, history: str, account: str | None = None, service: Service = Service()) -> int:
+def mcp(*, history: str, account: str | None = None, service: Service = Service()) -> None:
     """Serve the history and the service to agents (MCP).
 
     It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client starts it. `seorep
@@ -98,10 +94,10 @@ def mcp(*, history: str, account: str | None = None, service: Service = Service(
         history: Database (.duckdb) that pulls write; it need not exist yet.
         account: Name of the account in every row.  [default: the profile's, or the host]
     """
-    return wait_for(_serve_agents(connect(service), history, account))
+    wait_for(_serve_agents(connect(service), history, account))
 
 
-async def _serve_agents(connection: Connection, history: str, account: str | None) -> int:
+async def _serve_agents(connection: Connection, history: str, account: str | None) -> None:
     stdio = require("mcp.server.stdio")
     async with connection.opened() as client:
         server = mcp_server(client, history, account=account)
@@ -112,7 +108,6 @@ async def _serve_agents(connection: Connection, history: str, account: str | Non
                 await server.run(reader, writer, server.create_initialization_options())
         except* BrokenPipeError:
             pass  # the agent's client has ended
-    return ExitCode.OK
 
 
 async def _lines() -> AsyncIterator[str]:

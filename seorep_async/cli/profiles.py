@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import attrs
 import click
 
-from seorep_async.cli.errors import ExitCode, UsageError, near, reason
+from seorep_async.cli.errors import UsageError, near, reason
 from seorep_async.cli.options import Opt, Service
 from seorep_async.cli.output import can_ask, messages
 from seorep_async.cli.running import in_daemon_thread, wait_for
@@ -241,7 +241,7 @@ def _converted(name: str, value: Any) -> Any:
     return None if value == "none" else value
 
 
-def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
+def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> None:
     """Ask for address and key, try them, and store them as a profile.
 
     Without a NAME it is the profile default, which is used where nothing else is named.
@@ -270,7 +270,6 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
         raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
     option = "" if name == DEFAULT else f" --profile {name}"
     messages().print(f"The key is good for {campaigns} campaigns. Stored in {file}; try: seorep pull{option} --dry-run")
-    return ExitCode.OK
 
 
 async def _tried(connection: Connection) -> str:

@@ -63,8 +63,8 @@ def _command(resource: str, of: type[Any], method: Callable[..., Any]) -> click.
     skip |= set() if verb == "update" and "password" in hints else {"ask_password"}  # `create` asks unasked
     skip |= set() if "password" in hints else {"password_stdin"}
 
-    def send(*, how: Call = Call(), output: Output = Output(), service: Service = Service(), **given: Any) -> int:
-        return int(later("calls", "call")(resource, verb, model, how, output.kind, service, given))
+    def send(*, how: Call = Call(), output: Output = Output(), service: Service = Service(), **given: Any) -> None:
+        later("calls", "call")(resource, verb, model, how, output.kind, service, given)
 
     made = command(send, method, skip=skip, words=inspect.getdoc(getattr(of, "create", None)) or "")
     made.help = _summary(method, resource)
