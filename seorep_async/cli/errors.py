@@ -47,6 +47,7 @@ _OPTIONS = {
     "after": "--to",
     "api_key": "SEOREP_API_KEY",
     "before": "--from",
+    "database": "--history",
     "end_date": "--to",
     "engine_names": "report_engines",
     "extra_params": "--param",

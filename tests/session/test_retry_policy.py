@@ -134,7 +134,7 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
         "the request was sent, but whether it was carried out is not known (as it was); if it creates an "
-        "object, look for it with list(), by filter or username, before you send it again"
+        "object, look for it in the list, by filter or username, before you send it again"
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"
     for error in (unknown, late):
