@@ -162,6 +162,8 @@ def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
 def _key(profile: Mapping[str, Any], name: str) -> Secret:
     if ("key" in profile) == ("key_command" in profile):
         raise UsageError(f"profile {name}: set either key_command or key.")
+    if not isinstance(profile.get("key", ""), str):
+        raise UsageError(f"profile {name}: key must be a string.")
     return Secret.of(profile["key"]) if "key" in profile else _key_of_command(profile["key_command"])
 
 
