@@ -73,7 +73,7 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the 
     ((SeoRepError,), ExitCode.UNAVAILABLE),
 )
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (errors.AuthenticationError, "; check SEOREP_API_KEY or the profile"),
+    (errors.AuthenticationError, "; check the key"),
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
