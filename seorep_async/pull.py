@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
+import attrs
 import msgspec
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, PaginationError, SeoRepError
@@ -34,6 +35,7 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
     error: SeoRepError | None = None
 
 
+@attrs.define(slots=False, eq=False, repr=False)
 class Pull(Generic[R]):
     """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
 
@@ -46,25 +48,14 @@ class Pull(Generic[R]):
     everything.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        feed: Feed,
-        ids: Collection[int],
-        listing: Callable[[int], Listing[R, RankingReport[R]]],
-        subject: Callable[[int], str],
-        *,
-        on_error: Literal["collect", "raise"],
-        ordered: bool,
-    ) -> None:
-        self._session = session
-        self._feed = feed
-        self._ids = ids
-        self._listing = listing
-        self._subject = subject
-        self._raise_errors = on_error == "raise"
-        self._ordered = ordered
-        self._open = False
+    _session: Session
+    _feed: Feed
+    _ids: Collection[int]
+    _listing: Callable[[int], Listing[R, RankingReport[R]]]
+    _subject: Callable[[int], str]
+    _on_error: Literal["collect", "raise"]
+    _ordered: bool
+    _open: bool = attrs.field(default=False, init=False)
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -118,7 +109,7 @@ class Pull(Generic[R]):
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
-        if self._raise_errors and outcome.error is not None:
+        if self._on_error == "raise" and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise await self._find_refusal() or outcome.error
         self._start()
@@ -209,7 +200,7 @@ class Pull(Generic[R]):
         elif not isinstance(error, SeoRepError):
             self._unexpected = error
             self._changed.set()
-        elif error.may_pass and item.error is None and not self._raise_errors and not self._is_late():
+        elif error.may_pass and item.error is None and self._on_error == "collect" and not self._is_late():
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:

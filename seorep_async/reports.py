@@ -50,7 +50,7 @@ class RankingReport(Model, Tabular, Generic[R]):
         id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
         start_date: first day requested.
         end_date: last day requested.
-        rows: every row exactly once, in the service's order.
+        rows: as many as the service announced, none twice, in its order.
         totals: the feed's totals, or None if it has none.
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.

@@ -82,7 +82,8 @@ class Job:
         account: Name of the account in every row.  [default: the profile's, or the host]
         snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
         restart: Start over instead of resuming an interrupted pull.
-        retry_failed: Fetch only the reports that failed last time; of several months, those of each.
+        retry_failed: Finish this night's last pull of these days, or of each month: fetch what failed or was not asked
+            for yet; everything, with a warning, if there was no such pull.
         skip_complete: Leave out months that this database has complete, after their last day.
         max_requests: Stop after N requests in all, once the reports that have begun are complete; keep them, and exit
             with 5. The same command goes on.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
 import urllib.parse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,9 @@ class Database(Target):
         if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder}"}:
             raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
         check_file(self.named, self.path)
+        log = Path(f"{self.path}.wal")
+        if self._is_new() and log.exists():  # DuckDB would add it to a new database
+            raise refusal(self.named, f"{log.name} is of a database that was here; put it beside that, or remove it")
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
@@ -78,18 +82,23 @@ class Database(Target):
             _check_accounts(database, self.request, account_ids)
 
     def failed(self) -> list[int] | None:
-        """Return the campaigns that failed in pulls of this account, night, days and feeds, or None without a pull."""
-        same = " AND ".join(f"{name} = ${name}" for name in self.request.labels)
-        query = f"""SELECT EXISTS (FROM pulls WHERE {same} AND list_has_all(string_split(feeds, ','), $feeds)),
+        """Return the chosen campaigns that failed in pulls of this night, or None if none had all that is asked."""
+        request = self.request
+        same = " AND ".join(f"{name} = ${name}" for name in request.labels)
+        query = f"""SELECT EXISTS (FROM pulls WHERE {same} AND list_has_all(string_split(feeds, ','), $feeds)
+                AND compared = $compared
+                AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $by_id))),
             (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures
                 WHERE {same} AND list_contains($tables, table_name))"""
-        feeds = {feed.value: table_of(feed).name for feed in self.request.feeds}
-        values = {**self.request.labels, "feeds": [*feeds], "tables": [*feeds.values()]}
+        feeds = {feed.value: table_of(feed).name for feed in request.feeds}
+        values = {**request.labels, "feeds": [*feeds], "tables": [*feeds.values()], "compared": request.compared}
+        values |= {"selection": request.selection, "by_id": not request.groups and request.filter is None}
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None
             ((was_pulled, campaigns),) = database.execute(query, values).fetchall()
-        return [one for one in campaigns or () if one is not None] if was_pulled else None
+        failed = [one for one in campaigns or () if one is not None and request.may_have(one)]
+        return failed if was_pulled else None
 
     def _is_new(self) -> bool:
         return not self.path.exists() or not self.path.stat().st_size
@@ -97,23 +106,25 @@ class Database(Target):
     @contextmanager
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open it, once no other program and no other pull has it open; to read one that is not there, an empty one."""
-        until = None
-        with _writers[self.path]:
-            file = ":memory:" if self._is_new() and not to_write else self.path
-            while True:
-                try:
-                    database = _connect(file, is_new=self._is_new())
-                    break
-                except require("duckdb").Error as error:
-                    if "onflicting lock" not in str(error) or (until and time.monotonic() >= until):
-                        raise self._refusal(error) from error
-                if until is None:
-                    _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
-                    until = time.monotonic() + WAIT_SECONDS
-                if self.stop.wait(_RETRY_SECONDS):
-                    raise ExportError("the pull was cancelled; run it again to write what is staged")
-            with database:
-                yield database
+        until, ours = None, _writers[self.path]
+        while True:
+            with ExitStack() as ending:
+                if ours.acquire(timeout=_RETRY_SECONDS):
+                    ending.callback(ours.release)
+                    file = ":memory:" if self._is_new() and not to_write else self.path
+                    try:
+                        database = ending.enter_context(_connect(file, is_new=self._is_new()))
+                    except require("duckdb").Error as error:
+                        if "onflicting lock" not in str(error) or (until and time.monotonic() >= until):
+                            raise self._refusal(error) from error
+                    else:
+                        yield database
+                        return
+                    if until is None:
+                        _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
+                        until = time.monotonic() + WAIT_SECONDS
+            if self.stop.wait(_RETRY_SECONDS):
+                raise ExportError("the pull was cancelled; run it again to write what is staged")
 
     def _refusal(self, error: Exception) -> Exception:
         problem = next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
@@ -127,6 +138,11 @@ class Database(Target):
             if not self._is_new() or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
+                    try:
+                        database.execute("CHECKPOINT")
+                    except require("duckdb").Error as error:  # a full disk, or another connection of this process
+                        problem = "%s has its new rows, but some are in %s.wal still; keep both together: %s"
+                        _log.warning(problem, self.path, self.path.name, first_line(error))
         except require("duckdb").Error as error:
             for unfit in self.format.problems:
                 raise unfit from error
@@ -139,10 +155,12 @@ class Database(Target):
         file = made(folder, "rows.duckdb")
         with _connect(file, is_new=True) as database:
             _fill(database, contents, self.format)
+            database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full
         with open(file, "rb+") as opened:
             os.fsync(opened.fileno())
         try:
             if self.path.exists() and self._is_new():
+                shutil.copymode(self.path, file)
                 self.path.unlink()
             os.link(file, self.path)  # unlike a replacement, it spares one that another pull has made meanwhile
         except OSError:  # or there are no hard links here
@@ -169,7 +187,6 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     for table in contents.request.tables:
         _replace(database, contents, format_, table)
     database.execute("COMMIT")
-    database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full
 
 
 def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, account_ids: Sequence[int]) -> None:

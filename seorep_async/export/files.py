@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import threading
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -69,8 +70,11 @@ def check_file(named: Path, file: Path) -> None:
 
 
 def shortened(name: str) -> str:
-    """Return a name, cut to 200 bytes."""
-    return os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
+    """Return a name of at most 200 bytes: a longer one is cut, and ends in a checksum."""
+    data = name.encode()
+    if len(data) <= _LONGEST_NAME:
+        return name
+    return f"{data[: _LONGEST_NAME - 9].decode(errors='ignore')}-{zlib.crc32(data):08x}"
 
 
 @attrs.frozen
@@ -100,6 +104,8 @@ class Files(Target):
         for table in self.request.tables:
             file = self.file(table)
             check_file(self.named, file)
+            if file.exists() and file.stat().st_dev != self.path.parent.stat().st_dev:
+                raise refusal(self.named, f"{file.name} is a link to another file system; remove it")
             if self.force or not file.exists() or not file.stat().st_size:
                 continue
             found = [*next(iter(self.format.read(file)), {})][:_COMMON_COLUMNS]
@@ -111,13 +117,14 @@ class Files(Target):
         """Do nothing: files hold one pull, so no account can mix with another."""
 
     def failed(self) -> list[int] | None:
-        """Return no campaign if its last pull was of the same night and days and nothing failed, or else None."""
-        pulls = self.file(pulls_table())
-        has_rows = all(self.file(table_of(feed)).exists() for feed in self.request.feeds)
+        """Return no campaign if its last pull was of the same request and night and nothing failed, or else None."""
+        request, pulls = self.request, self.file(pulls_table())
+        has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
         if not pulls.is_file() or not has_rows or self.file(failures_table()).exists():
             return None
-        wanted = {name: str(one) for name, one in self.request.labels.items()}
-        found = [{name: str(one.get(name)) for name in wanted} for one in self.format.read(pulls)]
+        asked = {"feeds": request.feed_names, "selection": request.selection, "compared": request.compared}
+        wanted = {name: _comparable(one) for name, one in (request.labels | asked).items()}
+        found = [{name: _comparable(one.get(name)) for name in wanted} for one in self.format.read(pulls)]
         return [] if found == [wanted] else None
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
@@ -133,7 +140,11 @@ class Files(Target):
             if new is None:
                 self.file(table).unlink(missing_ok=True)
             else:
-                _put(new, self.file(table))
+                file = self.file(table)
+                for like in (self.path, file):
+                    with suppress(OSError):  # there is none, or the file system has no permissions
+                        shutil.copymode(like, new)
+                _put(new, file)
         sync_folder(self.path.parent)
         return [self._as_named(table) for table, new in finished if new]
 
@@ -148,11 +159,14 @@ class Files(Target):
         return file
 
 
+def _comparable(value: object) -> str:
+    """Return a value as it is compared with what a file says, in whichever type: CSV has no null, and text only."""
+    return "" if value is None else str(value).lower()
+
+
 def _put(new: Path, file: Path) -> None:
-    """Replace a file in one step; it keeps its permissions."""
+    """Replace a file in one step."""
     file = Path(os.path.realpath(file))
-    with suppress(OSError):  # there was none, or the file system has no permissions
-        shutil.copymode(file, new)
     try:
         os.replace(new, file)
     except PermissionError as error:  # some systems report an open file like this

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from operator import itemgetter
@@ -36,7 +37,7 @@ _LINE = "\x1e"
 """Stands for `MARK` in strings; a value that has it is rare."""
 _ROWS = 10_000
 """Rows that are in memory at once at the end, and in a row group of Parquet."""
-_LOOK_BYTES = 1 << 20
+_LOOK_BYTES = 1 << 24
 T = TypeVar("T")
 Report: TypeAlias = tuple[tuple[int, ...], int, Record]
 
@@ -165,7 +166,10 @@ class Csv(Text):
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
-        return [*islice(reader, 2)] or [dict.fromkeys(reader.fieldnames or ())]
+        rows, names = list[dict[str, Any]](), reader.fieldnames or ()
+        with suppress(csv.Error):  # a field is longer than the module reads
+            rows += islice(reader, 2)
+        return rows or [dict.fromkeys(names)]
 
 
 class JsonLines(Text):

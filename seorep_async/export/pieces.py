@@ -1,8 +1,8 @@
 """A private folder with one file that grows by blocks, each a JSON record and pieces of bytes: it is its own index.
 
 A block is a head, its record and its pieces. The head has a CRC of the record that goes on from the block before, and
-the record has a CRC of each piece: what is not as it was written shows when the file is opened. A block is synced
-before the next one begins, so a crash can damage the last one only: that is cut off.
+one of itself, and the record has a CRC of each piece: what is not as it was written shows when the file is opened. A
+block is synced before the next one begins, so a crash can damage the last one only: that is cut off.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ RECENT = 8
 _MADE = "made-"
 """Begins the names of files in the making, which nothing is read from later."""
 _HELD = "another pull into this target is at work (it has {} open); run this again when that has ended"
-_NO_LOCKS = "the file system of {} refuses locks; write to a local disk, and move the file"
+_ELSEWHERE, _REMOVE = "write to a local disk, and move the file", "remove it, and run this again"
+_NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
 _START_OVER = "start over with restart=True, which drops it"
-_MAGIC = b"SEOR"
-_HEAD = struct.Struct("<4sIQI")
+_HEAD, _CRC = struct.Struct("<IQI"), struct.Struct("<I")
+_HEAD_SIZE = _HEAD.size + _CRC.size
 _CHUNK = 1 << 20
 _FIGURES: Any = [int | float | None] * (len(TOTALS) - 1)
 
@@ -127,16 +128,17 @@ class BlockFile:
         self._file.close()
         raise ExportError(problem.format(file.parent), file=file)
 
-    def load(self) -> Iterator[Block]:
+    def load(self, *, only_look: bool) -> Iterator[Block]:
         """Yield all blocks, in order; DamagedError: one is not as it was written."""
         size = os.fstat(self._file.fileno()).st_size
         while (start := self._places[-1].end) < size:
-            magic, length, pieces, checksum = _HEAD.unpack(self._read(start, _HEAD.size).ljust(_HEAD.size, b"\0"))
-            number, record = len(self._places), start + _HEAD.size
+            head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
+            (length, pieces, checksum), number = _HEAD.unpack_from(head), len(self._places)
+            is_head, record = head.endswith(_CRC.pack(zlib.crc32(head[: _HEAD.size]))), start + _HEAD_SIZE
             place = _Place(record, length, record + length + pieces, checksum)
             self._places.append(place)
             try:
-                if magic != _MAGIC or place.end > size:
+                if not is_head or place.end > size:
                     raise DamagedError(f"block {number} is not as it was written")
                 block = self.block(number)
                 for piece, (_, checksum) in enumerate(block.pieces):
@@ -144,10 +146,11 @@ class BlockFile:
                         raise DamagedError(f"a piece of block {number} is not as it was written")
             except DamagedError:
                 self._places.pop()
-                is_last = record > size or (magic == _MAGIC and place.end >= size)
+                is_last = record > size or (is_head and place.end >= size)
                 if not is_last and any(any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)):
                     raise
-                self._file.truncate(start)  # a crash cut it off, or its place was only reserved
+                if not only_look:
+                    self._file.truncate(start)  # a crash cut it off, or its place was only reserved
                 return
             yield block
 
@@ -156,7 +159,8 @@ class BlockFile:
         block.pieces = [(len(data), zlib.crc32(data)) for data in pieces]
         text, before = msgspec.json.encode(block), self._places[-1]
         checksum = zlib.crc32(text, before.checksum)
-        head = _HEAD.pack(_MAGIC, len(text), sum(map(len, pieces)), checksum)
+        head = _HEAD.pack(len(text), sum(map(len, pieces)), checksum)
+        head += _CRC.pack(zlib.crc32(head))
         rest = memoryview(b"".join((head, text, *pieces)))
         place = _Place(before.end + len(head), len(text), before.end + len(rest), checksum)
         try:
@@ -207,13 +211,17 @@ class BlockFile:
 
 def opened_in(folder: Path) -> BlockFile:
     """Make the private folder if it is missing, and open its file; an ExportError says what is wrong with them."""
+    is_new = not os.path.lexists(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise ExportError(f"{folder} is a link or a file; remove it, and run this again", file=folder)
+        raise ExportError(f"{folder} is a link or a file; {_REMOVE}", file=folder)
     if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
-        problem = f"the staging folder {folder} is another user's, or open to others"
-        raise ExportError(f"{problem}; remove it, and run this again", file=folder)
+        problem, advice = f"the staging folder {folder} is another user's, or open to others", _REMOVE
+        if is_new:
+            folder.rmdir()
+            problem, advice = f"the file system of {folder} has no private folders", _ELSEWHERE
+        raise ExportError(f"{problem}; {advice}", file=folder)
     return BlockFile(folder / PIECES)
 
 
@@ -221,7 +229,7 @@ def drop_leftovers(folder: Path, *, restart: bool) -> None:
     """Remove files in the making; what no pull of this version made is refused, or removed by `restart`."""
     for path in folder.iterdir():
         if path.name.startswith(_MADE) or (restart and path.name != PIECES):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         elif path.name != PIECES:
             problem = f"{folder} has reports that another version of seorep staged ({path.name})"
             raise ExportError(f"{problem}; {_START_OVER}", file=folder)

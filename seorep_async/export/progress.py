@@ -94,7 +94,7 @@ class PullSummary:
         outcomes: one for each campaign, in their order.
         resumed: reports that an earlier run had stored.
         seconds: how long it took.
-        stats: what the client did meanwhile: requests, retries by cause, refusals, waits by reason.
+        stats: what the client did meanwhile: requests, retries by cause, responses with 429, waits by reason.
     """
 
     feeds: tuple[Feed, ...]

@@ -63,7 +63,8 @@ async def pull_to(
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
         out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
-        restart, retry_failed: drop what is staged, unread; or fetch only what failed last time, if it was this night.
+        restart, retry_failed: drop what is staged, unread; or finish this night's last pull of these days: fetch what
+            failed or was not asked for yet, or everything, with a warning, if there was no such pull.
         force, excel: replace also files that no pull wrote; write CSV with a byte order mark, and no formulas.
         max_requests: stop after this number of requests, retries included; reports that have begun are finished, and
             the look at one campaign with which a resumed pull begins does not count.
@@ -201,6 +202,7 @@ async def at_target(
     with ThreadPoolExecutor(1, "seorep-pull") as pool:
         run = Background(pool)
         target = await run(_target, out, request, options, force, run.stop)  # importing an extra takes long
+        request = target.request
         with errors_of(folder := target.staging_folder):
             await run(target.check)
             requests = [request]
@@ -241,9 +243,9 @@ def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> Pull
 
 
 def _pull_row(request: Request, found: PullSummary) -> list[Any]:
-    stats, feeds = found.stats, ",".join(feed.value for feed in request.feeds)
+    stats = found.stats
     about = [request.account, request.snapshot_date, request.started_at, request.service]
-    asked = [feeds, request.start_date, request.end_date, len(found.outcomes), request.selection]
+    asked = [request.feed_names, request.start_date, request.end_date, len(found.outcomes), request.selection]
     waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
     cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
@@ -258,12 +260,15 @@ def _target(
     if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
         raise refusal(named, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
+    if any("\ud800" <= one <= "\udfff" for one in named):
+        raise refusal(repr(named), "its name is not UTF-8; name another")
     path = Path(named)
     found = format_of(path.suffix.lower(), excel=request.excel)
     if found is None or "\0" in named:
         raise refusal(named, f"the name must end in {_ENDINGS}")
     for library in found.needs:
         require(library)
+    request = msgspec.structs.replace(request, format=found.ending)
     where = path, Path(os.path.realpath(path)), request, stop
     if isinstance(found, Text | Parquet):
         return Files(*where, found, force)
@@ -282,10 +287,10 @@ class Background:
 
     async def __call__(self, step: Callable[..., T], *args: Any) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._pool, partial(step, *args))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may take it any more
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             self.stop.set()
             await asyncio.wait([future])
-            future.exception()  # it ended: what it raised is of no interest any more
             raise

@@ -32,7 +32,7 @@ from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables
 
 _log = logging.getLogger("seorep_async")
-LAYOUT = 1
+LAYOUT = 2
 """Raised with every change of what is staged: a pull does not resume one of another layout."""
 _UNNAMED = {"layout": "another version of seorep", "options": "other options", "campaigns": "other campaigns"}
 """Differences whose values say nothing to a reader."""
@@ -65,6 +65,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     layout: tuple[int, int]
+    format: str = ""
     service: str
     account: str
     feeds: tuple[Feed, ...]
@@ -115,6 +116,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return {name: getattr(self, name) for name in ("account", "snapshot_date", "start_date", "end_date")}
 
     @property
+    def feed_names(self) -> str:
+        """The feeds as `pulls` has them."""
+        return ",".join(feed.value for feed in self.feeds)
+
+    @property
     def fetched_feeds(self) -> tuple[Feed, ...]:
         """The feeds to fetch, in their order: the keywords of a campaign are found by the campaign feed."""
         needs_keywords = Feed.KEYWORD_BY_DATE in self.feeds
@@ -146,6 +152,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             for name, (before, now) in values.items()
             if before != now and name not in ignored
         ]
+
+    def may_have(self, campaign: int) -> bool:
+        """Return whether its ids take a campaign."""
+        return campaign not in self.exclude and (self.campaigns is None or campaign in self.campaigns)
 
     def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
         """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
@@ -184,7 +194,7 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
     if isinstance(groups, str) or not all(isinstance(one, str) for one in titles):
         raise ConfigurationError(f"groups must hold titles of groups, got {shown(groups)}", argument="groups")
     optional_strings(filter=filter)
-    left_out = frozenset(check_ids("campaign", exclude)) if exclude else frozenset()
+    left_out = frozenset(check_ids("campaign", () if exclude is None else exclude))
     chosen = {"groups": tuple(sorted({*titles})), "filter": filter}
     if ids is None:
         return {"campaigns": None, **chosen, "exclude": tuple(sorted(left_out))}

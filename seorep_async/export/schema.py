@@ -131,5 +131,7 @@ def _changes(table: Table, existing: Columns) -> Iterator[str]:
         if kind != needed and (column.nullable or kind != f"{needed} NOT NULL"):
             yield f"{changed} {column.name} is {kind}, not {needed}; change it back (ALTER TABLE {table.name} …)"
     for name, (_, has_default, kind) in others.items():
+        if name == "as_of":
+            yield f"{changed} as_of has the name of a view's column; rename it"
         if kind.endswith(" NOT NULL") and not has_default:
             yield f"{changed} {name}, which pulls don't fill, is NOT NULL; allow null, or give it a default"

@@ -86,9 +86,9 @@ class Staging:
         self._stored: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
 
-    def load(self) -> None:
+    def load(self, *, only_look: bool) -> None:
         """Read what earlier runs have stored."""
-        for number, block in enumerate(self.file.load(), 1):
+        for number, block in enumerate(self.file.load(only_look=only_look), 1):
             self._note(number, block)
         if self.plan.ids:
             asked, reports = self.request, sum(map(self.count, self.request.fetched_feeds))
@@ -270,7 +270,7 @@ def opened(
         if not (restart and only_look):
             drop_leftovers(folder, restart=restart)
         if not restart:
-            staging.load()
+            staging.load(only_look=only_look)
         differences = [one.differences(staging.request) for one in requests]
         if all(differences) and not staging.ended:
             days = f"{staging.request.start_date} to {staging.request.end_date}"

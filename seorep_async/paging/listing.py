@@ -96,7 +96,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
 class Listing(Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
-    - `await listing` gives everything, in the service's order: every item exactly once, or an error.
+    - `await listing` gives everything, in the service's order: as many items as it announces, none twice, or an error.
     - `async for item in listing` gives items one at a time, as pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 

@@ -212,15 +212,15 @@ class Records:
 
     def __init__(self, make: Callable[[int], Record | None], seeded: range) -> None:
         self.seeded = seeded
-        self.made: Callable[[int], Record | None] = lru_cache(_CACHED_RECORDS)(
-            lambda id_: make(id_) if id_ in seeded else None
-        )
+        self.made: Callable[[int], Record | None] = lru_cache(_CACHED_RECORDS)(make)
         self._next_id = seeded.stop
         self._written: dict[int, Record | None] = {}
 
     def get(self, id_: int) -> Record | None:
         """Return a record, or None if there is none with this id."""
-        return self._written[id_] if id_ in self._written else self.made(id_)
+        if id_ in self._written:
+            return self._written[id_]
+        return self.made(id_) if id_ in self.seeded else None
 
     def ids(self, seeded: Sequence[int] | None = None) -> Sequence[int]:
         """Return the seeded ids, or some of them, that remain, then the added ones, oldest first."""

@@ -56,16 +56,19 @@ class Faults:
         Raises:
             ValueError: the string is not of this form.
         """
-        values: dict[str, float] = {}
+        values: dict[str, str] = {}
         for part in filter(None, (part.strip() for part in string.split(","))):
             name, equals, value = (one.strip() for one in part.partition("="))
             if not equals:
                 raise ValueError(f"faults: {part!r} is not of the form kind=share, such as resets=5%")
             if name in values:
                 raise ValueError(f"faults: {name} is given twice")
-            values[name] = _parse_value(name, value)
+            values[name] = value
         seed = values.pop("seed", None)
-        return cls(values, None if seed is None else int(seed))
+        if seed is not None and not re.fullmatch("-?[0-9]{1,19}", seed):
+            raise ValueError(f"faults: the seed must be an integer, not {seed!r}")
+        shares = {kind: _read_share(kind, value) for kind, value in values.items()}
+        return cls(shares, None if seed is None else int(seed))
 
     def draw(self, seed: int, number: int) -> str | None:
         """Return the kind of fault that meets a request, or None; `seed` is the sandbox's."""
@@ -77,13 +80,9 @@ class Faults:
         return None
 
 
-def _parse_value(name: str, value: str) -> float:
-    if name == "seed":
-        if not re.fullmatch("-?[0-9]{1,19}", value):
-            raise ValueError(f"faults: the seed must be an integer, not {value!r}")
-        return int(value)
+def _read_share(kind: str, value: str) -> float:
     if not (parts := _SHARE.fullmatch(value)):
-        raise ValueError(f"faults: the share of {name} must be written like 5% or 0.05, not {value!r}")
+        raise ValueError(f"faults: the share of {kind} must be written like 5% or 0.05, not {value!r}")
     return float(parts[1]) / (100 if parts[2] else 1)
 
 

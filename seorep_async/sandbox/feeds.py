@@ -123,10 +123,6 @@ def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Ro
     return rows
 
 
-def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, int | None]]:
-    return {metric: {"value": aggregate(metric, (row[metric] for row in rows))} for metric in metrics}
-
-
 def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
     _, mobile, places, engine_b = keyword.trends
     searched = f".example/search?q={quote(keyword.phrase)}"
@@ -234,8 +230,9 @@ class Feed:
         pairs = [pair for pair in pairs if matches(str(pair[1].get(self.searched, "")), *wanted)]
         if sort_metric := request["sort_metric"]:
             pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"])
-        sums = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
-        return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums
+        metrics = row_format.totals if pairs else ()
+        sums = {metric: {"value": aggregate(metric, (fact[metric] for fact, _ in pairs))} for metric in metrics}
+        return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums or False
 
 
 def _choice(service: Service, id_: int) -> int:

@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import msgspec
@@ -71,7 +71,7 @@ class Chain:
     service: Service
     stats: Stats
     closing: asyncio.Event = field(init=False, factory=asyncio.Event)
-    _limiter: Limiter | None = field(init=False, default=None)
+    _limiter: Callable[[RateLimit], Limiter] = field(init=False, factory=lambda: lru_cache(1)(Limiter))
     _numbers: "itertools.count[int]" = field(init=False, factory=lambda: itertools.count(1))
 
     def application(self) -> web.Application:
@@ -116,9 +116,7 @@ class Chain:
         limit = self.sandbox.rate_limit
         if limit is None:
             return await handler(request)
-        if self._limiter is None or self._limiter.limit is not limit:
-            self._limiter = Limiter(limit)
-        limiter = self._limiter
+        limiter = self._limiter(limit)
         try:
             limiter.acquire()
         except Refusal as refusal:

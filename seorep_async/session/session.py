@@ -116,7 +116,9 @@ class Session:
                 "lifespan; with pytest-asyncio, give fixture and test the same loop_scope"
             )
 
-    def _require_not_closed(self) -> None:
+    def _require_not_closed(self, last: Failure | None = None) -> None:
+        if self.state != "open" and last is not None:
+            raise last.error.evolve(message=f"{last.error.message}; not tried again, as the client was closed")
         if self.state != "open":
             raise ConfigurationError(
                 f"this client is {self.state}: use it inside `async with SeoRepClient(...) as client:`"
@@ -195,7 +197,7 @@ class Session:
         """Wait until the call may make an attempt."""
         since, request = self.clock.monotonic(), call.request
         while True:
-            self._require_not_closed()
+            self._require_not_closed(call.failure)
             try:
                 await self._require_key(call)
                 permit = await self.governor.acquire(call.priority, call.deadline, request.subject, request.taker)
@@ -289,7 +291,7 @@ class Session:
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
-        self._require_not_closed()
+        self._require_not_closed(failure)
         self.governor.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1

@@ -25,12 +25,14 @@ class AttemptTimeouts:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = math.inf
 
     def close(self) -> None:
         """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
+        self.is_closed = True
         if not self.loop.is_closed():
             for limit in self.running:
                 limit.expire()

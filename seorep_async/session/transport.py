@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import traceback
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -91,6 +92,10 @@ class Transport:
             return
         if borrowed.closed:
             raise ConfigurationError("the session that was passed in is closed")
+        with warnings.catch_warnings(action="ignore"):
+            loop = borrowed.loop  # its name is deprecated, and there is no other
+        if loop is not self._timeouts.loop:
+            raise ConfigurationError("the session that was passed in is of another event loop: create it in this one")
         if borrowed.trust_env:
             problem = "the session that was passed in takes proxies and passwords from the environment"
             advice = "which could send the API key elsewhere: create it with trust_env=False"
@@ -121,6 +126,9 @@ class Transport:
             # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            if type(error) is TimeoutError and self._timeouts.is_closed:
+                closed = ConnectionFailedError("the client was closed before the response was received")
+                return Failure(Sent.MAYBE, Cause.PERMANENT, closed, inconclusive=True)
             if type(error) is TimeoutError:
                 seconds = min(self._settings.attempt_timeout, remaining)
                 late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")

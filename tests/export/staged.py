@@ -37,7 +37,7 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
         return None
     opened = BlockFile(file)
     try:
-        blocks = list(opened.load())
+        blocks = list(opened.load(only_look=True))
     finally:
         opened.close()
     request = next((one.request for one in reversed(blocks) if one.request is not None), None)

@@ -198,6 +198,7 @@ TOUCHED = [
     ("CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 1 AS one", "was not made by a pull; rename the view"),
     ("CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; CREATE INDEX quick ON totals (account)", None),
     ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
+    ("ALTER TABLE keyword_rankings ADD COLUMN as_of DATE", "as_of has the name of a view's column; rename it"),
 ]
 
 
@@ -277,6 +278,44 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
         with duckdb.connect(str(out), read_only=True), pytest.raises(ExportError, match="this program has it open"):
             await pull(client, out)
     assert "is open in another program; waiting" in caplog.text
+
+
+async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.duckdb.wal").touch()
+    async with served(Account()) as (client, service):
+        with pytest.raises(ConfigurationError, match=r"x\.duckdb\.wal is of a database that was here"):
+            await pull(client, tmp_path / "x.duckdb")
+        assert not service.asked
+
+
+async def test_a_night_counts_though_a_reader_keeps_its_log_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        with duckdb.connect(str(out)) as ours:
+            ours.execute("BEGIN; FROM pulls")
+            assert (await pull(client, out)).ok
+        assert "has its new rows, but some are in x.duckdb.wal" in caplog.text
+    assert ask(out, "SELECT count(*) FROM pulls") == [(2,)]
+
+
+async def test_who_waits_for_another_pull_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, loop, waits = tmp_path / "x.duckdb", asyncio.get_running_loop(), asyncio.Event()
+
+    class Held:
+        def acquire(self, timeout: float) -> bool:
+            loop.call_soon_threadsafe(waits.set)
+            return False
+
+    monkeypatch.setitem(database._writers, out, Held())
+    async with served(Account()) as (client, _):
+        waiting = asyncio.create_task(pull(client, out))
+        await waits.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
 
 
 async def test_two_first_pulls_of_two_accounts_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,16 @@
 import asyncio
 import csv
 import fcntl
+import gc
 import io
 import os
 import re
+import shutil
 import subprocess
+import tempfile
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, stream
+from seorep_async.export.pull_to import Background
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
@@ -67,6 +73,7 @@ def unsent(client: SeoRepClient) -> bool:
         ({"out": "a" * 300 + ".csv"}, "File name too long; name another file"),
         ({"out": "a" * 245 + ".csv"}, "File name too long; name another file"),
         ({"out": "a" * 300 + "/x.csv"}, "there is no folder"),
+        ({"out": "a\udcff.csv"}, "its name is not UTF-8; name another"),
         ({"out": 7}, "out must be a path"),
         ({"out": "x.jsonl", "excel": True}, "excel=True is only for CSV"),
         ({"excel": 1}, "excel must be"),
@@ -147,6 +154,16 @@ async def test_a_file_system_without_locks_says_what_to_do(
     assert unsent(client)
 
 
+async def test_a_file_system_without_permissions_says_so(
+    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Path.mkdir
+    monkeypatch.setattr(Path, "mkdir", lambda path, mode, exist_ok: [make(path), path.chmod(0o777)])
+    with pytest.raises(ExportError, match="has no private folders; write to a local disk"):
+        await pull(client, tmp_path / "x.csv")
+    assert not [*tmp_path.iterdir()]
+
+
 async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path: Path) -> None:
     first = asyncio.create_task(pull(client, tmp_path / "x.csv"))
     while not folder_of(tmp_path / "x.csv").exists():  # noqa: ASYNC110
@@ -195,6 +212,53 @@ async def test_another_request_is_not_resumed(
     assert (await pull(client, tmp_path / "x.csv", **options, restart=True)).ok in (True, False)
 
 
+async def test_what_is_staged_is_not_resumed_in_another_format(client: SeoRepClient, tmp_path: Path) -> None:
+    for name in ("x.csv", "x.jsonl"):
+        with pytest.raises(PullPausedError):
+            await pull(client, tmp_path / name, max_requests=2)
+    shutil.copy(folder_of(tmp_path / "x.csv") / "pieces", folder_of(tmp_path / "x.jsonl"))
+    with pytest.raises(ConfigurationError, match=r"format \.csv, not \.jsonl"):
+        await pull(client, tmp_path / "x.jsonl")
+
+
+async def test_long_names_have_folders_of_their_own(client: SeoRepClient, tmp_path: Path) -> None:
+    for name in (f"{'日' * 75}.parquet", f"{'日' * 75}x.parquet", f"{'日' * 75}x.csv"):
+        with pytest.raises(PullPausedError):
+            await pull(client, tmp_path / name, max_requests=2)
+        assert (await pull(client, tmp_path / name)).resumed
+    for account in ("日" * 40, "日" * 39 + "本"):
+        with pytest.raises(PullPausedError):
+            await pull(client, tmp_path / "x.duckdb", account=account, max_requests=2)
+
+
+async def test_a_changed_bit_in_a_head_is_damage(client: SeoRepClient, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, tmp_path / "x.csv", max_requests=2)
+    pieces = folder_of(tmp_path / "x.csv") / "pieces"
+    found = bytearray(pieces.read_bytes())
+    found[1] ^= 64
+    pieces.write_bytes(found)
+    with pytest.raises(ExportError, match=r"are damaged.*restart=True"):
+        await pull(client, tmp_path / "x.csv")
+
+
+async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
+    row = {"keywordId": 1, "keywordPhrase": "shoes", "unknown": "a" * 2_000_000}
+    async with served(Account(rows=lambda _: [row])) as (client, _):
+        for name in ("x.csv", "x.jsonl"):
+            await pull(client, tmp_path / name)
+            assert (await pull(client, tmp_path / name)).ok
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="needs another file system")  # noqa: S108
+async def test_a_link_to_another_file_system_is_refused(client: SeoRepClient, tmp_path: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", suffix=".csv") as elsewhere:
+        (tmp_path / "x.pulls.csv").symlink_to(elsewhere.name)
+        with pytest.raises(ConfigurationError, match=r"x\.pulls\.csv is a link to another file system; remove it"):
+            await pull(client, tmp_path / "x.csv")
+    assert unsent(client)
+
+
 async def test_a_group_in_another_case_resumes_its_pull(client: SeoRepClient, tmp_path: Path) -> None:
     with pytest.raises(PullPausedError, match="with 1 of 3 campaign reports stored"):
         await pull(client, tmp_path / "x.csv", groups=["Retail"], max_requests=3)
@@ -240,6 +304,30 @@ async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, form
         summary = await pull(client, tmp_path / f"x.{format_}", retry_failed=True)
         assert (client.stats.attempts - before, summary.campaigns) == (0, 0)
         assert (await pull(client, tmp_path / f"x.{format_}", retry_failed=True, snapshot_date="2023-04-03")).rows == 2
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    "options", [{"ids": [3, 4]}, {"ids": None}, {"feeds": Feed.CAMPAIGN_BY_DATE}, {"compare_previous_period": True}]
+)
+async def test_retry_failed_fetches_what_was_not_asked_before(
+    tmp_path: Path, format_: str, options: dict[str, Any]
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    async with served(Account(campaigns=4)) as (client, service):
+        await pull(client, out, [1, 3])
+        service.asked.clear()
+        assert (await pull(client, out, **{"ids": [1, 3], **options}, retry_failed=True)).rows
+        assert service.asked
+
+
+async def test_retry_failed_leaves_out_what_is_not_chosen(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account(campaigns=4, hidden={2: 500, 3: 500})) as (client, _):
+        await pull(client, out)
+        for options in ({"exclude": [2]}, {"ids": [3]}):
+            found = await pull(client, out, **options, retry_failed=True)
+            assert [one.campaign_id for one in found.outcomes] == [3]
 
 
 async def test_a_database_knows_what_failed_in_an_earlier_window(
@@ -324,6 +412,10 @@ async def test_a_target_keeps_its_permissions_and_a_link_its_file(client: SeoRep
     assert summary.paths[0] == tmp_path / "link.csv"
     assert real.stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real" / "x.pulls.csv").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "x.duckdb").touch(0o600)
+    await pull(client, tmp_path / "x.duckdb")
+    assert (tmp_path / "x.duckdb").stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_relative_path_stays_relative(
@@ -348,6 +440,30 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
     assert "4 campaigns, 9 rows, 1 reports failed" in repr(summary)
     assert "NotFoundError" in summary._repr_html_()
+
+
+async def test_a_failure_after_two_cancels_is_silent() -> None:
+    loop, begun, go, told = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[Any]()
+
+    def step() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        go.wait()
+        raise OSError
+
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    with ThreadPoolExecutor(1) as pool:
+        task = asyncio.ensure_future(Background(pool)(step))
+        await begun.wait()
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+        go.set()
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    assert task.cancelled()
+    del task
+    gc.collect()
+    assert not told
 
 
 async def test_nothing_that_was_cancelled_is_left_running(client: SeoRepClient, tmp_path: Path) -> None:
@@ -390,6 +506,15 @@ async def test_a_preview_estimates_and_looks_into_the_staging(client: SeoRepClie
     assert found.staged is not None
     assert (found.staged.reports, found.staged.ended) == (4, False)
     assert not (tmp_path / "x.csv").exists()
+
+
+async def test_a_preview_leaves_what_a_crash_cut_off(client: SeoRepClient, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, tmp_path / "x.csv", max_requests=2)
+    pieces = folder_of(tmp_path / "x.csv") / "pieces"
+    pieces.write_bytes(cut := pieces.read_bytes()[:-1])
+    await preview(client, None, START, END, out=tmp_path / "x.csv", account="acme", snapshot_date=NIGHT)
+    assert pieces.read_bytes() == cut
 
 
 async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:

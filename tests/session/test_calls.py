@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import SeoRepClient, errors
+from seorep_async import Limits, SeoRepClient, errors
 from seorep_async.normalisation.envelope import parse_any
 from seorep_async.session import Request
 from seorep_async.session.flow_control import Governor
@@ -139,18 +139,45 @@ async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_close
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
-@pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
-async def test_closing_the_client_ends_its_calls_and_says_so(step: Step, connect: Connect, fake_time: FakeTime) -> None:
-    client, server = await connect(step, max_concurrency=1)
-    fake_time.going_on.clear()
-    calls = [asyncio.create_task(ask(client)) for _ in range(3 if step is hang else 1)]
-    await (server.first_request if step is hang else fake_time.waiting).wait()
+async def test_borrowed_session_of_another_loop_is_refused() -> None:
+    async def new_session() -> aiohttp.ClientSession:
+        return aiohttp.ClientSession()
+
+    async with await asyncio.to_thread(asyncio.run, new_session()) as session:
+        with pytest.raises(errors.ConfigurationError, match="another event loop: create it in this one"):
+            await SeoRepClient("https://api.example.com", KEY, session=session).open()
+
+
+@pytest.mark.parametrize("max_attempts", [1, 9])
+async def test_closing_the_client_ends_its_calls_and_says_so(max_attempts: int, connect: Connect) -> None:
+    client, server = await connect(hang, max_concurrency=1, max_attempts=max_attempts)
+    calls = [asyncio.create_task(ask(client)) for _ in range(3)]
+    await server.first_request.wait()
     await client.close()
-    fake_time.going_on.set()
-    for call in calls:
-        with pytest.raises(errors.ConfigurationError, match="this client is closed"):
-            await call
-    assert not fake_time.slept or step is not hang
+    in_flight, *waiting = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(in_flight, errors.ConnectionFailedError)
+    assert (in_flight.message[:21], in_flight.attempts) == ("the client was closed", 1)
+    assert all(isinstance(end, errors.ConfigurationError) and "client is closed" in end.message for end in waiting)
+
+
+async def test_a_retry_that_closing_prevents_ends_in_its_failure(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(answer(status=500))
+    fake_time.going_on.clear()
+    call = asyncio.create_task(failure(client, errors.ServerError, match="not tried again, as the client was closed"))
+    await fake_time.waiting.wait()
+    await client.close()
+    assert (await call).attempts == 1
+
+
+async def test_closing_is_no_failure_of_the_service(scripted_server: StartServer) -> None:
+    server, limits = await scripted_server(hang), Limits(max_concurrency=16)
+    async with SeoRepClient(server.base_url, KEY, limits=limits) as other:
+        client = await SeoRepClient(server.base_url, KEY, limits=limits).open()
+        call = asyncio.create_task(ask(client))
+        await server.first_request.wait()
+        await client.close()
+        await asyncio.wait([call])
+        assert other.stats.concurrency == 16
 
 
 async def test_closing_that_is_cancelled_closes_all_the_same(scripted_server: StartServer, fake_time: FakeTime) -> None:

@@ -193,3 +193,12 @@ async def test_after_refused_writes_the_probe_is_a_read(connect_session: Connect
             await session.send(write())
     await session.send(write())
     assert [(request.method, request.body) for request in server.requests[8:]] == [("GET", b""), ("POST", b"a=1")]
+
+
+async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:
+    client, server = await connect(hang)
+    call = asyncio.create_task(client.campaigns.create("u", "c"))
+    await server.first_request.wait()
+    await client.close()
+    with pytest.raises(errors.OutcomeUnknownError, match=r"\(the client was closed before the response"):
+        await call
