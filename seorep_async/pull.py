@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
@@ -178,8 +177,10 @@ class Pull(Generic[R]):
         schedule = msgspec.structs.replace(self._schedule, priority=item.number)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
-            with suppress(PaginationError):
+            try:  # `suppress` would cost every report thousands of instructions
                 return await listing.fetch_all(schedule)
+            except PaginationError:
+                continue
         return await listing.fetch_all(schedule)
 
     def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:

@@ -19,13 +19,13 @@ _COMMANDS = {
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two days."),
     "report": ("history", "Make a page to look at from the days of a database."),
     "doctor": ("doctor", "Check the settings, the connection and the service's responses."),
-    "sandbox": ("serving", "Run the embedded service on this machine until Ctrl-C."),
+    "sandbox": ("sandbox", "Run the embedded service on this machine until Ctrl-C."),
     "campaigns": ("resources", "List, get, create, update and delete campaigns."),
     "users": ("resources", "List, get, create, update and delete users; get one-time logins."),
     "keywords": ("resources", "List and get keywords."),
     "backlinks": ("resources", "List, get, create, update and delete backlinks."),
     "api": ("calls", "Send any request, authenticated and retried, and print the response as JSON."),
-    "mcp": ("serving", "Serve the history and the service to agents (MCP)."),
+    "mcp": ("history", "Serve the history and the service to agents (MCP)."),
     "guide": ("guide", "Show a page of the guide."),
 }
 _EPILOGUE = """

@@ -1,8 +1,11 @@
-"""`seorep changes` and `seorep report`: what pulls leave behind in a database; options are those of the library."""
+"""`seorep changes`, `report` and `mcp`: a database that pulls wrote, compared, drawn, and served to agents."""
 
 from __future__ import annotations
 
+import io
+import sys
 import webbrowser
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import attrs
@@ -10,10 +13,13 @@ import attrs
 from seorep_async import history
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.options import Command, Opt, Output, Service, command, one_of
-from seorep_async.cli.output import counted, formatted, messages, write
-from seorep_async.cli.profiles import chosen_profile
+from seorep_async.cli.output import can_ask, counted, formatted, messages, write
+from seorep_async.cli.profiles import Connection, chosen_profile, connect
 from seorep_async.cli.progress import logged
+from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.history.comparing import KINDS
+from seorep_async.integrations.mcp import mcp_server
+from seorep_async.tables.optional import require
 
 _TABLE = ("campaign_id", "company", "keyword_phrase", "location", "engine", "before", "after", "kinds")
 _OWN = {
@@ -80,6 +86,41 @@ def _report(
     if open:
         webbrowser.open(page.resolve().as_uri())
     return ExitCode.OK
+
+
+def mcp(*, history: str, account: str | None = None, service: Service = Service()) -> int:
+    """Serve the history and the service to agents (MCP).
+
+    It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client starts it. `seorep
+    guide agents` shows the configuration of such a client, and the tools.
+
+    Args:
+        history: Database (.duckdb) that pulls write; it need not exist yet.
+        account: Name of the account in every row.  [default: the profile's, or the host]
+    """
+    return wait_for(_serve_agents(connect(service), history, account))
+
+
+async def _serve_agents(connection: Connection, history: str, account: str | None) -> int:
+    stdio = require("mcp.server.stdio")
+    async with connection.opened() as client:
+        server = mcp_server(client, history, account=account)
+        if can_ask():
+            messages().print("An agent's client starts this command, and talks to it. Ctrl-C ends it.")
+        try:
+            async with stdio.stdio_server(stdin=_lines()) as (reader, writer):
+                await server.run(reader, writer, server.create_initialization_options())
+        except* BrokenPipeError:
+            pass  # the agent's client has ended
+    return ExitCode.OK
+
+
+async def _lines() -> AsyncIterator[str]:
+    """Yield the lines of stdin. The SDK's own reader would not let a signal end the process before the next line."""
+    if sys.stdin is not None:  # its lock, held by the thread of a read, would be fatal at exit
+        stdin = io.BufferedReader(io.FileIO(0, closefd=False))
+        while line := await in_daemon_thread(stdin.readline):
+            yield line.decode("utf-8", "replace")
 
 
 changes: Command = command(_changes, history.changes, own=_OWN)

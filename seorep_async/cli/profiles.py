@@ -21,11 +21,11 @@ from typing import Annotated, Any
 import attrs
 import click
 
-from seorep_async.cli.embedded import build, started
 from seorep_async.cli.errors import ExitCode, UsageError, near, reason
 from seorep_async.cli.options import Opt, Service
 from seorep_async.cli.output import can_ask, messages
 from seorep_async.cli.running import in_daemon_thread, wait_for
+from seorep_async.cli.sandbox import build, started
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret

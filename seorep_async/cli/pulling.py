@@ -20,7 +20,6 @@ from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
 from seorep_async.export.pull_to import at_target
@@ -70,28 +69,27 @@ class _Pulling(summary.Run):
 
     async def run(self, connection: Connection) -> ExitCode:
         job, self.source = self.job, connection.label
-        async with connection.opened() as client:
-            self.account = job.account or client.account
+        async with connection.opened() as self.client:
+            self.account = job.account or self.client.account
             unfinished: Days | None = None
             if self.several and not job.restart:
-                asked = self._asked(client), self._arguments()
+                asked = self._asked(), self._arguments()
                 async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
                     if (staged := staging.found) is not None and not staged.ended:
                         unfinished = staged.start_date, staged.end_date
                 self.left.sort(key=lambda one: one != unfinished)  # it goes first
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
-                complete = {*await asyncio.to_thread(self._complete, client)} - {unfinished}
+                complete = {*await asyncio.to_thread(self._complete)} - {unfinished}
                 self.skipped = len(complete)
                 self.left = [one for one in self.left if one not in complete]
             code = ExitCode.OK
             if job.dry_run and self.left:
-                await self._preview(client)
+                await self._preview()
             else:
                 if not self.left:
                     self.notes.print("Nothing to pull: every month is complete.")
                 began = time.monotonic()
-                code = await self._pull(client)
-                self.requests, self.retries = client.stats.attempts, sum(client.stats.retries.values())
+                code = await self._pull()
                 self.seconds = time.monotonic() - began
                 code = await self._report(code)
             signals.ignore()
@@ -106,24 +104,24 @@ class _Pulling(summary.Run):
         given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
         return given | {"exclude": [*chain.from_iterable(self.job.exclude or ())], "account": self.account}
 
-    def _asked(self, client: SeoRepClient) -> Request:
+    def _asked(self) -> Request:
         ids, *days = self._window(self.left[0])
-        return Request.of(client, ids, (days[0], days[1]), self._arguments())
+        return Request.of(self.client, ids, (days[0], days[1]), self._arguments())
 
-    def _complete(self, client: SeoRepClient) -> list[Days]:
+    def _complete(self) -> list[Days]:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
-        asked = self._asked(client)
+        asked = self._asked()
         same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
         found = complete_windows(self.job.target, **same)
         return [one for one in self.left if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
 
-    async def _preview(self, client: SeoRepClient) -> None:
+    async def _preview(self) -> None:
         """Show an estimate of each pull; of months, the first may be staged, and those after the second are alike."""
         job, found, unfinished = self.job, dict[str, PullPreview](), False
         how = self._arguments(*_HOW) | {"out": None if job.to_stdout else job.target}
         for days in self.left:
             alike = unfinished if job.retry_failed else len(found) > 1
-            one = [*found.values()][-1] if alike else await preview(client, *self._window(days), **how)
+            one = [*found.values()][-1] if alike else await preview(self.client, *self._window(days), **how)
             found[summary.month_of(days)] = one
             if not one.campaigns and not job.retry_failed:
                 raise NoCampaignsError(job)
@@ -132,20 +130,20 @@ class _Pulling(summary.Run):
         facts = summary.facts_of_previews(found, self)
         await self._write(as_json(facts) if job.json else summary.preview_in_words(facts, self.source))
 
-    async def _pull(self, client: SeoRepClient) -> ExitCode:
+    async def _pull(self) -> ExitCode:
         """Pull what is left, and return the exit code; what ends a single pull is raised."""
         display, several = Display(), self.several
         try:
-            async with shown(display, self.notes, client):
+            async with shown(display, self.notes, self.client):
                 while self.left:
                     place = f"{len(self.done) + 1} of {len(self.done) + len(self.left)}"
                     display.label = f"{summary.month_of(self.left[0])}, {place}: " if several else ""
-                    self.done.append(await self._pull_one(client, display))
+                    self.done.append(await self._pull_one(display))
                     del self.left[0]
         except PullPausedError:
             if not several:
                 raise
-            sent = f"{counted(client.stats.attempts, 'request')}{display.place}; {self._still}"
+            sent = f"{counted(self.client.stats.attempts, 'request')}{display.place}; {self._still}"
             self.notes.print(f"Paused at --max-requests, after {sent}. Repeat the command to go on.")
             return ExitCode.UNAVAILABLE
         except asyncio.CancelledError:
@@ -160,7 +158,7 @@ class _Pulling(summary.Run):
             raise
         return summary.code_of_pulls(self.done)
 
-    async def _pull_one(self, client: SeoRepClient, display: Display) -> PullSummary:
+    async def _pull_one(self, display: Display) -> PullSummary:
         job = self.job
 
         def show(state: PullProgress) -> None:
@@ -171,14 +169,14 @@ class _Pulling(summary.Run):
         window, how = self._window(self.left[0]), self._arguments(*_HOW) | {"on_progress": show}
         if job.to_stdout:
             how |= {"write": lambda data: in_daemon_thread(write, data.decode()), "format": job.format or "csv"}
-            found = await stream(client, *window, **how)
+            found = await stream(self.client, *window, **how)
             if not found.campaigns:
                 raise NoCampaignsError(job)
             return found
-        most = None if job.max_requests is None else job.max_requests - client.stats.attempts
+        most = None if job.max_requests is None else job.max_requests - self.client.stats.attempts
         if most is not None and most <= 0:
             raise PullPausedError("stopped at --max-requests")
-        return await pull_to(client, *window, out=job.target, max_requests=most, **how)
+        return await pull_to(self.client, *window, out=job.target, max_requests=most, **how)
 
     @property
     def _still(self) -> str:

@@ -15,6 +15,7 @@ from rich.text import Text
 from seorep_async.cli.errors import ExitCode, code_of, explain, in_shell_words
 from seorep_async.cli.output import counted, duration, messages
 from seorep_async.cli.pull import Days, Job
+from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
 from seorep_async.history.source import fails_again
@@ -32,7 +33,7 @@ class Run:
         notes: shows what is no failure.
         skipped: how many months were complete already.
         done: the summaries of the finished pulls.
-        requests, retries, seconds: what the run has cost, unfinished pulls included.
+        client: has counted what the run has cost, unfinished pulls included.
     """
 
     job: Job
@@ -43,8 +44,7 @@ class Run:
     account: str | None = None
     skipped: int = 0
     done: list[PullSummary] = attrs.field(factory=list)
-    requests: int = 0
-    retries: int = 0
+    client: SeoRepClient = attrs.field(init=False)
     seconds: float = 0.0
     warnings: list[str] = attrs.field(factory=list)
 
@@ -128,8 +128,9 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "Rows", f"{sum(rows.values()):,}{several}"
     if resumed := sum(one.resumed for one in pulls):
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
-    again = f", {counted(run.retries, 'of them a retry', 'of them retries')}" if run.retries else ""
-    yield "Requests", f"{run.requests:,}{again}"
+    retries = sum(run.client.stats.retries.values())
+    again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
+    yield "Requests", f"{run.client.stats.attempts:,}{again}"
     if any(one.compared for one in pulls):
         yield "Compared", "with the previous period, in the columns …_change"
     yield "Time", duration(run.seconds)
@@ -157,7 +158,7 @@ def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
         **_ended(code),
         "months_left": [*map(month_of, run.left)],
         "months_skipped": run.skipped,
-        "requests": run.requests,
+        "requests": run.client.stats.attempts,
         "rows": sum(one.rows for one in run.done),
         "failures": sum(len(one.failures) for one in run.done),
         "warnings": run.warnings,

@@ -1,11 +1,15 @@
-"""Fetching the reports that are not staged yet, in parallel, and storing them in groups."""
+"""Fetching reports: those that are not staged yet, stored in groups; all in order, for a stream; some, to estimate."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
 
 import attrs
 import msgspec
@@ -19,13 +23,15 @@ from seorep_async.errors import (
     PaginationError,
     PullPausedError,
     SeoRepError,
+    StatusError,
 )
-from seorep_async.export.progress import Stage, Tracker
-from seorep_async.export.request import Plan
+from seorep_async.export.pieces import Failure
+from seorep_async.export.progress import PullFailure, Stage, Tracker
+from seorep_async.export.request import Plan, Request
 from seorep_async.export.staging import Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS
-from seorep_async.reports import PullOutcome
+from seorep_async.reports import PullOutcome, RankingReport
 from seorep_async.resources.arguments import MAX_ID
 from seorep_async.tables.output_tables import campaigns_table
 
@@ -33,13 +39,33 @@ GROUP_ROWS = 5_000
 """Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""
 SECONDS = 0.25
 """Time after which a report that came is stored: a crash loses no more."""
-Run = Callable[..., Awaitable[Any]]
+_TRIED = 3
+"""Campaigns that an estimate asks for, until the service answers for one."""
+T = TypeVar("T")
+
+
+class Background(ThreadPoolExecutor):
+    """Runs steps in one thread; a cancelled step is waited for, and `stop` is set for it to end soon."""
+
+    def __init__(self) -> None:
+        super().__init__(1, "seorep-pull")
+        self.stop: threading.Event = threading.Event()
+
+    async def __call__(self, step: Callable[..., T], *args: Any) -> T:
+        future = asyncio.get_running_loop().run_in_executor(self, partial(step, *args))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may take it any more
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self.stop.set()
+            await asyncio.wait([future])
+            raise
 
 
 class Group:
     """Outcomes of one feed that are stored together: once they have many rows, or soon after the first came."""
 
-    def __init__(self, run: Run, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]) -> None:
+    def __init__(self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]) -> None:
         self._run, self._staging, self._feed, self._tracker = run, staging, feed, tracker
         self._places = {id_: place for place, id_ in enumerate(ids)}
         self._waiting: list[PullOutcome[Any]] = []
@@ -90,7 +116,7 @@ class Fetcher:
     client: SeoRepClient
     options: Any
     staging: Staging
-    run: Run
+    run: Background
     tracker: Tracker
     check_accounts: Callable[[Sequence[int]], object]
 
@@ -171,17 +197,67 @@ class Fetcher:
             return
         stage, shown = (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
         self.tracker.start(stage, shown, stored + len(ids), stored)
-        valid = [id_ for id_ in ids if 1 <= id_ <= MAX_ID]
+        valid, invalid = _sorted_out(ids)
         async with Group(self.run, staging, feed, self.tracker, ids) as group:
-            for id_ in {*ids}.difference(valid):
-                await group.add(PullOutcome(id_, error=DecodeError(f"the service listed an invalid id: {id_}")))
+            for id_, error in invalid.items():
+                await group.add(PullOutcome(id_, error=error))
             allowed, dates = valid[: self.tracker.requests_left()], (request.start_date, request.end_date)
             async with self.client.rankings.pull(allowed, *dates, feed=feed, **self.options) as outcomes:
                 async for outcome in outcomes:
                     if self.tracker.requests_left() == 0:
                         outcomes.finish()
-                    check_key(outcomes, outcome)
+                    _check_key(outcomes, outcome)
                     await group.add(outcome)
+
+
+@attrs.frozen
+class OrderedFetcher:
+    """Fetches the reports of a request, in the order of their `owners`: the campaigns of each."""
+
+    client: SeoRepClient
+    request: Request
+    options: Any
+    tracker: Tracker
+    failures: list[PullFailure] = attrs.field(factory=list, init=False)
+
+    async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
+        """Return the campaigns of each of their keywords."""
+        found: dict[int, list[int]] = {}
+        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
+        async for report in self.reports(Feed.CAMPAIGN, owners):
+            for row in report.rows:
+                found.setdefault(row.keyword_id, []).append(report.id)
+            self.tracker.advance(1, 0, 0)
+        return found
+
+    async def reports(self, feed: Feed, owners: Mapping[int, list[int]]) -> AsyncIterator[RankingReport[Any]]:
+        dates, (valid, invalid) = (self.request.start_date, self.request.end_date), _sorted_out(owners)
+        for id_, error in invalid.items():
+            self.fail(feed, id_, owners, error)
+        async with self.client.rankings.pull(valid, *dates, feed=feed, ordered=True, **self.options) as outcomes:
+            async for outcome in outcomes:
+                _check_key(outcomes, outcome)
+                if outcome.report is not None:
+                    yield outcome.report
+                elif outcome.error is not None:
+                    self.fail(feed, outcome.id, owners, outcome.error)
+
+    def fail(self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError) -> None:
+        facts = Failure.of(id_, error).facts
+        keyword = id_ if feed is Feed.KEYWORD_BY_DATE else None
+        self.failures.extend(PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_])
+        self.tracker.advance(0, 0, 1)
+
+
+def _sorted_out(listed: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+    """Return the valid ones of ids that the service listed, and the error of each other."""
+    valid, invalid = list[int](), dict[int, DecodeError]()
+    for id_ in listed:
+        if 1 <= id_ <= MAX_ID:
+            valid.append(id_)
+        else:
+            invalid[id_] = DecodeError(f"the service listed an invalid id: {id_}")
+    return valid, invalid
 
 
 def concerns_all(error: SeoRepError) -> bool:
@@ -189,7 +265,7 @@ def concerns_all(error: SeoRepError) -> bool:
     return isinstance(error, ConfigurationError) or (isinstance(error, AuthenticationError) and error.status == 401)
 
 
-def check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
+def _check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
     """Raise what concerns the whole pull: a key that was refused, or a wrong argument."""
     error = outcome.error
     if error is not None and (outcomes.key_refusal is not None or concerns_all(error)):
@@ -227,3 +303,29 @@ async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campai
             missing = one
     wanted = frozenset(ids)
     return [one for one in found if isinstance(one, Campaign) and one.id in wanted], missing
+
+
+async def estimate(
+    client: SeoRepClient, request: Request, missing: Mapping[Feed, Sequence[int]], limit: int | None
+) -> tuple[int, int | None, tuple[int, ...]]:
+    """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
+    needed = {feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE}
+    feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
+    requests, dates = sum(map(len, missing.values())), (request.start_date, request.end_date)
+    skipped: tuple[int, ...] = ()
+    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if 1 <= id_ <= MAX_ID)
+    for id_ in islice(candidates, _TRIED):
+        try:
+            pages = {feed: await feeds[feed](id_, *dates, limit=limit).page(1) for feed in needed}
+        except (StatusError, DecodeError, PaginationError) as error:
+            if concerns_all(error):
+                raise
+            skipped += (id_,)  # in the pull, it would fail alone
+            continue
+        for feed, page in pages.items():
+            further = (page.total_pages or 1) - 1
+            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
+                further += len(page.items) if page.total_records is None else page.total_records
+            requests += len(needed[feed]) * further
+        return requests, id_, skipped
+    return requests, None, skipped

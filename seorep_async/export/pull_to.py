@@ -1,4 +1,6 @@
-"""Many campaigns to files or a database: staged while they are fetched, and written whole at the end."""
+"""The doors: many campaigns to files or a database, staged while they are fetched, and written whole at the end; an
+estimate of that; and one feed to a pipe, in the order of the campaigns, of which nothing is staged.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +9,32 @@ import datetime as dt
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from functools import partial
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, Unpack
 
 import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, DecodeError, PaginationError, StatusError, shown
+from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.database import Database
-from seorep_async.export.fetch import Fetcher, concerns_all, listed
+from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher, estimate, listed
 from seorep_async.export.files import Files, refusal
-from seorep_async.export.formats import Parquet, Text, format_of
+from seorep_async.export.formats import MARK, Parquet, Text, format_of
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
 from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
-from seorep_async.export.staging import Contents, StagedPull, Staging, opened
+from seorep_async.export.staging import UNSTORABLE, Contents, StagedPull, Staging, opened, prepared
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import MAX_ID
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
-T = TypeVar("T")
 _log = logging.getLogger("seorep_async")
-_TRIED = 3
 _ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
 
 
@@ -96,6 +92,61 @@ async def pull_to(
             return tracker.written
 
 
+async def stream(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    write: Callable[[bytes], Awaitable[object]],
+    format: Literal["csv", "jsonl"] = "csv",
+    on_progress: OnProgress | None = None,
+    **options: Unpack[PullOptions],
+) -> PullSummary:
+    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
+
+    Totals and failures are not written; the summary has the failures. Nothing is staged, so it can't be resumed.
+
+    Args:
+        write: awaited with each part of the text; if it is slow, so is the pull.
+        format: `csv` or `jsonl`.
+        ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+        SeoRepError: the key was refused, or the campaigns could not be listed.
+    """
+    request = Request.of(client, ids, (start_date, end_date), options)
+    found = format_of(f".{format}", excel=request.excel)
+    if len(request.feeds) != 1 or not isinstance(found, Text):
+        raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
+    (feed,), table, tracker = request.feeds, table_of(request.feeds[0]), Tracker(client, on_progress)
+    source, campaigns = OrderedFetcher(client, request, of_feeds(options), tracker), request.campaigns
+    if campaigns is None:
+        tracker.start(Stage.LISTING, feed)
+        campaigns = tuple(one.id for one in request.among(await listed(client, request.filter)))
+    owners = {id_: [id_] for id_ in campaigns}
+    if feed is Feed.KEYWORD_BY_DATE:
+        owners = await source.keywords(owners)
+    lead, written = found.lead(table, request.labels), list[tuple[Feed, int, int]]()
+    await write(found.header(table))
+    tracker.start(Stage.ROWS, feed, len(owners))
+    async for report in source.reports(feed, owners):
+        try:
+            columns = prepared(found, request, feed, [report])
+            text, _ = found.encode(table, columns, [len(report.rows)])
+        except UNSTORABLE as error:
+            source.fail(feed, report.id, owners, ExportError(f"a value can't be written: {error}"))
+            continue
+        for owner in owners[report.id]:
+            written.append((feed, owner, len(report.rows)))
+            if text:
+                place = (owner, report.id) if feed is Feed.KEYWORD_BY_DATE else (owner,)
+                await write(text.replace(MARK, lead % place))
+        tracker.advance(1, len(report.rows), 0)
+    return tracker.summary(request, outcomes_of(campaigns, written, source.failures))
+
+
 @attrs.frozen
 class PullPreview:
     """An estimate of a pull.
@@ -151,34 +202,8 @@ async def preview(
             found = tuple(one.id for one in request.among(await listed(client, request.filter)))
         listing = client.stats.attempts - before or min(1, len(found))  # for their names
         missing = {feed: found for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
-    requests, sampled, skipped = await _estimate(client, request, missing, options.get("limit"))
+    requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(files, len(found or ()), listing + requests, sampled, skipped, staged, bool(plan.ids))
-
-
-async def _estimate(
-    client: SeoRepClient, request: Request, missing: Mapping[Feed, Sequence[int]], limit: int | None
-) -> tuple[int, int | None, tuple[int, ...]]:
-    """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
-    needed = {feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE}
-    feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
-    requests, dates = sum(map(len, missing.values())), (request.start_date, request.end_date)
-    skipped: tuple[int, ...] = ()
-    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if 1 <= id_ <= MAX_ID)
-    for id_ in islice(candidates, _TRIED):
-        try:
-            pages = {feed: await feeds[feed](id_, *dates, limit=limit).page(1) for feed in needed}
-        except (StatusError, DecodeError, PaginationError) as error:
-            if concerns_all(error):
-                raise
-            skipped += (id_,)  # in the pull, it would fail alone
-            continue
-        for feed, page in pages.items():
-            further = (page.total_pages or 1) - 1
-            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
-                further += len(page.items) if page.total_records is None else page.total_records
-            requests += len(needed[feed]) * further
-        return requests, id_, skipped
-    return requests, None, skipped
 
 
 @asynccontextmanager
@@ -199,8 +224,7 @@ async def at_target(
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
-    with ThreadPoolExecutor(1, "seorep-pull") as pool:
-        run = Background(pool)
+    with Background() as run:
         target = await run(_target, out, request, options, force, run.stop)  # importing an extra takes long
         request = target.request
         with errors_of(folder := target.staging_folder):
@@ -276,21 +300,3 @@ def _target(
         problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"
         raise ConfigurationError(f"{problem}; leave it out, or write to a file of its own", argument="search")
     return Database(*where, found)
-
-
-class Background:
-    """Runs steps in one thread; a cancelled step is waited for, and `stop` is set for it to end soon."""
-
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self._pool = pool
-        self.stop: threading.Event = threading.Event()
-
-    async def __call__(self, step: Callable[..., T], *args: Any) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self._pool, partial(step, *args))
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may take it any more
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            self.stop.set()
-            await asyncio.wait([future])
-            raise

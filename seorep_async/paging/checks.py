@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from seorep_async.errors import PaginationError
+from seorep_async.errors import NotFoundError, PaginationError
 from seorep_async.models import Page
 
 T = TypeVar("T")
@@ -59,14 +60,11 @@ class Ledger(Generic[T]):
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:
-            raise self._error(
-                f"{self._records} records were announced at first, {page.total_records} by page {page.number}",
-                page.number,
-            )
+            problem = f"{self._records} records were announced at first, {page.total_records} by page {page.number}"
+            raise self._error(problem, page.number)
         if self.last_page is not None and page.total_pages is not None and page.total_pages != self.last_page:
-            raise self._error(
-                f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}", page.number
-            )
+            problem = f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}"
+            raise self._error(problem, page.number)
         return bool(page.items)
 
     def has_all_records(self) -> bool:
@@ -86,11 +84,17 @@ class Ledger(Generic[T]):
             raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
         return True
 
-    def finish(self) -> None:
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
         """Check the sum after the last page, and raise a PaginationError if it is not the announced one.
 
         If none was announced, all pages but the last must be equally long.
         """
+        try:
+            yield
+        except NotFoundError:
+            if not self.has_all_records():  # some services have no page beyond the end
+                raise
         if self._records is None:
             largest = max(self._sizes)
             for number, size in enumerate([*filter(None, self._sizes)][:-1], 1):  # an empty page can only be the last

@@ -11,9 +11,9 @@ from seorep_async.resources.arguments import (
     Params,
     check_date,
     check_id,
-    check_string,
     mask_secrets,
     optional_strings,
+    required_strings,
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
 
@@ -65,8 +65,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
         extra_params = mask_secrets(extra_params)
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
-            "title": check_string("title", title),
-            "url": check_string("url", url),
+            **required_strings(title=title, url=url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
             **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),

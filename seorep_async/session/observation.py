@@ -232,6 +232,5 @@ def check_callback(name: str, function: object, takes: str) -> None:
     called = unwrapped, type(unwrapped).__call__
     is_async = any(map(inspect.iscoroutinefunction, called)) or any(map(inspect.isasyncgenfunction, called))
     if function is not None and (not callable(function) or is_async):
-        raise ConfigurationError(
-            f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}", argument=name
-        )
+        problem = f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}"
+        raise ConfigurationError(problem, argument=name)

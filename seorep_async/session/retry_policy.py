@@ -163,7 +163,7 @@ def decide(
     """
     is_lost = failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION
     if not idempotent and not certainly_not_executed(failure) and (is_lost or failure.cause.may_pass):
-        problem = "the request was sent, but whether it was carried out is not known"
+        problem = "whether the request was carried out is not known"
         advice = "if it creates an object, look for it with list(), by filter or username, before you send it again"
         return _caused_by(failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}")
     asked = failure.retry_after

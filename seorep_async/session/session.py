@@ -115,9 +115,8 @@ class Session:
         if self.state != "open" and last is not None:
             raise last.error.evolve(message=f"{last.error.message}; not tried again, as the client was closed")
         if self.state != "open":
-            raise ConfigurationError(
-                f"this client is {self.state}: use it inside `async with SeoRepClient(...) as client:`"
-            )
+            advice = "use it inside `async with SeoRepClient(...) as client:`"
+            raise ConfigurationError(f"this client is {self.state}: {advice}")
 
     def spawn(
         self, work: Coroutine[Any, Any, T], when_done: Callable[[asyncio.Task[T]], None] | None = None
@@ -265,8 +264,7 @@ class Session:
         except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, response, error)
             raise
-        if self.observer.on_attempt is not None:
-            self.observer.report(call, response, result)
+        self.observer.report(call, response, result)
         return result
 
     def _judge(self, call: Call[Any], result: object) -> None:

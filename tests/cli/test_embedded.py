@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from seorep_async.cli import embedded
+from seorep_async.cli import sandbox
 from tests.cli.running import Seorep
 
 
@@ -12,7 +12,7 @@ from tests.cli.running import Seorep
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         found = int(free.getsockname()[1])
-    monkeypatch.setattr(embedded, "_PORT", found)
+    monkeypatch.setattr(sandbox, "_PORT", found)
     return found
 
 

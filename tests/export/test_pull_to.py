@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, stream
-from seorep_async.export.pull_to import Background
+from seorep_async.export.fetch import Background
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
@@ -451,8 +450,8 @@ async def test_a_failure_after_two_cancels_is_silent() -> None:
         raise OSError
 
     loop.set_exception_handler(lambda _, context: told.append(context))
-    with ThreadPoolExecutor(1) as pool:
-        task = asyncio.ensure_future(Background(pool)(step))
+    with Background() as run:
+        task = asyncio.ensure_future(run(step))
         await begun.wait()
         for _ in range(2):
             task.cancel()
@@ -493,6 +492,20 @@ async def test_a_stream_is_the_file_of_its_feed(client: SeoRepClient, tmp_path: 
     in_file = await pull(client, tmp_path / f"x.{format_}", feeds=feed)
     assert b"".join(written) == (tmp_path / f"x.{format_}").read_bytes()
     assert (summary.rows, summary.failures) == (in_file.rows, in_file.failures)
+
+
+async def test_a_stream_goes_on_after_an_id_that_is_none() -> None:
+    def rows(asked: Asked) -> list[dict[str, Any]]:
+        id_ = 2**31 if asked.id == 1 else asked.id
+        return [{"date": "2023-03"}] if "date" in asked.path else [{"keywordId": id_, "keywordPhrase": "shoes"}]
+
+    async def write(data: bytes) -> None:
+        pass
+
+    async with served(Account(rows=rows)) as (client, _):
+        summary = await stream(client, None, START, END, write=write, feeds=Feed.KEYWORD_BY_DATE)
+    assert summary.rows == 1
+    assert [(one.campaign_id, one.keyword_id, one.error) for one in summary.failures] == [(1, 2**31, "DecodeError")]
 
 
 async def test_a_preview_estimates_and_looks_into_the_staging(client: SeoRepClient, tmp_path: Path) -> None:

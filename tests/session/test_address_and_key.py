@@ -11,7 +11,13 @@ from seorep_async.session.base_url import origin_of
 
 AS_IT_IS = [
     *("https://api.example.com", "https://api.example.com:8443", "https://api.example.com/v3x", "https://192.0.2.1"),
-    *("https://[2001:db8::1]:8443", "https://api_1.example-site.com.", "http://127.8.9.1", "http://[::1]:8080"),
+    *(
+        "https://[2001:db8::1]:8443",
+        "https://api.example.com/!",
+        "https://api_1.example-site.com.",
+        "http://127.8.9.1",
+        "http://[::1]:8080",
+    ),
     "http://localhost:8080",
 ]
 GOOD = dict.fromkeys(AS_IT_IS) | {

@@ -133,7 +133,7 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     assert isinstance(unknown, errors.SeoRepError)
     assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
-        "the request was sent, but whether it was carried out is not known (as it was); if it creates an "
+        "whether the request was carried out is not known (as it was); if it creates an "
         "object, look for it with list(), by filter or username, before you send it again"
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"

@@ -189,9 +189,7 @@ class Pace(msgspec.Struct, eq=False):
         if started <= self.closed_at:
             return
         self.refused += 1
-        if self.gate:
-            self.fail(now)
-        elif not says_nothing:
+        if not self.gate and not says_nothing:
             is_held = now < self.held_until
             self.in_a_row = 0
             self.held_refused += is_held

@@ -1,7 +1,9 @@
-"""The options of the embedded sandbox, for `seorep sandbox` and for `-s`."""
+"""The embedded sandbox: its options for `-s`, its run beside a pull, and `seorep sandbox`."""
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.errors import UsageError, near
-from seorep_async.cli.options import Opt, options_of
+from seorep_async.cli.errors import ExitCode, UsageError, near
+from seorep_async.cli.options import Command, Opt, options_of
+from seorep_async.cli.output import messages, write
+from seorep_async.cli.running import wait_for
 from seorep_async.sandbox import Sandbox
 
 _PORT = 8764
@@ -72,12 +76,44 @@ async def started(sandbox: Sandbox) -> AsyncGenerator[Sandbox]:
         yield sandbox
 
 
-def options() -> Iterator[click.Parameter]:
+def _serve(**options: str | None) -> ExitCode:
+    served = build({name: value for name, value in options.items() if value is not None}, "--{}")
+    try:
+        wait_for(_until_interrupted(served))
+    except KeyboardInterrupt:  # the usual way to end it
+        messages().print(f"\nStopped after {served.stats.requests:,} requests.")
+    except OSError as error:
+        raise UsageError(f"{error.strerror or error}; choose another --host or --port.") from None
+    return ExitCode.OK
+
+
+async def _until_interrupted(served: Sandbox) -> None:
+    async with served:
+        write(f"""\
+Sandbox with {served.campaigns:,} campaigns of {served.keywords:,} keywords, until Ctrl-C
+  Address  {served.base_url}
+  API key  {served.api_key}
+
+Try it:
+curl --user {shlex.quote(f":{served.api_key}")} '{served.base_url}/v3/campaigns?limit=2'
+
+Pull from it:
+export SEOREP_BASE_URL={served.base_url}
+export SEOREP_API_KEY={shlex.quote(served.api_key)}
+seorep pull
+""")
+        await asyncio.Event().wait()
+
+
+def _options() -> Iterator[click.Parameter]:
     """Yield the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
     default = Sandbox(port=8765)
     own = {name: Opt(metavar=_READ[kind][0], read=str) for name, kind in OPTIONS.items() if kind in _READ}
     for option in options_of(Sandbox, _ONLY_IN_PYTHON, own=own):
         value = getattr(default, str(option.name))
         if isinstance(option, click.Option) and isinstance(value, int | str) and value not in (0, ""):
-            option.help = f"{option.help}  [default: {value}]"
+            option.default, option.show_default = str(value), True
         yield option
+
+
+sandbox: Command = Command("sandbox", params=[*_options()], callback=_serve)
