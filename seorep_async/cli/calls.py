@@ -31,9 +31,8 @@ _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 def call(resource: str, verb: str, model: Any, how: Call, kind: Format, service: Service, given: dict[str, Any]) -> int:
     """Call a method of the client, and write what it returns."""
     names = _chosen(how.columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else [])
-    arguments = {name: value for name, value in given.items() if value not in (None, ())}
-    arguments |= {"limit": how.page_size} if how.page_size else {}
-    arguments |= {"extra_params": _repeated(how.param)} if how.param else {}
+    arguments = given | {"limit": how.page_size, "extra_params": _repeated(how.param or ())}
+    arguments = {name: value for name, value in arguments.items() if value not in (None, (), {})}
     connection = connect(service)
     if how.ask_password or how.password_stdin or (resource, verb) == ("users", "create"):
         arguments["password"] = password(from_stdin=how.password_stdin)

@@ -38,9 +38,8 @@ def failed(error: BaseException) -> ExitCode:
     """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
     if code_of(error) is ExitCode.UNEXPECTED:
         raise error
-    word = "Paused" if isinstance(error, PullPausedError) else "[bold red]Error[/]"
-    messages().print(f"{word}: ", end="", markup=True)
-    messages().print(explain(error))
+    word = ("Paused", "") if isinstance(error, PullPausedError) else ("Error", "bold red")
+    messages().print(Text.assemble(word, f": {explain(error)}"))
     if said := service_message(error):
         messages().print(f"The service said: {said}")
     return code_of(error)
