@@ -272,8 +272,7 @@ class Session:
         except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, response, error)
             raise
-        if self.observer.on_attempt is not None:
-            self.observer.report(call, response, result)
+        self.observer.report(call, response, result)
         return result
 
     def _judge(self, call: Call[Any], result: object) -> None:
