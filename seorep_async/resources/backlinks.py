@@ -30,6 +30,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
 
     _model = Backlink
     _path = "/v3/backlinks"
+    _list_path = "/v3/resources/backlinks/manager/links"
     _object_name = "backlink"
 
     async def create(
@@ -143,8 +144,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
             **optional_strings(search=search, link_type=link_type),
             **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
-        path = "/v3/resources/backlinks/manager/links"
-        return self._list(values, limit, extra_params, path=path, subject=f"campaign {campaign_id}")
+        return self._list(values, limit, extra_params, f"campaign {campaign_id}")
 
 
 def _check_status(status: object) -> str:
