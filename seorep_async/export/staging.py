@@ -27,15 +27,7 @@ from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
-from seorep_async.tables.output_tables import (
-    campaigns_table,
-    failures_table,
-    keywords_table,
-    pulls_table,
-    table_of,
-    totals_table,
-    totals_values,
-)
+from seorep_async.tables.output_tables import campaigns_table, keywords_table, table_of, totals_values
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""
@@ -311,13 +303,13 @@ class Contents:
         """Return one table, as formats take it."""
         rows: Iterable[Sequence[Any]] = ()
         reports: Iterable[Report] = ()
-        if table is pulls_table():
+        if table.name == "pulls":
             rows = [self.pull]
-        elif table is failures_table():
+        elif table.name == "failures":
             rows = (
                 (*self._lead(of, id_, keyword), *one.facts) for of, id_, keyword, one in self.staging.failed_reports()
             )
-        elif self.received and table is totals_table():
+        elif self.received and table.name == "totals":
             rows = self._totals()
         elif self.received:
             reports = self.staging.records(table)

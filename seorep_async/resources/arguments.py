@@ -166,11 +166,12 @@ def check_limit(value: object) -> int | None:
     return None if value is None else check_id("limit", value)
 
 
-def check_string(name: str, value: object) -> str:
-    """Return a string that must not be empty; the error does not show it."""
-    if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
-    return value
+def required_strings(**named: object) -> dict[str, str]:
+    """Return strings by their names, none of which may be empty; the error shows none of them."""
+    for name, value in named.items():
+        if not isinstance(value, str) or not value:
+            raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
+    return cast("dict[str, str]", named)
 
 
 def check_account_name(account: object) -> str:

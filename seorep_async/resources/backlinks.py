@@ -11,9 +11,9 @@ from seorep_async.resources.arguments import (
     Params,
     check_date,
     check_id,
-    check_string,
     mask_secrets,
     optional_strings,
+    required_strings,
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
 
@@ -30,6 +30,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
 
     _model = Backlink
     _path = "/v3/backlinks"
+    _list_path = "/v3/resources/backlinks/manager/links"
     _object_name = "backlink"
 
     async def create(
@@ -65,8 +66,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
         extra_params = mask_secrets(extra_params)
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
-            "title": check_string("title", title),
-            "url": check_string("url", url),
+            **required_strings(title=title, url=url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
             **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
@@ -144,8 +144,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
             **optional_strings(search=search, link_type=link_type),
             **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
-        path = "/v3/resources/backlinks/manager/links"
-        return self._list(values, limit, extra_params, path=path, subject=f"campaign {campaign_id}")
+        return self._list(values, limit, extra_params, f"campaign {campaign_id}")
 
 
 def _check_status(status: object) -> str:

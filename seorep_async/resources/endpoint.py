@@ -34,10 +34,11 @@ _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class Endpoint(Generic[M]):
-    """The operations of one model; its list is at `_path`, an object at `_path` and its id."""
+    """The operations of one model; its list is at `_path` or `_list_path`, an object at `_path` and its id."""
 
     _model: type[M]
     _path: ClassVar[str]
+    _list_path: ClassVar[str | None] = None
     _object_name: ClassVar[str]
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
@@ -71,19 +72,13 @@ class Endpoint(Generic[M]):
         return await self._session.send(self._request("PUT", path, subject, self._single(self._model, id=one), sent))
 
     def _list(
-        self,
-        values: Params,
-        limit: int | None,
-        extra_params: ExtraParams | None,
-        *,
-        path: str | None = None,
-        subject: str | None = None,
+        self, values: Params, limit: int | None, extra_params: ExtraParams | None, subject: str | None = None
     ) -> ModelListing[M]:
         sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
         campaign = sent.get("campaign_id")
         asked = ("campaign", campaign) if type(campaign) is int else None
         query = Query(
-            path=path or self._path,
+            path=self._list_path or self._path,
             query=encode_query(sent, self._session.settings.array_encoding),
             decode=lambda number: partial(self._decoder.model_page, model=self._model, number=number, asked=asked),
             key=attrgetter("id"),

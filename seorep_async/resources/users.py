@@ -9,10 +9,10 @@ from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     ExtraParams,
     Secret,
-    check_string,
     check_strings,
     mask_secrets,
     optional_strings,
+    required_strings,
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
 
@@ -58,11 +58,8 @@ class Users(DeletableEndpoint[User]):
         extra_params = mask_secrets(extra_params)
         password = Secret.of(password)
         values = {
-            "first_name": check_string("first_name", first_name),
-            "last_name": check_string("last_name", last_name),
-            "username": check_string("username", username),
-            "password": check_string("password", password),
-            "role": check_string("role", role),
+            **required_strings(first_name=first_name, last_name=last_name, username=username),
+            **required_strings(password=password, role=role),
             **optional_strings(email=email),
             "email_credentials": email_credentials,
         }
@@ -92,10 +89,12 @@ class Users(DeletableEndpoint[User]):
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)
-        password = None if password is None else Secret.of(password)
+        if password is not None:
+            password = Secret.of(password)
+            required_strings(password=password)
         values = {
             **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
-            "password": None if password is None else check_string("password", password),
+            "password": password,
         }
         return await self._update(id, values, extra_params)
 

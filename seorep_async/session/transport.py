@@ -44,6 +44,7 @@ from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.settings import Settings
 
 
+@attrs.define(slots=False, eq=False, repr=False)
 class Transport:
     """Sends single attempts through aiohttp, without its resends, redirects, cookies and environment.
 
@@ -52,25 +53,19 @@ class Transport:
     executed. Reads whose connection failed use it too, as a failover kills all idle connections.
     """
 
-    def __init__(
-        self,
-        base_url: BaseURL,
-        authentication: Authentication,
-        settings: Settings,
-        borrowed: aiohttp.ClientSession | None,
-        wall_clock: Callable[[], float],
-    ) -> None:
-        self._base_url = base_url
-        self._authentication = authentication
-        self._settings = settings
-        self._borrowed = borrowed
-        self._wall_clock = wall_clock
+    _base_url: BaseURL
+    _authentication: Authentication
+    _settings: Settings
+    _borrowed: aiohttp.ClientSession | None
+    _wall_clock: Callable[[], float]
+
+    def __attrs_post_init__(self) -> None:
         self._closing = AsyncExitStack()
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._settings.connect_timeout)
         self._headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
-            "User-Agent": settings.user_agent,
+            "User-Agent": self._settings.user_agent,
         }
         self._for_borrowed: dict[str, Any] = {  # our own sessions are created so
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
@@ -78,7 +73,7 @@ class Transport:
             "auto_decompress": True,
             "timeout": self._timeout,
             "middlewares": (self._send_on_the_wire,),
-            "proxy": settings.proxy,
+            "proxy": self._settings.proxy,
         }
         self._used = UsedConnections()
         self.attempts: int = 0
