@@ -16,6 +16,7 @@ from seorep_async.cli.output import as_json, cell, confirm, fields_of, formatted
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.resources import Call
 from seorep_async.cli.running import in_daemon_thread, wait_for
+from seorep_async.errors import DecodeError
 
 COLUMNS = {
     "campaigns": ["id", "company", "url", "group_title", "status"],
@@ -63,7 +64,8 @@ def api(
 ) -> int:
     """Send any request, authenticated and retried, and print the response as JSON.
 
-    GET and DELETE send the parameters in the query, POST and PUT in the body. A name that is repeated is an array.
+    GET and DELETE send the parameters in the query, POST and PUT in the body. A name that is repeated is an array. A
+    response that is no object, or one to GET that has no data, is refused.
 
     Args:
         yes: Do not ask for confirmation of a DELETE.
@@ -99,11 +101,11 @@ def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
 
 
 async def _send(connection: Connection, method: str, arguments: dict[str, Any], doubt: str = "") -> Any:
-    """Call a method of the client; where the call is interrupted, say which `doubt` that leaves."""
+    """Call a method of the client; where its response is not had, or not understood, say which `doubt` that leaves."""
     async with connection.opened() as client:
         try:
             return await attrgetter(method)(client)(**arguments)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, DecodeError):
             if doubt:
                 messages().print(f"{doubt}: check before you repeat it.")
             raise

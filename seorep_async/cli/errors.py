@@ -47,6 +47,7 @@ _OPTIONS = {
     "after": "--to",
     "api_key": "SEOREP_API_KEY",
     "before": "--from",
+    "database": "--history",
     "end_date": "--to",
     "engine_names": "report_engines",
     "extra_params": "--param",
@@ -72,7 +73,7 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the 
     ((SeoRepError,), ExitCode.UNAVAILABLE),
 )
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (errors.AuthenticationError, "; check SEOREP_API_KEY or the profile"),
+    (errors.AuthenticationError, "; check the key"),
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )

@@ -23,7 +23,7 @@ import click
 
 from seorep_async.cli.errors import ExitCode, UsageError, near, reason
 from seorep_async.cli.options import Opt, Service
-from seorep_async.cli.output import can_ask, messages
+from seorep_async.cli.output import can_ask, counted, messages
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.cli.sandbox import build, started
 from seorep_async.client import SeoRepClient
@@ -162,6 +162,8 @@ def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
 def _key(profile: Mapping[str, Any], name: str) -> Secret:
     if ("key" in profile) == ("key_command" in profile):
         raise UsageError(f"profile {name}: set either key_command or key.")
+    if not isinstance(profile.get("key", ""), str):
+        raise UsageError(f"profile {name}: key must be a string.")
     return Secret.of(profile["key"]) if "key" in profile else _key_of_command(profile["key_command"])
 
 
@@ -269,11 +271,11 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
     except OSError as error:
         raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
     option = "" if name == DEFAULT else f" --profile {name}"
-    messages().print(f"The key is good for {campaigns} campaigns. Stored in {file}; try: seorep pull{option} --dry-run")
+    messages().print(f"The key is good for {campaigns}. Stored in {file}; try: seorep pull{option} --dry-run")
     return ExitCode.OK
 
 
 async def _tried(connection: Connection) -> str:
     async with connection.opened() as client:
         page = await client.campaigns.list(limit=1).page(1)
-    return "your" if page.total_records is None else f"{page.total_records:,}"
+    return "your campaigns" if page.total_records is None else counted(page.total_records, "campaign")

@@ -234,7 +234,7 @@ class Sandbox:
         latency: seconds that each response takes at least.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after commas
             fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
-        failing: ids of campaigns that always get 500, and their feeds; another status: `{3: 404}`, in a shell 3:404.
+        failing: ids of campaigns that always get 500, and their feeds; another status: 3:404, in Python `{3: 404}`.
         forbidden: ids of campaigns that the key has no access to: the same responses are 403.
         reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such
             as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`; other fields are those of the seeded row. Rows by date

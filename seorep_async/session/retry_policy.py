@@ -145,6 +145,7 @@ def decide(
     tokens: int,
     jitter: float,
     refused_in_a_row: int = 0,
+    wait: str = "",
     settings: Settings,
 ) -> Retry | SeoRepError:
     """Return the retry after a failed attempt, or the error that ends the call.
@@ -158,17 +159,18 @@ def decide(
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
         refused_in_a_row: the latest attempts of this client, if all were refused.
+        wait: how long the call waited for a permit, and for what.
     """
     is_lost = failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION
     if not idempotent and not certainly_not_executed(failure) and (is_lost or failure.cause.may_pass):
         problem = "whether the request was carried out is not known"
-        advice = "if it creates an object, look for it with list(), by filter or username, before you send it again"
+        advice = "if it creates an object, look for it in the list, by filter or username, before you send it again"
         return _caused_by(failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}")
     asked = failure.retry_after
     if not failure.cause.may_pass or (asked is not None and asked > min(settings.retry_after_max, remaining)):
         return failure.error
     if remaining <= 0:
-        return deadline_exceeded(failure, refused_in_a_row)
+        return deadline_exceeded(failure, refused_in_a_row, wait=wait)
     counts_a_third = probe or failure.asks_to_wait
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return failure.error
@@ -180,7 +182,7 @@ def decide(
     back_off = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
     delay = back_off if asked is None else asked
     if delay >= remaining:
-        return deadline_exceeded(failure, refused_in_a_row)
+        return deadline_exceeded(failure, refused_in_a_row, wait=wait)
     return Retry(delay, cost)
 
 
@@ -189,11 +191,11 @@ def deadline_exceeded(
 ) -> DeadlineExceededError:
     """Return the error for a call that timed out, caused by its last failure, or else by that of `others`.
 
-    `wait` says how long it had waited then, and for what.
+    `wait` says how long it waited for its last turn, and for what.
     """
-    message = f"the call timed out before {'a response was received' if last is None else 'it succeeded'}"
-    if wait:
-        message += f", after a wait of {wait}{'; nothing was sent' if last is None else ''}"
+    message = f"the call timed out before {'its turn came' if last is None else 'it succeeded'}"
+    message += f", after a wait of {wait}" if wait else ""
+    message += "; nothing was sent" if last is None else ""
     if refused_in_a_row >= MANY_REFUSED:
         message += f"; each of the last {refused_in_a_row} requests was refused"
         message += ": a quota may be used up, or the service is down"

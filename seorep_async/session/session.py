@@ -11,12 +11,7 @@ from typing import Any, TypeVar, cast
 
 import aiohttp
 
-from seorep_async.errors import (
-    AuthenticationError,
-    ConfigurationError,
-    DeadlineExceededError,
-    SeoRepError,
-)
+from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.flow_control import Governor, Limits
@@ -161,7 +156,7 @@ class Session:
                     if call.failure is not None:
                         self.observer.log_limits(call, self.governor)
                     return result
-                await self._back_off(call, result, self._decide(call, result, probe=permit.probe))
+                await self._back_off(call, result, self._decide(call, result, permit))
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
@@ -169,9 +164,9 @@ class Session:
             raise
         raise completed
 
-    def _decide(self, call: Call[Any], failure: Failure, *, probe: bool) -> Retry:
+    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt, and return the retry; raise the failure's error if there is none."""
-        call.note(failure, probe=probe)
+        call.note(failure, probe=permit.probe)
         self._throttled += failure.cause is Cause.THROTTLE
         self.observer.log_limits(call, self.governor)
         if failure.cause.may_pass and not failure.inconclusive:
@@ -180,12 +175,13 @@ class Session:
             failure,
             attempts=call.attempts,
             throttled=call.throttled,
-            probe=probe,
+            probe=permit.probe,
             idempotent=call.request.idempotent,
             remaining=call.deadline - self.clock.monotonic(),
             tokens=self.governor.quota.tokens,
             jitter=self.clock.jitter(),
             refused_in_a_row=self.governor.refused_in_a_row,
+            wait=self.governor.in_words(*permit.wait),
             settings=self.settings,
         )
         if isinstance(decision, SeoRepError):
@@ -194,26 +190,21 @@ class Session:
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
-        since, request = self.clock.monotonic(), call.request
+        request, governor = call.request, self.governor
         while True:
             self._require_not_closed(call.failure)
             try:
                 await self._require_key(call)
-                permit = await self.governor.acquire(call.priority, call.deadline, request.subject, request.taker)
-            except TimeoutError:
-                late = self._deadline_exceeded(call, self.clock.monotonic() - since)
+                permit = await governor.acquire(call.priority, call.deadline, request.subject, request.taker)
+            except TimeoutError as end:
+                others = self._latest_failure if governor.only_probes else None
+                wait = governor.in_words(*end.args)
+                late = deadline_exceeded(call.failure, governor.refused_in_a_row, others, wait)
                 raise late from late.__cause__
             if permit is not None:
                 if self._may_start(call) and self.clock.monotonic() < call.deadline:
                     return permit
-                self.governor.release(permit, None)
-
-    def _deadline_exceeded(self, call: Call[Any], waited: float) -> DeadlineExceededError:
-        """Return the error for a call that timed out in a wait of some seconds."""
-        governor = self.governor
-        others = self._latest_failure if governor.only_probes else None
-        what = "an answer that shows whether the key is refused" if self.key.probe else governor.obstacle()
-        return deadline_exceeded(call.failure, governor.refused_in_a_row, others, f"{waited:.3g} s for {what}")
+                governor.release(permit, None)
 
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing forbids the attempt, also after a wait for its permit."""
@@ -221,10 +212,11 @@ class Session:
 
     async def _require_key(self, call: Call[Any]) -> None:
         """Wait until no probe of the key is in flight, and raise if the key was refused."""
+        since = self.clock.monotonic()
         while self.key.probe not in (None, call.request):
             ended, _ = await asyncio.wait([self._key_probe], timeout=self._remaining(call))
             if not ended:
-                raise TimeoutError
+                raise TimeoutError(self.clock.monotonic() - since, "key")
         if (refusal := self.key.refusal_since(call.refusals)) is not None:
             stopped = "stopped, because the API key was refused for another request"
             raise AuthenticationError(stopped, status=refusal.status)

@@ -14,6 +14,8 @@ from seorep_async.cli import progress
 from tests.cli.running import Seorep, process, serving, shell, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
+from tests.session.scripted_server import ScriptedServer, answer
+from tests.threads import in_a_thread
 
 pytestmark = pytest.mark.heavy
 
@@ -117,6 +119,17 @@ def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
     assert "pull of 6 ended" in shown
     assert "attempt 1" not in seorep(*FAULTY).err
     assert logging.getLogger("seorep_async").level == logging.NOTSET
+
+
+def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) -> None:
+    seorep.monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    with in_a_thread(ScriptedServer(forever=answer(b"[1]"))) as server:
+        said = {method: seorep("api", method, "/v3/x", "--base-url", server.base_url) for method in ("GET", "POST")}
+    doubt = "The POST may have had its effect: check before you repeat it.\n"
+    assert {method: (ended.code, doubt in ended.err) for method, ended in said.items()} == {
+        "GET": (6, False),
+        "POST": (6, True),
+    }
 
 
 def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

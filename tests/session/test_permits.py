@@ -174,6 +174,21 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(options: dict[str, A
         first.cancel()
 
 
+async def test_a_call_cut_short_names_the_wait_before_it() -> None:
+    said = r"a wait of [345]\.\d+ s for its turn: the 1 requests of max_concurrency were in flight; last error"
+    async with session_above(SimulatedService(latency=5.0), max_concurrency=1) as session:
+        session.spawn(session.send(get()))
+        await at_rest()
+        with pytest.raises(errors.DeadlineExceededError, match=said):
+            await session.send(get(deadline=7.0))
+
+
+async def test_a_call_that_begins_too_late_names_no_wait() -> None:
+    async with session_above(SimulatedService()) as session:
+        with pytest.raises(errors.DeadlineExceededError, match="before its turn came; nothing was sent; raise"):
+            await session.send(get(deadline=0.0))
+
+
 async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
     async with session_above(SimulatedService("2/s", latency=0.05)) as session:
         await pull(session, 40)

@@ -134,7 +134,7 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
         "whether the request was carried out is not known (as it was); if it creates an "
-        "object, look for it with list(), by filter or username, before you send it again"
+        "object, look for it in the list, by filter or username, before you send it again"
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"
     for error in (unknown, late):
@@ -201,7 +201,9 @@ def test_wait_fits_its_limits_or_the_call_ends_at_once(
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     error = deadline_exceeded(None)
     assert (error.status, error.body_excerpt, error.__cause__) == (None, None, None)
-    assert error.message.startswith("the call timed out before a response was received; raise Settings.call_timeout, ")
+    assert error.message.startswith(
+        "the call timed out before its turn came; nothing was sent; raise Settings.call_timeout, "
+    )
 
 
 @pytest.mark.parametrize(("refused", "named"), [(0, False), (9, False), (10, True), (325, True)])

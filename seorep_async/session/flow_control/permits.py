@@ -32,6 +32,7 @@ class Permit(msgspec.Struct, eq=False):
     probe: bool
     subject: Subject | None
     ended: bool = False
+    wait: tuple[float, str] = (0.0, "")  # for it: seconds, and the reason
 
 
 class Waiter(msgspec.Struct, order=True):
@@ -204,20 +205,22 @@ class Governor:
         all_of_them = itertools.chain(self._retries.values(), *(taker.waiting for taker in self._turns))
         return [waiter for waiter in all_of_them if not waiter.turn.done()]
 
-    def obstacle(self) -> str:
-        """Say in words what the next attempt waits for."""
-        pace = self._limits._pace
-        reason, _ = self._limits._obstacle(self._clock.monotonic())
-        if reason == "concurrency" and self.concurrency == pace.ceiling:
-            return f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
-        if reason == "pace" and pace.known > pace.cap and not pace.gate:
-            return f"its turn, at your own cap of requests_per_second={pace.cap:g}"
-        return {
-            "concurrency": f"its turn: {self.concurrency} requests at once are as many as went well",
-            "asked to wait": "the end of the pause that the service asked for",
-            "pace": f"its turn, at the {pace.rate:.3g} requests a second that the service accepts",
-            pace.gate: "the service to accept anything again",
-        }[reason]
+    def in_words(self, seconds: float = 0.0, reason: str = "") -> str:
+        """Say how long an attempt waited, and for what, or nothing if it did not."""
+        pace, what = self._limits._pace, "the service to accept anything again"
+        if reason == "key":
+            what = "an answer that shows whether the key is refused"
+        elif reason == "asked to wait":
+            what = "the end of the pause that the service asked for"
+        elif reason == "concurrency" and self.concurrency == pace.ceiling:
+            what = f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
+        elif reason == "concurrency":
+            what = f"its turn: {self.concurrency} requests at once are as many as went well"
+        elif reason == "pace" and not pace.gate and pace.known > pace.cap:
+            what = f"its turn, at your own cap of requests_per_second={pace.cap:g}"
+        elif reason == "pace" and not pace.gate and pace.known < math.inf:
+            what = f"its turn, at the {pace.rate:.3g} requests a second that the service accepts"
+        return f"{seconds:.3g} s for {what}" if seconds > 0.001 else ""
 
     def open(self) -> None:
         """Begin in the running event loop."""
@@ -269,9 +272,9 @@ class Governor:
     ) -> Permit | None:
         """Wait for a permit for one attempt: takers in turns, and of one the lowest priority first.
 
-        Return None if the waits were withdrawn, or the governor closed. Raise a TimeoutError if the deadline passed, or
-        an outage has lasted for `call_timeout`; a RateLimitedError if the service asked for a pause past the deadline,
-        or past `retry_after_max`.
+        Return None if the waits were withdrawn, or the governor closed. Raise a TimeoutError, with the wait if there
+        was one, if the deadline passed, or an outage has lasted for `call_timeout`; a RateLimitedError if the service
+        asked for a pause past the deadline, or past `retry_after_max`.
         """
         now, limits = self._clock.monotonic(), self._limits
         if now >= deadline:
@@ -292,14 +295,19 @@ class Governor:
                 self.release(granted, None)  # granted as we were cancelled
             raise
         finally:
-            self.waited[reason] += self._clock.monotonic() - now
+            waited = self._clock.monotonic() - now
+            self.waited[reason] += waited
             if expiry is not None:
                 expiry.cancel()
             if not isinstance(outcome, Permit) or outcome.probe:  # `take` did not take it out
                 self._leave(waiter)
+        if isinstance(outcome, TimeoutError):
+            raise TimeoutError(waited, limits._pace.gate or reason)
         if isinstance(outcome, Exception):
             raise outcome
-        self.in_flight += outcome is not None
+        if outcome is not None:
+            self.in_flight += 1
+            outcome.wait = waited, reason
         return outcome
 
     def _queue(self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker | None) -> Waiter:
@@ -331,7 +339,8 @@ class Governor:
         since = min((one.since for one in self.waiters() if one.deadline == math.inf), default=math.inf)
         wait, longest = self._clock.monotonic() - since, self.patience[1]
         if wait >= longest:
-            _log.warning("a request has waited %.3g s for %s; nothing was sent", wait, self.obstacle())
+            reason, _ = self._limits._obstacle(self._clock.monotonic())
+            _log.warning("a request has waited %s; nothing was sent", self.in_words(wait, reason))
         else:
             self._alarm = None if wait == -math.inf else self._clock.call_later(longest - wait, self._warn)
 
