@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -39,6 +39,7 @@ GROUP_ROWS = 5_000
 """Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""
 SECONDS = 0.25
 """Time after which a report that came is stored: a crash loses no more."""
+_IDS = range(1, MAX_ID + 1)
 _TRIED = 3
 """Campaigns that an estimate asks for, until the service answers for one."""
 T = TypeVar("T")
@@ -249,15 +250,10 @@ class OrderedFetcher:
         self.tracker.advance(0, 0, 1)
 
 
-def _sorted_out(listed: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+def _sorted_out(listed: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Return the valid ones of ids that the service listed, and the error of each other."""
-    valid, invalid = list[int](), dict[int, DecodeError]()
-    for id_ in listed:
-        if 1 <= id_ <= MAX_ID:
-            valid.append(id_)
-        else:
-            invalid[id_] = DecodeError(f"the service listed an invalid id: {id_}")
-    return valid, invalid
+    valid = [id_ for id_ in listed if id_ in _IDS]
+    return valid, {id_: DecodeError(f"the service listed an invalid id: {id_}") for id_ in listed if id_ not in _IDS}
 
 
 def concerns_all(error: SeoRepError) -> bool:
@@ -313,7 +309,7 @@ async def estimate(
     feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
     requests, dates = sum(map(len, missing.values())), (request.start_date, request.end_date)
     skipped: tuple[int, ...] = ()
-    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if 1 <= id_ <= MAX_ID)
+    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in _IDS)
     for id_ in islice(candidates, _TRIED):
         try:
             pages = {feed: await feeds[feed](id_, *dates, limit=limit).page(1) for feed in needed}

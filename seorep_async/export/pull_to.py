@@ -232,8 +232,8 @@ async def at_target(
             requests = [request]
             failed = await run(target.failed) if retry_failed else None
             if failed is not None:
-                only = {"campaigns": tuple(failed), "groups": (), "filter": None, "exclude": ()}
-                requests.append(msgspec.structs.replace(request, **only))
+                only = msgspec.structs.replace(request, campaigns=tuple(failed), groups=(), filter=None, exclude=())
+                requests.append(only)
             how = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
             stack = ExitStack()
             try:

@@ -97,8 +97,8 @@ class Staging:
         for name, records in block.records.items():
             self._stored[name].update((one.id, number << _POSITION | place) for place, one in enumerate(records))
             self.rows[name] += sum(one.rows for one in records)
-            for id_ in self._failed[name].keys() & {one.id for one in records}:
-                del self._failed[name][id_]
+            for one in records:
+                self._failed[name].pop(one.id, None)
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
         self._note(self.file.append(block, pieces), block)
