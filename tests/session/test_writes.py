@@ -52,7 +52,7 @@ async def test_write_that_may_have_happened_is_not_sent_again(
     step: Step, cause: type[errors.SeoRepError], connect_session: ConnectSession
 ) -> None:
     session, server = await connect_session(step, attempt_timeout=0.2)
-    with pytest.raises(errors.OutcomeUnknownError, match="look for it with list") as caught:
+    with pytest.raises(errors.OutcomeUnknownError, match="look for it in the list") as caught:
         await session.send(write(subject="campaign"))
     assert isinstance(caught.value.__cause__, cause)
     assert (caught.value.subject, caught.value.attempts) == ("campaign", 1)
@@ -64,7 +64,7 @@ async def test_write_that_may_have_happened_is_not_sent_again(
 )
 async def test_a_created_object_with_unreadable_answer_is_not_repeated(body: bytes, connect: Connect) -> None:
     client, server = await connect(answer(body))
-    with pytest.raises(errors.OutcomeUnknownError, match="look for it with list"):
+    with pytest.raises(errors.OutcomeUnknownError, match="look for it in the list"):
         await client.campaigns.create("https://example.com", "Shoes")
     assert len(server.requests) == 1
 
