@@ -1,6 +1,3 @@
-"""How fast a client may send, and who is next: `Pace` holds the rules, `Limits` the queue, a `Governor` its clients.
-
-An outcome is told once, through `Governor.release`: its cause, and whether the request was sent.
-"""
+"""How fast a client may send, and who is next: `Pace` holds the rules, `Limits` the queue, a `Governor` its clients."""
 
 from seorep_async.session.flow_control.permits import Governor as Governor, Limits as Limits, Taker as Taker

@@ -159,7 +159,7 @@ class Limits:
 
 
 class Governor:
-    """Gets a permit for each attempt of one client, from limits of its own or shared ones."""
+    """Gets a permit for each attempt of one client, from limits of its own or shared ones, and learns from it."""
 
     def __init__(
         self, settings: Settings, clock: Clock, limits: Limits | None = None, origin: Origin | None = None
@@ -272,9 +272,8 @@ class Governor:
     ) -> Permit | None:
         """Wait for a permit for one attempt: takers in turns, and of one the lowest priority first.
 
-        Return None if the waits were withdrawn, or the governor closed. Raise a TimeoutError, with the wait if there
-        was one, if the deadline passed, or an outage has lasted for `call_timeout`; a RateLimitedError if the service
-        asked for a pause past the deadline, or past `retry_after_max`.
+        Return None if the waits were withdrawn. Raise a TimeoutError, with any wait, past the deadline or an outage of
+        `call_timeout`; a RateLimitedError if the service asks for a pause past the deadline or `retry_after_max`.
         """
         now, limits = self._clock.monotonic(), self._limits
         if now >= deadline:
@@ -283,9 +282,8 @@ class Governor:
         waiter = self._queue(now, priority, deadline, subject, None if priority < 0 else taker or Taker())
         waiter.end_if_hopeless(now, limits._pace)
         limits._dispatch()
-        expiry = None
-        if deadline < math.inf:
-            expiry = self._clock.call_later(deadline - now, lambda: waiter.end(TimeoutError()))
+        has_end = deadline < math.inf
+        expiry = self._clock.call_later(deadline - now, lambda: waiter.end(TimeoutError())) if has_end else None
         outcome: Permit | Exception | None = None
         try:
             outcome = await waiter.turn
@@ -301,10 +299,8 @@ class Governor:
                 expiry.cancel()
             if not isinstance(outcome, Permit) or outcome.probe:  # `take` did not take it out
                 self._leave(waiter)
-        if isinstance(outcome, TimeoutError):
-            raise TimeoutError(waited, limits._pace.gate or reason)
         if isinstance(outcome, Exception):
-            raise outcome
+            raise TimeoutError(waited, limits._pace.gate or reason) if isinstance(outcome, TimeoutError) else outcome
         if outcome is not None:
             self.in_flight += 1
             outcome.wait = waited, reason
@@ -337,12 +333,12 @@ class Governor:
     def _warn(self) -> None:
         """Warn once if a request has waited for `call_timeout` before its clock started, as no error will say so."""
         since = min((one.since for one in self.waiters() if one.deadline == math.inf), default=math.inf)
-        wait, longest = self._clock.monotonic() - since, self.patience[1]
-        if wait >= longest:
-            reason, _ = self._limits._obstacle(self._clock.monotonic())
-            _log.warning("a request has waited %s; nothing was sent", self.in_words(wait, reason))
+        now, longest = self._clock.monotonic(), self.patience[1]
+        if now - since >= longest:
+            waited = self.in_words(now - since, self._limits._obstacle(now)[0])
+            _log.warning("a request has waited %s; nothing was sent", waited)
         else:
-            self._alarm = None if wait == -math.inf else self._clock.call_later(longest - wait, self._warn)
+            self._alarm = None if since == math.inf else self._clock.call_later(since + longest - now, self._warn)
 
     def end(self, permit: Permit) -> None:
         """Take a permit back; `release` lets others have it."""
