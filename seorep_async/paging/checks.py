@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from seorep_async.errors import NotFoundError, PaginationError
+from seorep_async.errors import PaginationError
 from seorep_async.models import Page
 
 T = TypeVar("T")
@@ -84,17 +83,11 @@ class Ledger(Generic[T]):
             raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
         return True
 
-    @contextmanager
-    def finishing(self) -> Iterator[None]:
+    def finish(self) -> None:
         """Check the sum after the last page, and raise a PaginationError if it is not the announced one.
 
         If none was announced, all pages but the last must be equally long.
         """
-        try:
-            yield
-        except NotFoundError:
-            if not self.has_all_records():  # some services have no page beyond the end
-                raise
         if self._records is None:
             largest = max(self._sizes)
             for number, size in enumerate([*filter(None, self._sizes)][:-1], 1):  # an empty page can only be the last

@@ -127,12 +127,11 @@ class Listing(Generic[T, R_co]):
         ledger = self._ledger(first)
         yield first
         prefetch = self._prefetch(ledger, schedule)
-        further = self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)
-        with ledger.finishing():
-            async with aclosing(further):
-                async for page in further:
-                    if ledger.add(page):
-                        yield page
+        async with aclosing(self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)) as further:
+            async for page in further:
+                if ledger.add(page):
+                    yield page
+        ledger.finish()
 
     async def page(self, number: int) -> Page[T]:
         """Fetch one page.
@@ -164,13 +163,13 @@ class Listing(Generic[T, R_co]):
             if ledger.add(page):
                 pages.append(page)
 
-        with ledger.finishing():
-            if prefetch := self._prefetch(ledger, schedule):
-                await prefetch.add_all(add)
-            else:
-                async with aclosing(self._read_on(ledger, schedule)) as further:
-                    async for page in further:
-                        add(page)
+        if prefetch := self._prefetch(ledger, schedule):
+            await prefetch.add_all(add)
+        else:
+            async with aclosing(self._read_on(ledger, schedule)) as further:
+                async for page in further:
+                    add(page)
+        ledger.finish()
 
     def _ledger(self, first: Page[T]) -> Ledger[T]:
         return Ledger(first, self._query.key, self._query.subject, self._session.settings.max_pages)
@@ -185,7 +184,13 @@ class Listing(Generic[T, R_co]):
         for number in count(2):
             if not ledger.wants_more():
                 return
-            yield await self._session.send(self._query.page(number, schedule))
+            try:
+                page = await self._session.send(self._query.page(number, schedule))
+            except NotFoundError:
+                if not ledger.has_all_records():
+                    raise
+                return  # some services have no page beyond the end
+            yield page
 
     def __repr__(self) -> str:
         return f"<Listing of {self._query.subject or self._query.path}, not fetched: await it, or use `async for`>"
@@ -281,8 +286,7 @@ class Prefetch(Generic[T]):
     def _on_page(self, page: asyncio.Task[Page[T]]) -> None:
         closed = "the client was closed while a listing was being read"
         error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
-        may_be_beyond = isinstance(error, NotFoundError) and self._next > self._last and [*self._pages][-1:] == [page]
-        if error is not None and not may_be_beyond:  # the pages before will tell
+        if error is not None:
             self._stop(error)
         if self._add is not None:
             try:

@@ -23,12 +23,12 @@ def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
     ledger: Ledger[int] = Ledger(pages[0], lambda item: item, "campaign 42", max_pages)
     taken = list(pages[0].items)
     number = 1
-    with ledger.finishing():
-        while ledger.wants_more():
-            number += 1
-            fetched = pages[number - 1] if number <= len(pages) else page(number, [])
-            ledger.add(fetched)
-            taken += fetched.items
+    while ledger.wants_more():
+        number += 1
+        fetched = pages[number - 1] if number <= len(pages) else page(number, [])
+        ledger.add(fetched)
+        taken += fetched.items
+    ledger.finish()
     return taken
 
 
