@@ -44,7 +44,7 @@ class Pull(Generic[R]):
     consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a
     transient reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Once the key is
     refused, nothing more is sent, and unfinished ids end in an AuthenticationError. Leaving the context stops
-    everything.
+    everything but a probe of the key, which is the client's.
     """
 
     _session: Session

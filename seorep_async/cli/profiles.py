@@ -8,9 +8,11 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -181,9 +183,14 @@ def _key_of_command(command: object) -> Secret:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"key_command can't be run: {why}; it is run without a shell.") from None
 
+    def drain() -> None:  # closed early or full, the pipe would end or stop the command
+        with running.stdout as pipe, open(os.devnull, "wb") as nowhere:  # type: ignore[union-attr]  # it is a pipe
+            shutil.copyfileobj(pipe, nowhere)
+
     def read() -> tuple[bytes, int]:  # a process that the command leaves behind may hold the pipe for ever
-        with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe; closed early, it would end the command
-            return pipe.readline(_MOST_KEY_BYTES), running.wait()
+        line = running.stdout.readline(_MOST_KEY_BYTES)  # type: ignore[union-attr]
+        threading.Thread(target=drain, daemon=True).start()
+        return line, running.wait()
 
     try:
         line, code = wait_for(asyncio.wait_for(in_daemon_thread(read), seconds))

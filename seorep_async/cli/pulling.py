@@ -140,6 +140,8 @@ class _Pulling(summary.Run):
                     display.label = f"{summary.month_of(self.left[0])}, {place}: " if several else ""
                     self.done.append(await self._pull_one(display))
                     del self.left[0]
+                    if self.left and (task := asyncio.current_task()) is not None and task.cancelling():
+                        raise asyncio.CancelledError  # it came while that month was being written
         except PullPausedError:
             if not several:
                 raise

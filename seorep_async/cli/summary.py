@@ -107,7 +107,8 @@ def show_summary(run: Run) -> None:
     ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})
     few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
-        again = f"for --campaign {few}" if run.job.to_stdout else "with --retry-failed"
+        option = "--retry-failed" + " in place of --skip-complete" * run.job.skip_complete
+        again = f"for --campaign {few}" if run.job.to_stdout else f"with {option}"
         console.print(f"Repeat the command {again} to fetch only what failed.")
     elif code is ExitCode.REFUSED:
         others = {one.campaign_id for pull in pulls for one in pull.outcomes}.difference(ids)

@@ -92,7 +92,7 @@ class Database(Target):
                 WHERE {same} AND list_contains($tables, table_name))"""
         feeds = {feed.value: table_of(feed).name for feed in request.feeds}
         values = {**request.labels, "feeds": [*feeds], "tables": [*feeds.values()], "compared": request.compared}
-        values |= {"selection": request.selection, "by_id": not request.groups and request.filter is None}
+        values |= {"selection": request.selection, "by_id": not (request.campaigns or request.groups or request.filter)}
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None

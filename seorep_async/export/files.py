@@ -161,7 +161,7 @@ class Files(Target):
 
 def _comparable(value: object) -> str:
     """Return a value as it is compared with what a file says, in whichever type: CSV has no null, and text only."""
-    return "" if value is None else str(value).lower()
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _put(new: Path, file: Path) -> None:

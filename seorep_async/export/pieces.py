@@ -146,6 +146,9 @@ class BlockFile:
                         raise DamagedError(f"a piece of block {number} is not as it was written")
             except DamagedError:
                 self._places.pop()
+                self.block = lru_cache(RECENT)(
+                    self._block
+                )  # its record may have been read, and its number is used again
                 is_last = record > size or (is_head and place.end >= size)
                 if not is_last and any(any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)):
                     raise

@@ -239,7 +239,7 @@ async def at_target(
             try:
                 staging = await run(stack.enter_context, opened(folder, target.format, requests, **how))
                 if retry_failed and failed is None and not staging.plan.ids:
-                    night = f"of these days is there with the snapshot date {request.snapshot_date}"
+                    night = f"of this request is there with the snapshot date {request.snapshot_date}"
                     _log.warning("retry_failed=…: no pull %s; everything is fetched", night)
                 yield run, target, staging
             finally:

@@ -1,4 +1,4 @@
-"""Listings, their checks, and the count of pages that the listings of a pull share."""
+"""Listings and their checks, and what the listings of a pull share: their time and the count of pages ahead."""
 
 from seorep_async.paging.listing import (
     Listing as Listing,

@@ -1,4 +1,4 @@
-"""Listings: page 1, then pages 2 to the last concurrently, in order, each checked."""
+"""Listings: page 1, then the others concurrently, in order, each checked; `PageCount` limits those of a pull."""
 
 from __future__ import annotations
 

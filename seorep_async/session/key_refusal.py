@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, cast
 
 import msgspec
@@ -56,15 +55,20 @@ class KeyGuard:
         self.refusals += 1
         self._refusal, self._due = refusal, self.MANY
 
-    def new_probe(self, refusals: int, deadline: float = math.inf) -> Request[Any]:
+    @property
+    def in_doubt(self) -> bool:
+        """Whether neither a request nor a probe spoke for the key since the last 403."""
+        return self._in_a_row > 0
+
+    def new_probe(self, refusals: int, deadline: float) -> Request[Any]:
         """Return a request that shows whether the key is refused; a 403 was recorded before."""
         fresh = {"subject": None, "deadline": deadline, "priority": 0, "taker": None, "refusals": refusals}
         return msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
 
-    def start_probe(self) -> Request[Any]:
+    def start_probe(self, deadline: float) -> Request[Any]:
         """Return the probe that is due, which is in flight from now on."""
         self._due *= 2
-        self.probe = self.new_probe(self.refusals)
+        self.probe = self.new_probe(self.refusals, deadline)
         return self.probe
 
     def end_probe(self, *_: object) -> None:

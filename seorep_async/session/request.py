@@ -23,6 +23,7 @@ from seorep_async.session.retry_policy import Failure, certainly_not_executed
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
+E = TypeVar("E", bound=SeoRepError)
 ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
 """From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
@@ -120,7 +121,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.throttled += probe or failure.asks_to_wait
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
 
-    def complete(self, error: SeoRepError) -> SeoRepError:
+    def complete(self, error: E) -> E:
         """Add the facts of this call to an error."""
         request = self.request
         completed = error.evolve(

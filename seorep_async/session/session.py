@@ -190,7 +190,7 @@ class Session:
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
-        request, governor = call.request, self.governor
+        request, governor, since, reason = call.request, self.governor, self.clock.monotonic(), ""
         while True:
             self._require_not_closed(call.failure)
             try:
@@ -198,10 +198,12 @@ class Session:
                 permit = await governor.acquire(call.priority, call.deadline, request.subject, request.taker)
             except TimeoutError as end:
                 others = self._latest_failure if governor.only_probes else None
-                wait = governor.in_words(*end.args)
+                wait = governor.in_words(self.clock.monotonic() - since, *end.args or (reason,))
                 late = deadline_exceeded(call.failure, governor.refused_in_a_row, others, wait)
                 raise late from late.__cause__
             if permit is not None:
+                reason = permit.wait[1]
+                permit.wait = self.clock.monotonic() - since, reason
                 if self._may_start(call) and self.clock.monotonic() < call.deadline:
                     return permit
                 governor.release(permit, None)
@@ -212,18 +214,21 @@ class Session:
 
     async def _require_key(self, call: Call[Any]) -> None:
         """Wait until no probe of the key is in flight, and raise if the key was refused."""
-        since = self.clock.monotonic()
         while self.key.probe not in (None, call.request):
             ended, _ = await asyncio.wait([self._key_probe], timeout=self._remaining(call))
             if not ended:
-                raise TimeoutError(self.clock.monotonic() - since, "key")
+                raise TimeoutError("key")
         if (refusal := self.key.refusal_since(call.refusals)) is not None:
             stopped = "stopped, because the API key was refused for another request"
             raise AuthenticationError(stopped, status=refusal.status)
 
     async def find_refusal(self, refusals: int, deadline: float) -> AuthenticationError | None:
         """Send a probe of the key for a pull, after a 403, and return the refusal if there were more than so many."""
-        if self.key.refusals == refusals:
+        if self.key.probe is not None:  # its answer will do
+            await asyncio.wait(
+                [self._key_probe], timeout=None if deadline == math.inf else deadline - self.clock.monotonic()
+            )
+        if self.key.refusals == refusals and self.key.in_doubt:
             await self._send_probe(self.key.new_probe(refusals, deadline))
         return self.key.refusal_since(refusals)
 
@@ -273,10 +278,10 @@ class Session:
             self.key.succeed(call.request)
         elif isinstance(result.error, AuthenticationError) and call.refusals == self.key.refusals:
             if result.error.status == 401:
-                self._refuse_key(result.error)
+                self._refuse_key(call.complete(result.error).evolve(subject=None))
             elif self.key.forbid(call.request):
                 self.governor.withdraw()  # nothing else starts until the probe is answered
-                probe = self._send_probe(self.key.start_probe())
+                probe = self._send_probe(self.key.start_probe(call.ended + self.settings.attempt_timeout))
                 self._key_probe = self.spawn(probe, self.key.end_probe)  # no caller's, who may be cancelled
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:

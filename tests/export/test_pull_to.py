@@ -31,6 +31,7 @@ from seorep_async import (
 )
 from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, stream
 from seorep_async.export.fetch import Background
+from seorep_async.export.pieces import opened_in
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
@@ -164,13 +165,12 @@ async def test_a_file_system_without_permissions_says_so(
 
 
 async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path: Path) -> None:
-    first = asyncio.create_task(pull(client, tmp_path / "x.csv"))
-    while not folder_of(tmp_path / "x.csv").exists():  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    first = opened_in(folder_of(tmp_path / "x.csv"))
     for options in ({}, {"restart": True}):
         with pytest.raises(ExportError, match="another pull into this target is at work"):
             await pull(client, tmp_path / "x.csv", **options)
-    assert (await first).rows == 9
+    first.close()
+    assert (await pull(client, tmp_path / "x.csv")).rows == 9
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -239,6 +239,19 @@ async def test_a_changed_bit_in_a_head_is_damage(client: SeoRepClient, tmp_path:
     pieces.write_bytes(found)
     with pytest.raises(ExportError, match=r"are damaged.*restart=True"):
         await pull(client, tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_a_torn_last_block_is_fetched_again(client: SeoRepClient, tmp_path: Path, format_: str) -> None:
+    whole, out = tmp_path / f"whole.{format_}", tmp_path / f"x.{format_}"
+    await pull(client, whole)
+    with pytest.raises(PullPausedError):
+        await pull(client, out, max_requests=4)
+    pieces = folder_of(out, "acme" if format_ == "duckdb" else None) / "pieces"
+    pieces.write_bytes(pieces.read_bytes()[:-16] + bytes(16))
+    await pull(client, out)
+    ours = {name: rows for name, rows in golden_nights.read(out).items() if name != "pulls"}
+    assert ours == {name: rows for name, rows in golden_nights.read(whole).items() if name != "pulls"}
 
 
 async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:

@@ -207,7 +207,8 @@ class Governor:
 
     def in_words(self, seconds: float = 0.0, reason: str = "") -> str:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
-        pace, what = self._limits._pace, "the service to accept anything again"
+        pace = self._limits._pace
+        what = "the service to accept anything again" if pace.gate or reason == "outage" else "its turn"
         if reason == "key":
             what = "an answer that shows whether the key is refused"
         elif reason == "asked to wait":
@@ -272,8 +273,8 @@ class Governor:
     ) -> Permit | None:
         """Wait for a permit for one attempt: takers in turns, and of one the lowest priority first.
 
-        Return None if the waits were withdrawn. Raise a TimeoutError, with any wait, past the deadline or an outage of
-        `call_timeout`; a RateLimitedError if the service asks for a pause past the deadline or `retry_after_max`.
+        Return None if the waits were withdrawn. Raise a TimeoutError, with any reason, past the deadline or an outage
+        of `call_timeout`; a RateLimitedError if the service asks for a pause past the deadline or `retry_after_max`.
         """
         now, limits = self._clock.monotonic(), self._limits
         if now >= deadline:
@@ -293,17 +294,16 @@ class Governor:
                 self.release(granted, None)  # granted as we were cancelled
             raise
         finally:
-            waited = self._clock.monotonic() - now
-            self.waited[reason] += waited
+            self.waited[reason] += self._clock.monotonic() - now
             if expiry is not None:
                 expiry.cancel()
             if not isinstance(outcome, Permit) or outcome.probe:  # `take` did not take it out
                 self._leave(waiter)
         if isinstance(outcome, Exception):
-            raise TimeoutError(waited, limits._pace.gate or reason) if isinstance(outcome, TimeoutError) else outcome
+            raise TimeoutError(limits._pace.gate or reason) if isinstance(outcome, TimeoutError) else outcome
         if outcome is not None:
             self.in_flight += 1
-            outcome.wait = waited, reason
+            outcome.wait = self._clock.monotonic() - now, reason
         return outcome
 
     def _queue(self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker | None) -> Waiter:
