@@ -1,16 +1,20 @@
 """The command with a stdout that can't be written, or is not read; and its log."""
 
+import asyncio
 import fcntl
 import logging
 import re
 import signal
 import struct
 import termios
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from seorep_async.cli import progress
+from seorep_async import export
+from seorep_async.cli import progress, pulling
 from tests.cli.running import Seorep, process, serving, shell, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
@@ -111,6 +115,25 @@ def test_an_interrupt_ends_it_even_if_nobody_reads(
 
 
 FAULTY = ("pull", "-s", "campaigns=6", "-s", "keywords=2", "-s", "faults=500s=40%", "-s", "seed=2")
+
+
+def test_a_signal_while_a_month_is_written_ends_the_others(
+    seorep: Seorep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = export.pull_to
+
+    async def interrupted(*window: Any, **how: Any) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with suppress(asyncio.CancelledError):  # as `pull_to` does, once it writes
+            await asyncio.sleep(0)
+        return await whole(*window, **how)
+
+    monkeypatch.setattr(pulling, "pull_to", interrupted)
+    ended = seorep("pull", "--sandbox", "-o", tmp_path / "x.duckdb", "--month", "2023-01..2023-03")
+    assert ended.code == 130
+    assert "2 months are left" in ended.err
 
 
 def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
