@@ -101,14 +101,17 @@ class AnyNights(RuleBasedStateMachine):
         return Pull(account, night, start, end, feeds, ids, now)
 
     def failed(self, pull: Pull) -> tuple[int, ...] | None:
-        """Return the campaigns that failed in pulls of the night, days and feeds, or None if there is none."""
+        """Return the chosen campaigns that failed in the night, or None if no pull had all that is asked."""
         window = {"account": pull.account, "snapshot_date": pull.night, "start_date": pull.start, "end_date": pull.end}
         feeds, tables = {feed.value for feed in pull.feeds}, {TABLE[feed] for feed in pull.feeds}
-        pulled = (one["feeds"].split(",") for one in self.held["pulls"] if window.items() <= one.items())
-        if not any(feeds.issubset(one) for one in pulled):
+        chosen = None if pull.ids is None else {*pull.ids}
+        pulled = [one for one in self.held["pulls"] if window.items() <= one.items()]
+        asked = [(one["feeds"].split(","), one["pull"].ids) for one in pulled]
+        if not any(feeds.issubset(some) and (None if ids is None else {*ids}) == chosen for some, ids in asked):
             return None
         failures = (one for one in self.held["failures"] if window.items() <= one.items())
-        return tuple(sorted({one["campaign_id"] for one in failures if one["table_name"] in tables}))
+        found = {one["campaign_id"] for one in failures if one["table_name"] in tables}
+        return tuple(sorted(found if pull.ids is None else found.intersection(pull.ids)))
 
     def begin(self, pull: Pull, way: str) -> Pull | str:
         """Return the pull that goes on or begins, or that it is `refused` or has nothing to `retry`."""
