@@ -23,7 +23,7 @@ M = TypeVar("M")
 Asked: TypeAlias = tuple[str, int] | None
 """`campaign` or `keyword`, and its id, if a page is to be about one."""
 
-_LARGE, _HUGE = 1024 * 1024, 8 * 1024 * 1024
+_LARGE, _HUGE = 1024 * 1024, 4 * 1024 * 1024
 """Bytes from which on an odd page is read in a thread; and there by Python's own code, not to hold others up."""
 
 
