@@ -32,7 +32,7 @@ class KeyGuard:
         self._due = self.MANY
 
     def refusal_since(self, refusals: int) -> AuthenticationError | None:
-        """Return the last refusal of the key, as an error of its own, if there were more than so many."""
+        """Return a copy of the last refusal of the key, or None if there was none since `refusals` were counted."""
         return None if self._refusal is None or self.refusals <= refusals else self._refusal.evolve()
 
     def may_start(self, request: Request[Any], refusals: int) -> bool:

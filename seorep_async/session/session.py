@@ -215,7 +215,7 @@ class Session:
     async def _require_key(self, call: Call[Any]) -> None:
         """Wait until no probe of the key is in flight, and raise if the key was refused."""
         while self.key.probe not in (None, call.request):
-            ended, _ = await asyncio.wait([self._key_probe], timeout=self._remaining(call))
+            ended, _ = await asyncio.wait([self._key_probe], timeout=self._remaining(call.deadline))
             if not ended:
                 raise TimeoutError("key")
         if (refusal := self.key.refusal_since(call.refusals)) is not None:
@@ -223,11 +223,9 @@ class Session:
             raise AuthenticationError(stopped, status=refusal.status)
 
     async def find_refusal(self, refusals: int, deadline: float) -> AuthenticationError | None:
-        """Send a probe of the key for a pull, after a 403, and return the refusal if there were more than so many."""
+        """Find out for a pull, after a 403, whether the key was refused since `refusals` were counted."""
         if self.key.probe is not None:  # its answer will do
-            await asyncio.wait(
-                [self._key_probe], timeout=None if deadline == math.inf else deadline - self.clock.monotonic()
-            )
+            await asyncio.wait([self._key_probe], timeout=self._remaining(deadline))
         if self.key.refusals == refusals and self.key.in_doubt:
             await self._send_probe(self.key.new_probe(refusals, deadline))
         return self.key.refusal_since(refusals)
@@ -264,7 +262,7 @@ class Session:
             if isinstance(outcome, Failure):
                 result: T | Failure = outcome
             else:
-                result = await self._reader.read(request, outcome, lambda: self._remaining(call))
+                result = await self._reader.read(request, outcome, lambda: self._remaining(call.deadline))
             self._judge(call, result)
         except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, response, error)
@@ -298,8 +296,8 @@ class Session:
         finally:
             sleep.cancel()
 
-    def _remaining(self, call: Call[Any]) -> float | None:
-        return None if call.deadline == math.inf else call.deadline - self.clock.monotonic()
+    def _remaining(self, deadline: float) -> float | None:
+        return None if deadline == math.inf else deadline - self.clock.monotonic()
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

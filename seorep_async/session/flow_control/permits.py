@@ -205,7 +205,7 @@ class Governor:
         all_of_them = itertools.chain(self._retries.values(), *(taker.waiting for taker in self._turns))
         return [waiter for waiter in all_of_them if not waiter.turn.done()]
 
-    def in_words(self, seconds: float = 0.0, reason: str = "") -> str:
+    def in_words(self, seconds: float, reason: str) -> str:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
         pace = self._limits._pace
         what = "the service to accept anything again" if pace.gate or reason == "outage" else "its turn"
