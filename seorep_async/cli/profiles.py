@@ -265,7 +265,8 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> None:
     base_url = click.prompt("Address of the service (https://…)", err=True).strip()
     if refused := base_url_problem(base_url, allow_insecure_http=False):
         raise UsageError(refused[0].replace("base_url", "the address"))
-    key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
+    if not (key := Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())):
+        raise UsageError("the key must not be empty.")
     given = Connection(base_url=base_url, api_key=key, settings=Settings(max_attempts=2), sources={"key": "the key"})
     campaigns = wait_for(_tried(given))
     lines = f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n"

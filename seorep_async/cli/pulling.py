@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import os
 import time
 from contextlib import suppress
@@ -79,9 +80,12 @@ class _Pulling(summary.Run):
                         unfinished = staged.start_date, staged.end_date
                 self.left.sort(key=lambda one: one != unfinished)  # it goes first
             if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
-                complete = {*await asyncio.to_thread(self._complete)} - {unfinished}
-                self.skipped = len(complete)
-                self.left = [one for one in self.left if one not in complete]
+                pulled = await asyncio.to_thread(self._pulled)
+                pulled.pop(unfinished, None)
+                self.skipped = sum(is_complete for is_complete, _ in pulled.values())
+                self.left = [one for one in self.left if not pulled.get(one, (False,))[0]]
+                # the longest ago first, or a campaign that always fails would use up the requests of each night
+                self.left.sort(key=lambda one: (one in pulled, *pulled.get(one, ())))
             code = ExitCode.OK
             if job.dry_run and self.left:
                 await self._preview()
@@ -108,12 +112,13 @@ class _Pulling(summary.Run):
         ids, *days = self._window(self.left[0])
         return Request.of(self.client, ids, (days[0], days[1]), self._arguments())
 
-    def _complete(self) -> list[Days]:
-        """Return the months that the database has complete, of these campaigns and with all feeds."""
+    def _pulled(self) -> dict[Days | None, tuple[bool, dt.datetime]]:
+        """Return the months that the database has of these campaigns and feeds → whether all is complete, and when."""
         asked = self._asked()
         same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
         found = complete_windows(self.job.target, **same)
-        return [one for one in self.left if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
+        have = {one: [found.get((*one, feed)) for feed in asked.feeds] for one in self.left}
+        return {one: min(filter(None, each)) for one, each in have.items() if all(each)}
 
     async def _preview(self) -> None:
         """Show an estimate of each pull; of months, the first may be staged, and those after the second are alike."""

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.errors import UsageError, near
+from seorep_async.cli.errors import ExitCode, UsageError, near
 from seorep_async.cli.options import Command, Opt, options_of
 from seorep_async.cli.output import messages, write
 from seorep_async.cli.running import wait_for
@@ -76,14 +76,15 @@ async def started(sandbox: Sandbox) -> AsyncGenerator[Sandbox]:
         yield sandbox
 
 
-def _serve(**options: str | None) -> None:
+def _serve(**options: str | None) -> ExitCode:
     served = build({name: value for name, value in options.items() if value is not None}, "--{}")
     try:
         wait_for(_until_interrupted(served))
-    except KeyboardInterrupt:  # the usual way to end it
+    except KeyboardInterrupt:
         messages().print(f"\nStopped after {served.stats.requests:,} requests.")
     except OSError as error:
         raise UsageError(f"{error.strerror or error}; choose another --host or --port.") from None
+    return ExitCode.INTERRUPTED
 
 
 async def _until_interrupted(served: Sandbox) -> None:

@@ -237,7 +237,7 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
 def _engine_names(names: object) -> dict[str, str]:
     given = list(names) if isinstance(names, list | tuple) else []
     if len(given) != 2 or not all(isinstance(name, str) and name.strip() for name in given):
-        problem = f"engine_names must be two names, those of engine A and B, got {shown(names)}"
+        problem = f"engine_names must be two names, of engine A and B, such as Google and Bing, got {shown(names)}"
         raise ConfigurationError(problem, argument="engine_names")
     first, second = given
     return dict(zip(ENGINES, (first, f"{first}, mobile", f"{first}, places", second), strict=True))

@@ -297,7 +297,7 @@ class Sandbox:
         if both := self.forbidden & self.failing.keys():
             raise ValueError(f"forbidden and failing must not hold the same campaign, {min(both)}")
         if self.default_limit > self.max_limit:
-            raise ValueError(f"default_limit ({self.default_limit}) must not be over max_limit ({self.max_limit})")
+            raise ValueError(f"default_limit must be at most the maximum, {self.max_limit}, not {self.default_limit}")
 
     @property
     def base_url(self) -> str:

@@ -68,7 +68,7 @@ def test_the_sandbox_serves_until_it_is_interrupted() -> None:
         assert curl == f"curl --user ':a b' '{exports['SEOREP_BASE_URL']}/v3/campaigns?limit=2'"
         running.send_signal(signal.SIGINT)
         _, err = running.communicate()
-    assert (running.returncode, without_slow_callbacks(err).strip()) == (0, "Stopped after 0 requests.")
+    assert (running.returncode, without_slow_callbacks(err).strip()) == (130, "Stopped after 0 requests.")
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

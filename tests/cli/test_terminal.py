@@ -35,7 +35,7 @@ def test_a_login_is_tried_and_stored_for_the_owner_alone(tmp_path: Path) -> None
     assert tomllib.loads(config(tmp_path).read_text()) == {"default": profile, "acme": profile}
 
 
-@pytest.mark.parametrize(("key", "code"), [("wr0ng", 3), ("'quoted'", 2)])
+@pytest.mark.parametrize(("key", "code"), [("wr0ng", 3), ("'quoted'", 2), ("\xa0", 2)])
 def test_a_wrong_login_stores_nothing(tmp_path: Path, key: str, code: int) -> None:
     with serving(api_key=KEY) as sandbox:
         ended, shown = log_in(tmp_path, sandbox.base_url, key)

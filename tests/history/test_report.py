@@ -250,7 +250,7 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
         ({"group": ""}, "has no rankings of group ''; it has Retail"),
         ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
         ({"account": "other"}, "there is no account 'other'"),
-        ({"engine_names": ("Google",)}, "engine_names must be two names, those of engine A and B"),
+        ({"engine_names": ("Google",)}, "engine_names must be two names, of engine A and B"),
         ({"engine_names": "ab"}, "engine_names must be two names"),
         ({"out": "page.txt"}, r"the name must end in \.html"),
         ({"out": "no/page.html"}, "there is no folder .*no; create it first"),
