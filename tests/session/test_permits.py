@@ -553,3 +553,11 @@ async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
         assert await pull(session, 800) == []
         assert here().now <= 1.2 * 800 * 0.02 / 16
         assert (session.stats.pace, session.stats.concurrency) == (None, 16)
+
+
+async def test_an_end_of_time_counts_the_requests_refused_last() -> None:
+    service = SimulatedService(says=lambda path: 429)
+    async with session_above(service, call_timeout=60.0, max_attempts=99) as session:
+        with pytest.raises(errors.DeadlineExceededError) as caught:
+            await call(session)
+    assert f"each of the last {service.attempts} requests was refused" in caught.value.message
