@@ -34,27 +34,18 @@ class SeoRepError(Exception):
         may_pass: whether the same request may succeed later, so that a pull tries it once more.
     """
 
+    subject: str | None = None
+    method: str | None = None
+    path: str | None = None
+    status: int | None = None
+    attempts: int = 0
+    body_excerpt: str | None = None
     may_pass: bool = False
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        subject: str | None = None,
-        method: str | None = None,
-        path: str | None = None,
-        status: int | None = None,
-        attempts: int = 0,
-        body_excerpt: str | None = None,
-    ) -> None:
+    def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message)
         self.message = message
-        self.subject = subject
-        self.method = method
-        self.path = path
-        self.status = status
-        self.attempts = attempts
-        self.body_excerpt = body_excerpt
+        vars(self).update(fields)
 
     def __str__(self) -> str:
         facts = []
