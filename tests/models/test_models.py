@@ -157,8 +157,3 @@ def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
 def test_a_further_row_in_a_pickle_repeats_no_field_names() -> None:
     two, three = (len(pickle.dumps([models.KeywordRanking(id_, "shoes") for id_ in range(count)])) for count in (2, 3))
     assert three - two < 2 * len(attrs.fields(models.KeywordRanking))
-
-
-def test_a_row_model_can_not_be_subclassed() -> None:
-    with pytest.raises(TypeError, match=r"KeywordRanking can't be subclassed"):
-        type("Mine", (models.KeywordRanking,), {})
