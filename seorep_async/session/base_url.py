@@ -32,9 +32,6 @@ class BaseURL:
             encoded=True,  # built from parts, as parsing takes twice as long
         )
 
-    def __repr__(self) -> str:
-        return f"BaseURL({self.string!r})"
-
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:
     """Return an address's origin; only the service's own is sent the key."""
