@@ -211,10 +211,8 @@ _STATUS_ERRORS: dict[int, type[StatusError]] = {
 
 def status_error_type(status: int) -> type[StatusError]:
     """Return the error class for an HTTP status."""
-    if status in _STATUS_ERRORS:
-        return _STATUS_ERRORS[status]
     if 400 <= status < 500:
-        return InvalidRequestError
+        return _STATUS_ERRORS.get(status, InvalidRequestError)
     return ServerError if status >= 500 else StatusError
 
 

@@ -209,7 +209,6 @@ def log_retry(call: Call[Any], failure: Failure, delay: float) -> None:
 
 
 def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
-    """Return what a log record about an attempt tells as fields."""
     failure = call.failure
     return {
         "method": call.request.method,
