@@ -183,7 +183,7 @@ class SeoRepClient:
         """
         return self._session.observer.record_answers()
 
-    def timeout(self, seconds: float) -> AbstractContextManager[None]:
+    def timeout(self, seconds: float) -> AbstractContextManager[float]:
         """Limit the time of every call that begins inside a `with` block, or in a task that is started there.
 
         A call has the shortest of the limits around it and of `Settings.call_timeout`. A stream (`async for`,

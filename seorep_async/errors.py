@@ -10,7 +10,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 
 class ErrorFields(TypedDict, total=False):
-    """The fields that every error can have, as keyword arguments."""
+    """The fields of all errors, as keyword arguments; the classes say which are theirs."""
 
     subject: str | None
     method: str | None
@@ -18,6 +18,14 @@ class ErrorFields(TypedDict, total=False):
     status: int | None
     attempts: int
     body_excerpt: str | None
+    argument: str | None
+    location: str | None
+    retry_after: float | None
+    field_path: str | None
+    expected_records: int | None
+    received_records: int | None
+    page: int | None
+    file: Path | None
 
 
 class SeoRepError(Exception):
@@ -34,27 +42,18 @@ class SeoRepError(Exception):
         may_pass: whether the same request may succeed later, so that a pull tries it once more.
     """
 
+    subject: str | None = None
+    method: str | None = None
+    path: str | None = None
+    status: int | None = None
+    attempts: int = 0
+    body_excerpt: str | None = None
     may_pass: bool = False
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        subject: str | None = None,
-        method: str | None = None,
-        path: str | None = None,
-        status: int | None = None,
-        attempts: int = 0,
-        body_excerpt: str | None = None,
-    ) -> None:
+    def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message)
         self.message = message
-        self.subject = subject
-        self.method = method
-        self.path = path
-        self.status = status
-        self.attempts = attempts
-        self.body_excerpt = body_excerpt
+        vars(self).update(fields)
 
     def __str__(self) -> str:
         facts = []
@@ -86,9 +85,7 @@ class ConfigurationError(SeoRepError, ValueError):
         argument: name of the wrong setting or argument, such as `snapshot_date`, or None if there is none.
     """
 
-    def __init__(self, message: str, *, argument: str | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.argument = argument
+    argument: str | None = None
 
 
 class TransportError(SeoRepError):
@@ -118,9 +115,7 @@ class RedirectError(TransportError):
         location: the address that the redirect names, without its query, or None.
     """
 
-    def __init__(self, message: str, *, location: str | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.location = location
+    location: str | None = None
 
 
 class DeadlineExceededError(SeoRepError):
@@ -136,9 +131,7 @@ class StatusError(SeoRepError):
         retry_after: seconds that the service asked to wait (429, 5xx), or None.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.retry_after = retry_after
+    retry_after: float | None = None
 
 
 class AuthenticationError(StatusError):
@@ -170,9 +163,7 @@ class DecodeError(SeoRepError):
         field_path: where, in the service's own names, for example `data.rows[3].engineARanking`.
     """
 
-    def __init__(self, message: str, *, field_path: str | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.field_path = field_path
+    field_path: str | None = None
 
 
 class PaginationError(SeoRepError):
@@ -184,19 +175,9 @@ class PaginationError(SeoRepError):
         page: number of the wrong page, or None if only the sum is wrong.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        expected_records: int | None = None,
-        received_records: int | None = None,
-        page: int | None = None,
-        **fields: Unpack[ErrorFields],
-    ) -> None:
-        super().__init__(message, **fields)
-        self.expected_records = expected_records
-        self.received_records = received_records
-        self.page = page
+    expected_records: int | None = None
+    received_records: int | None = None
+    page: int | None = None
 
 
 class OutcomeUnknownError(SeoRepError):
@@ -213,9 +194,7 @@ class ExportError(SeoRepError):
         file: the file that could not be written or read, or None.
     """
 
-    def __init__(self, message: str, *, file: Path | None = None, **fields: Unpack[ErrorFields]) -> None:
-        super().__init__(message, **fields)
-        self.file = file
+    file: Path | None = None
 
 
 class PullPausedError(SeoRepError):
@@ -232,10 +211,8 @@ _STATUS_ERRORS: dict[int, type[StatusError]] = {
 
 def status_error_type(status: int) -> type[StatusError]:
     """Return the error class for an HTTP status."""
-    if status in _STATUS_ERRORS:
-        return _STATUS_ERRORS[status]
     if 400 <= status < 500:
-        return InvalidRequestError
+        return _STATUS_ERRORS.get(status, InvalidRequestError)
     return ServerError if status >= 500 else StatusError
 
 

@@ -51,7 +51,6 @@ class Pull(Generic[R]):
     _feed: Feed
     _ids: Collection[int]
     _listing: Callable[[int], Listing[R, RankingReport[R]]]
-    _subject: Callable[[int], str]
     _on_error: Literal["collect", "raise"]
     _ordered: bool
     _open: bool = attrs.field(default=False, init=False)
@@ -192,7 +191,7 @@ class Pull(Generic[R]):
         self._count.free += 1
         item.task = None
         if isinstance(error, SeoRepError) and error.subject is None:
-            error = error.evolve(subject=self._subject(item.id))
+            error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
         if error is None:
             self._finish(item, PullOutcome(item.id, report=task.result()))
             self._succeeded += 1

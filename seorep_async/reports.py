@@ -269,8 +269,7 @@ def schema(feed: Feed) -> pa.Schema:
 def to_html(report: RankingReport[Any]) -> str:
     """Return the first rows of a report and its totals as an HTML table for notebooks, without empty columns."""
     table = table_of(report.feed)
-    object_name = "Keyword" if report.feed is Feed.KEYWORD_BY_DATE else "Campaign"
-    caption = f"{object_name} {report.id}" + (f" of {report.account}" if report.account else "")
+    caption = f"{report.feed.object_name.title()} {report.id}" + (f" of {report.account}" if report.account else "")
     caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
     columns = table.column_values(report.rows[:SHOWN_ROWS], compared=report.compared)
     totals = None

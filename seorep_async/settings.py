@@ -34,11 +34,8 @@ class ArrayEncoding(enum.Enum):
     """
 
     BRACKETS = "brackets"
-    """`role[]=a&role[]=b`"""
     REPEAT = "repeat"
-    """`role=a&role=b`"""
     COMMA = "comma"
-    """`role=a,b`"""
 
 
 class FeedSearchParam(enum.Enum):

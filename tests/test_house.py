@@ -38,7 +38,7 @@ APART = [("session", "normalisation"), ("models", "settings")]
 
 IMPORTS_WHEN_NEEDED = {
     "seorep_async": {"importlib", "sys"},  # loads the public names when the first is used
-    "seorep_async.cli": {"click", "rich", "cli"},  # says how to install them where they are missing
+    "seorep_async.cli": {"rich", "cli"},  # says how to install what is missing
     # pytest loads it always, few tests ask for it
     "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},
     "seorep_async.normalisation.decoder": {"normalisation"},  # cattrs takes a while, and most pulls never need it

@@ -29,8 +29,7 @@ def main() -> None:
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     signals.install()
     try:
-        import click  # noqa: F401  # only to find out whether it is there
-        import rich  # noqa: F401  # likewise
+        import rich  # noqa: F401  # only to find out whether it is there
 
         from seorep_async.cli.app import run
 

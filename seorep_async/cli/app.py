@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import errno
 import os
 from collections.abc import Sequence
 
@@ -76,12 +75,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         if not os.environ.get(size, "1").strip("0"):  # a shell in a window without a size exports 0
             del os.environ[size]
     try:
-        try:
-            code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
-        except OSError as error:
-            if error.errno == errno.ENOSPC:  # click's own output: help and version
-                later("output", "refuse_stdout")(error)
-            raise
+        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
     except click.UsageError as error:
         if "pull" in arguments[:1] and "--json" in arguments:  # before any option was parsed
             later("pulling", "print_failure")(error)

@@ -76,8 +76,7 @@ def _report(
       seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html
     """
     if (engines := chosen_profile(Service(profile=profile))[1].get("report_engines")) is not None:
-        names = [one.strip() for one in engines.split(",")] if isinstance(engines, str) else engines
-        asked["engine_names"] = names
+        asked["engine_names"] = [one.strip() for one in engines.split(",")] if isinstance(engines, str) else engines
     with logged():
         page = history.report(database, **asked)
     write(f"{page}\n")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import enum
+import errno
 import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import attrs
 import click
@@ -36,6 +37,8 @@ def messages(*, quiet: bool = False) -> Console:
 
 def failed(error: BaseException) -> ExitCode:
     """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of click's own output: help and version
+        error = _unwritable(error)
     if code_of(error) is ExitCode.UNEXPECTED:
         raise error
     word = ("Paused", "") if isinstance(error, PullPausedError) else ("Error", "bold red")
@@ -75,16 +78,15 @@ def write(text: str) -> None:
                 os.set_blocking(stream.fileno(), True)
             rest = rest[written or 0 :]
     except OSError as error:
-        refuse_stdout(error)
+        raise _unwritable(error) from None
 
 
-def refuse_stdout(error: OSError) -> NoReturn:
-    """Raise what `write` raises for an error of stdout."""
+def _unwritable(error: OSError) -> Exception:
     # Python must not try to write the rest when it exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
-        raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
-    raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
+        return click.exceptions.Exit(ExitCode.OK)  # the reader has enough, as in `| head`
+    return ExportError(f"can't write to stdout: {error.strerror or error}")
 
 
 def can_ask() -> bool:

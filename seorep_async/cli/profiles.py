@@ -15,7 +15,7 @@ import sys
 import threading
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,16 +64,15 @@ class Connection:
     @asynccontextmanager
     async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
         """Open a client, with some settings in place of its own, and run the sandbox as long."""
-        running: Any = nullcontext(self) if self.sandbox is None else started(self.sandbox)
-        async with running as service:
+        async with AsyncExitStack() as running:
+            service = self if self.sandbox is None else await started(self.sandbox, running)
             changed = attrs.evolve(self.settings, **settings)
             try:
                 client = SeoRepClient(service.base_url, service.api_key, settings=changed, account=self.account)
             except ConfigurationError as error:
                 name = "key" if error.argument == "api_key" else error.argument or ""
                 raise UsageError(reason(error, self.sources.get(name, name))) from None
-            async with client:
-                yield client
+            yield await running.enter_async_context(client)
 
     @property
     def label(self) -> str:

@@ -78,24 +78,17 @@ class _Pulling(summary.Run):
                 async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
                     if (staged := staging.found) is not None and not staged.ended:
                         unfinished = staged.start_date, staged.end_date
-                self.left.sort(key=lambda one: one != unfinished)  # it goes first
-            if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
-                pulled = await asyncio.to_thread(self._pulled)
-                pulled.pop(unfinished, None)
-                self.skipped = sum(is_complete for is_complete, _ in pulled.values())
-                self.left = [one for one in self.left if not pulled.get(one, (False,))[0]]
-                # the longest ago first, or a campaign that always fails would use up the requests of each night
-                self.left.sort(key=lambda one: (one in pulled, *pulled.get(one, ())))
-            code = ExitCode.OK
-            if job.dry_run and self.left:
-                await self._preview()
-            else:
-                if not self.left:
-                    self.notes.print("Nothing to pull: every month is complete.")
-                began = time.monotonic()
-                code = await self._pull()
-                self.seconds = time.monotonic() - began
-                code = await self._report(code)
+            pulled = await asyncio.to_thread(self._pulled) if job.skip_complete else {}
+            pulled.pop(unfinished, None)
+            self.skipped = sum(is_complete for is_complete, _ in pulled.values())
+            self.left = [one for one in self.left if not pulled.get(one, (False,))[0]]
+            # the longest ago before others, or a campaign that always fails would use up the requests of each night
+            self.left.sort(key=lambda one: (one != unfinished, one in pulled, *pulled.get(one, ())))
+            if not self.left:
+                self.notes.print("Nothing to pull: every month is complete.")
+            self.began = time.monotonic()
+            preview = job.dry_run and self.left
+            code = await self._preview() if preview else await self._report(await self._pull())
             signals.ignore()
             return code
 
@@ -116,11 +109,11 @@ class _Pulling(summary.Run):
         """Return the months that the database has of these campaigns and feeds → whether all is complete, and when."""
         asked = self._asked()
         same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
-        found = complete_windows(self.job.target, **same)
+        found = complete_windows(self.job.target, **same) if os.path.exists(self.job.target) else {}
         have = {one: [found.get((*one, feed)) for feed in asked.feeds] for one in self.left}
         return {one: min(filter(None, each)) for one, each in have.items() if all(each)}
 
-    async def _preview(self) -> None:
+    async def _preview(self) -> ExitCode:
         """Show an estimate of each pull; of months, the first may be staged, and those after the second are alike."""
         job, found, unfinished = self.job, dict[str, PullPreview](), False
         how = self._arguments(*_HOW) | {"out": None if job.to_stdout else job.target}
@@ -134,6 +127,7 @@ class _Pulling(summary.Run):
             how["out"] = how["out"] if job.retry_failed else None
         facts = summary.facts_of_previews(found, self)
         await self._write(as_json(facts) if job.json else summary.preview_in_words(facts, self.source))
+        return ExitCode.OK
 
     async def _pull(self) -> ExitCode:
         """Pull what is left, and return the exit code; what ends a single pull is raised."""

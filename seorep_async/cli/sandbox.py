@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import attrs
@@ -63,17 +63,14 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
         raise UsageError(option.format(name.replace("_", "-") + blank + problem)) from None
 
 
-@asynccontextmanager
-async def started(sandbox: Sandbox) -> AsyncGenerator[Sandbox]:
+async def started(sandbox: Sandbox, until: AsyncExitStack) -> Sandbox:
     """Run a sandbox, on the same port each time if that is free: a pull resumes from the same address only."""
-    async with AsyncExitStack() as ending:
-        try:
-            sandbox.port = _PORT
-            await ending.enter_async_context(sandbox)
-        except OSError:
-            sandbox.port = 0
-            await ending.enter_async_context(sandbox)
-        yield sandbox
+    sandbox.port = _PORT
+    try:
+        return await until.enter_async_context(sandbox)
+    except OSError:
+        sandbox.port = 0
+        return await until.enter_async_context(sandbox)
 
 
 def _serve(**options: str | None) -> ExitCode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -32,7 +33,6 @@ class Run:
         left: first and last day of the pulls that are left, in their order.
         notes: shows what is no failure.
         skipped: how many months were complete already.
-        done: the summaries of the finished pulls.
         client: has counted what the run has cost, unfinished pulls included.
     """
 
@@ -45,7 +45,7 @@ class Run:
     skipped: int = 0
     done: list[PullSummary] = attrs.field(factory=list)
     client: SeoRepClient = attrs.field(init=False)
-    seconds: float = 0.0
+    began: float = attrs.field(init=False)
     warnings: list[str] = attrs.field(factory=list)
 
     @property
@@ -134,7 +134,7 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "Requests", f"{run.client.stats.attempts:,}{again}"
     if any(one.compared for one in pulls):
         yield "Compared", "with the previous period, in the columns …_change"
-    yield "Time", duration(run.seconds)
+    yield "Time", duration(time.monotonic() - run.began)
 
 
 def _files(run: Run) -> Iterator[tuple[str, str]]:

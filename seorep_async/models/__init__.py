@@ -1,30 +1,20 @@
 """The one model set: frozen, slotted attrs classes that know nothing of the wire."""
 
 from seorep_async.models.rankings import (
-    CampaignPeriod,
-    Feed,
-    KeywordPeriod,
-    KeywordRanking,
-    RankingTotals,
-    SearchLanguage,
-    SearchLocation,
-    Tag,
+    CampaignPeriod as CampaignPeriod,
+    Feed as Feed,
+    KeywordPeriod as KeywordPeriod,
+    KeywordRanking as KeywordRanking,
+    RankingTotals as RankingTotals,
+    SearchLanguage as SearchLanguage,
+    SearchLocation as SearchLocation,
+    Tag as Tag,
 )
-from seorep_async.models.records import Backlink, Campaign, Keyword, LoginGrant, Page, User
-
-__all__ = [
-    "Backlink",
-    "Campaign",
-    "CampaignPeriod",
-    "Feed",
-    "Keyword",
-    "KeywordPeriod",
-    "KeywordRanking",
-    "LoginGrant",
-    "Page",
-    "RankingTotals",
-    "SearchLanguage",
-    "SearchLocation",
-    "Tag",
-    "User",
-]
+from seorep_async.models.records import (
+    Backlink as Backlink,
+    Campaign as Campaign,
+    Keyword as Keyword,
+    LoginGrant as LoginGrant,
+    Page as Page,
+    User as User,
+)

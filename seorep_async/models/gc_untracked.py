@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import attrs
 import msgspec
@@ -25,14 +25,13 @@ _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__an
 def gc_untracked_struct(model: type[M]) -> type[M]:
     """Make a frozen attrs model a msgspec struct, which the garbage collector does not trace.
 
-    It keeps everything from attrs but converters, validators and factories, can't be subclassed, and an instance in its
-    own `extra` is never freed.
+    It keeps everything from attrs but converters, validators and factories, and an instance in its own `extra` is never
+    freed.
     """
     fields = attrs.fields(model)
     names = {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in _ABOUT_STORAGE | names}
     namespace["__reduce__"] = _reduced
-    namespace["__init_subclass__"] = classmethod(_refuse_subclass)
     make = partial(msgspec.defstruct, module=model.__module__, gc=False)
     layout = make("Layout", [(field.name, field.type) for field in fields], bases=(Model, msgspec.Struct))
     declared = [(field.name, field.type, _default(field, field.default)) for field in fields]
@@ -78,9 +77,3 @@ def _restored(model: Any, names: str, values: tuple[Any, ...]) -> Any:
     # by name: an instance that another version pickled may have other fields, or another order of them
     is_current = names == _names(model)
     return model(*values) if is_current else model(**dict(zip(names.split(), values, strict=True)))
-
-
-def _refuse_subclass(cls: type, /, **_: object) -> NoReturn:
-    raise TypeError(
-        f"{cls.__mro__[1].__name__} can't be subclassed; give a class of your own an attribute that holds it"
-    )

@@ -24,6 +24,11 @@ class Feed(enum.Enum):
     KEYWORD_BY_DATE = "keyword-by-date"
     """One `KeywordPeriod` for each period of a keyword."""
 
+    @property
+    def object_name(self) -> str:
+        """What its reports are about: `campaign` or `keyword`."""
+        return self.value.partition("-")[0]
+
 
 @final
 @gc_untracked_struct

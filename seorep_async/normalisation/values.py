@@ -18,7 +18,6 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})")
-_TIME_OF_DAY = re.compile(r"[ T](?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]")
 _ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
 
 
@@ -86,8 +85,8 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
 
     Null, "" and zero dates are None.
     """
-    if type(value) is str and _TIME_OF_DAY.fullmatch(value, 10) and (found := _read(_DATE, dt.date, value[:10])):
-        return found, None if value[11:] in ("00:00:00", "0:00:00") else value
+    if moment := _read(_DATE_TIME, dt.datetime, value):
+        return moment.date(), None if moment.time() == dt.time() else value
     if (found := _read(_DATE, dt.date, value)) or _is_no_date(value):
         return found, None
     raise refusal('a date "YYYY-MM-DD"', value)

@@ -156,7 +156,6 @@ class Listing(Generic[T, R_co]):
         return self._assemble(pages)
 
     async def _add_further(self, pages: list[Page[T]], schedule: Schedule) -> None:
-        """Fetch the pages after page 1."""
         ledger = self._ledger(pages[0])
 
         def add(page: Page[T]) -> None:

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-try:
-    import pytest
-except ImportError:  # the builders of responses work without pytest
-    pytest = None  # type: ignore[assignment]
+import pytest
 
 try:
     import pytest_asyncio
@@ -91,7 +88,17 @@ def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[
     return {} if mark is None else dict(mark.kwargs)
 
 
-async def _sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+def _on_a_loop(fixture: Any) -> Any:
+    """Return a function as a fixture, which fails its tests where pytest-asyncio is not installed."""
+
+    def missing() -> NoReturn:
+        pytest.fail("seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio", pytrace=False)
+
+    return pytest.fixture(missing, name=fixture.__name__) if pytest_asyncio is None else pytest_asyncio.fixture(fixture)
+
+
+@_on_a_loop
+async def seorep_sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     """A running sandbox: 3 campaigns of 10 keywords, or what `@pytest.mark.seorep_sandbox(campaigns=…)` says."""
     from seorep_async.sandbox import Sandbox
 
@@ -100,7 +107,8 @@ async def _sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
         yield sandbox
 
 
-async def _client(request: pytest.FixtureRequest, seorep_sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
+@_on_a_loop
+async def seorep_client(request: pytest.FixtureRequest, seorep_sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
     """An open client of `seorep_sandbox`, with the settings of `@pytest.mark.seorep_client(max_attempts=…)`."""
     from seorep_async.client import SeoRepClient
     from seorep_async.settings import Settings
@@ -110,12 +118,8 @@ async def _client(request: pytest.FixtureRequest, seorep_sandbox: Sandbox) -> As
         yield client
 
 
-def _missing() -> NoReturn:
-    """Nothing, as pytest-asyncio is not installed."""
-    pytest.fail("seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio", pytrace=False)
-
-
-def _responses() -> Iterator[aioresponses.aioresponses]:
+@pytest.fixture
+def seorep_responses() -> Iterator[aioresponses.aioresponses]:
     """A running aioresponses that fits the installed aiohttp; a request that is not mocked fails the test."""
     try:
         from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
@@ -125,13 +129,3 @@ def _responses() -> Iterator[aioresponses.aioresponses]:
         pytest.fail("seorep_responses needs aioresponses: pip install aioresponses", pytrace=False)
     with mended_aioresponses() as responses:
         yield responses
-
-
-if pytest is not None:
-    seorep_responses: Any = pytest.fixture(_responses, name="seorep_responses")
-    if pytest_asyncio is not None:
-        seorep_sandbox: Any = pytest_asyncio.fixture(_sandbox, name="seorep_sandbox")
-        seorep_client: Any = pytest_asyncio.fixture(_client, name="seorep_client")
-    else:
-        seorep_sandbox = pytest.fixture(_missing, name="seorep_sandbox")
-        seorep_client = pytest.fixture(_missing, name="seorep_client")

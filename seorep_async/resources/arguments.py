@@ -110,7 +110,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise ConfigurationError(f"ids must be several {object_name} ids, got {shown(values)}", argument="ids")
-    if isinstance(values, range):  # holds none twice, and the largest at an end
+    if isinstance(values, range):  # may be huge, and holds its largest at an end
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
         return values

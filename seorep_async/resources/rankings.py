@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
-
-import msgspec
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
@@ -46,22 +44,15 @@ _CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
 _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
-class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
-    path: str
-    object_name: str
-    row: type
-    key: Callable[[Any], Hashable]
-
-
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
-_KEYWORD = attrgetter("keyword_id")
 _PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
 
 _ENDPOINTS = {
-    Feed.CAMPAIGN: _FeedEndpoint("/v3/resources/rankings/campaign", "campaign", KeywordRanking, _KEYWORD),
-    Feed.CAMPAIGN_BY_DATE: _FeedEndpoint("/v3/resources/rankings/campaign/date", "campaign", CampaignPeriod, _PERIOD),
-    Feed.KEYWORD_BY_DATE: _FeedEndpoint("/v3/resources/rankings/keyword/date", "keyword", KeywordPeriod, _PERIOD),
+    Feed.CAMPAIGN: ("/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")),
+    Feed.CAMPAIGN_BY_DATE: ("/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD),
+    Feed.KEYWORD_BY_DATE: ("/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD),
 }
+"""The path of each feed, its rows, and what identifies a row."""
 
 
 class FeedOptions(TypedDict, total=False):
@@ -188,28 +179,26 @@ class Rankings:
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
-        wanted = check_ids(object_name := _ENDPOINTS[feed].object_name, ids)
         night = self._session.clock.now().date()  # of all reports, as the pull may last until the next day
         return Pull(
             self._session,
             feed,
-            wanted,
+            check_ids(feed.object_name, ids),
             self._listings(feed, *check_dates(start_date, end_date), options, night),
-            lambda one: f"{object_name} {one}",
             on_error=on_error,
             ordered=ordered,
         )
 
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
         options["extra_params"] = mask_secrets(options.get("extra_params"))  # in all frames that hold it
-        one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
+        one = check_id(f"{feed.object_name}_id", one)
         return self._listings(feed, *check_dates(start_date, end_date), options)(one)
 
     def _listings(
         self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions, night: dt.date | None = None
     ) -> Callable[[int], ReportListing[Any]]:
         """Return the function from an id to its listing in a feed; `night` is the day on which a pull began."""
-        endpoint, settings = _ENDPOINTS[feed], self._session.settings
+        (path, row, key), kind, settings = _ENDPOINTS[feed], feed.object_name, self._session.settings
         compared = asks_to_compare(options.get("compare_previous_period"))
         sent = feed_params(feed, options, settings.feed_search_param)
         chosen, secrets = encode_query(sent, settings.array_encoding), secrets_in(sent)
@@ -237,13 +226,13 @@ class Rankings:
             )
 
         def listing(one: int) -> ReportListing[Any]:
-            asked = (endpoint.object_name, one)
+            asked = (kind, one)
             query = Query(
-                path=endpoint.path,
-                query=f"{endpoint.object_name}_id={one}&{fixed}",
-                decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number, asked=asked),
-                key=endpoint.key,
-                subject=f"{endpoint.object_name} {one}",
+                path=path,
+                query=f"{kind}_id={one}&{fixed}",
+                decode=lambda number: partial(self._decoder.feed_page, row=row, number=number, asked=asked),
+                key=key,
+                subject=f"{kind} {one}",
                 secrets=secrets,
             )
             return Listing(self._session, query, partial(report, one))
@@ -266,5 +255,5 @@ def feed_params(
         **optional_strings(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
         "compare_previous_period": options.get("compare_previous_period"),
     }
-    reserved = dict.fromkeys((f"{_ENDPOINTS[feed].object_name}_id", "start_date", "end_date", "page"))
+    reserved = dict.fromkeys((f"{feed.object_name}_id", "start_date", "end_date", "page"))
     return build_params(reserved | named, options.get("extra_params"), places=_PLACES)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any, Literal, Self
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from attrs.validators import optional
 
 from seorep_async.sandbox.options import integer, number, one_of
@@ -105,18 +105,20 @@ def _parse_part(part: str) -> tuple[str, Any]:
     )
 
 
+@define
 class Limiter:
     """Applies a `RateLimit`, without waiting: time comes from `clock`, and for dates from `wall_clock`, alone."""
 
-    def __init__(
-        self, limit: RateLimit, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
-    ) -> None:
-        self.limit = limit
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._in_progress = 0
-        rule = _Bucket if limit.kind == "bucket" else _Window
-        self._rate = rule(limit, limit.per_second, clock()) if limit.per_second else None
+    limit: RateLimit
+    _clock: Callable[[], float] = time.monotonic
+    _wall_clock: Callable[[], float] = time.time
+    _in_progress: int = field(init=False, default=0)
+    _rate: "_Bucket | _Window | None" = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        if self.limit.per_second:
+            rule = _Bucket if self.limit.kind == "bucket" else _Window
+            self._rate = rule(self.limit, self.limit.per_second, self._clock())
 
     def acquire(self) -> None:
         """Accept a request, to be ended by `release`, or raise a Refusal."""

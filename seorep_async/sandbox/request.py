@@ -178,14 +178,9 @@ def _find(name: str, known: Field, strings: Values) -> str | None:
 
 
 def _as_string(known: Field, value: object) -> str:
-    if known.is_integer:
-        if isinstance(value, float) and value.is_integer():  # 3.0 is an integer in JSON
-            value = int(value)
-        if type(value) is int:
-            return str(value)
-    elif isinstance(value, str):
-        return value
-    raise ValueError
+    if type(value) is not (int if known.is_integer else str):
+        raise ValueError
+    return str(value)
 
 
 @frozen

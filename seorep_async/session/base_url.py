@@ -15,8 +15,7 @@ class BaseURL:
     """The service's origin and the prefix of every path, from an address without `base_url_problem`."""
 
     def __init__(self, base_url: str) -> None:
-        url = URL(base_url)
-        self.string: str = str(url).rstrip("/")
+        self.string: str = str(URL(base_url)).rstrip("/")
         url = URL(self.string)
         self._scheme, self._authority = url.scheme, url.raw_authority
         self._prefix = url.raw_path.rstrip("/")
@@ -31,9 +30,6 @@ class BaseURL:
             query_string=query,
             encoded=True,  # built from parts, as parsing takes twice as long
         )
-
-    def __repr__(self) -> str:
-        return f"BaseURL({self.string!r})"
 
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:

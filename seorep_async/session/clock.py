@@ -7,14 +7,12 @@ import datetime as dt
 import random
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 
-Alarm: TypeAlias = asyncio.TimerHandle
 
-
-def _call_later(delay: float, call: Callable[[], None]) -> Alarm:
+def _call_later(delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
     return asyncio.get_running_loop().call_later(delay, call)
 
 
@@ -27,7 +25,7 @@ class Clock:
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
-    call_later: Callable[[float, Callable[[], None]], Alarm] = _call_later
+    call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = _call_later
     wall_clock: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
 

@@ -30,7 +30,7 @@ _SECRET_HEADERS = re.compile(  # links may hold a login URL
     re.IGNORECASE,
 )
 _log = logging.getLogger("seorep_async")
-_recordings: ContextVar[Blocks[list[RawAnswer], list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
+_recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
 @attrs.frozen(slots=False)  # twice as fast to make
@@ -149,10 +149,9 @@ class Observer:
         self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
         self._concurrency = settings.max_concurrency
 
-    def record_answers(self) -> Block[list[RawAnswer], list[RawAnswer]]:
+    def record_answers(self) -> Block[list[RawAnswer]]:
         """Collect the responses to all requests that are sent from inside a block."""
-        answers: list[RawAnswer] = []
-        return Block(_recordings, self, answers, answers)
+        return Block(_recordings, self, [])
 
     def record(self, call: Call[Any], response: Response) -> None:
         """Add a response to the recordings that it belongs to."""
@@ -210,7 +209,6 @@ def log_retry(call: Call[Any], failure: Failure, delay: float) -> None:
 
 
 def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
-    """Return what a log record about an attempt tells as fields."""
     failure = call.failure
     return {
         "method": call.request.method,

@@ -49,9 +49,6 @@ class Authentication:
         forms = {api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
         self.scrub: Callable[..., str] = Scrubber(forms).scrub
 
-    def __repr__(self) -> str:
-        return "Authentication(***)"
-
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key is not pickled; create the client where it is needed")
 
@@ -87,9 +84,6 @@ class Scrubber:
         parts.append(string[end:])
         scrubbed = "".join(parts)
         return scrubbed[:-_HEAD_LENGTH] if cut else scrubbed
-
-    def __repr__(self) -> str:
-        return "Scrubber(***)"
 
 
 def _pattern(head: str) -> str:

@@ -189,7 +189,6 @@ class Session:
         return decision
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
-        """Wait until the call may make an attempt."""
         request, governor, since, reason = call.request, self.governor, self.clock.monotonic(), ""
         while True:
             self._require_not_closed(call.failure)

@@ -12,7 +12,6 @@ from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 from seorep_async.errors import ConfigurationError
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
@@ -99,21 +98,20 @@ class TimeLimit:
             raise TimeoutError from error
 
 
-class Block(Generic[T, V]):
+class Block(Generic[T]):
     """A `with` block: adds itself to a context variable inside it, and in tasks that are started there.
 
     Not a decorator, as the ones that `contextlib` makes are: on an `async def` the block would end before it runs.
     """
 
-    def __init__(self, variable: ContextVar[Blocks[T, V]], owner: object, value: T, result: V) -> None:
+    def __init__(self, variable: ContextVar[Blocks[T]], owner: object, value: T) -> None:
         self._variable = variable
         self.owner = owner
         self.value = value
-        self._result = result
 
-    def __enter__(self) -> V:
+    def __enter__(self) -> T:
         self._variable.set((*self._variable.get(), self))
-        return self._result
+        return self.value
 
     def __exit__(self, *_: object) -> None:
         blocks = [*self._variable.get()]
@@ -126,8 +124,8 @@ class Block(Generic[T, V]):
         raise ConfigurationError("this is no decorator: write `with client.…(…):` inside the function")
 
 
-Blocks: TypeAlias = tuple[Block[T, V], ...]
-_limits: ContextVar[Blocks[float, None]] = ContextVar("seorep_async_call_timeouts", default=())
+Blocks: TypeAlias = tuple[Block[T], ...]
+_limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", default=())
 
 
 class CallTimeout:
@@ -137,9 +135,9 @@ class CallTimeout:
         self.seconds: float = math.inf if seconds is None else seconds
         self._monotonic = monotonic
 
-    def limit(self, seconds: float) -> Block[float, None]:
+    def limit(self, seconds: float) -> Block[float]:
         """Limit every call that begins inside a block, or in a task that is started there."""
-        return Block(_limits, self, seconds, None)
+        return Block(_limits, self, seconds)
 
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""

@@ -37,7 +37,8 @@ every_model_but_the_secret = pytest.mark.parametrize("model", EXAMPLES[:-1], ids
 
 
 def test_there_is_an_example_of_every_model_that_is_public() -> None:
-    assert {type(model).__name__ for model in EXAMPLES} == {*models.__all__, "RankingReport"} - {"Feed"}
+    public = {value for value in vars(models).values() if isinstance(value, type)}
+    assert set(map(type, EXAMPLES)) == {*public, RankingReport} - {models.Feed}
 
 
 @every_model
@@ -156,8 +157,3 @@ def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
 def test_a_further_row_in_a_pickle_repeats_no_field_names() -> None:
     two, three = (len(pickle.dumps([models.KeywordRanking(id_, "shoes") for id_ in range(count)])) for count in (2, 3))
     assert three - two < 2 * len(attrs.fields(models.KeywordRanking))
-
-
-def test_a_row_model_can_not_be_subclassed() -> None:
-    with pytest.raises(TypeError, match=r"KeywordRanking can't be subclassed"):
-        type("Mine", (models.KeywordRanking,), {})

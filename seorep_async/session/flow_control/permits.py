@@ -14,7 +14,7 @@ from typing import NoReturn, TypeAlias
 import msgspec
 
 from seorep_async.errors import ConfigurationError, RateLimitedError
-from seorep_async.session.clock import Alarm, Clock
+from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.pace import Pace, Subject
 from seorep_async.session.retry_policy import Cause, Failure, RetryQuota
 from seorep_async.settings import Settings
@@ -92,7 +92,7 @@ class Limits:
         self._clients: list[Governor] = []
         self._numbers = itertools.count()  # of arrivals and turns
         self._in_flight: set[Permit] = set()
-        self._alarm: Alarm | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._clock = Clock()
         self._origin: Origin | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -172,7 +172,7 @@ class Governor:
         self._turns: OrderedDict[Taker, None] = OrderedDict()  # those that wait; the first is next
         self._ages: list[tuple[int, int, Taker]] = []  # a heap, also of some that wait no longer
         self._granted = 0
-        self._alarm: Alarm | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self.served: int = -1  # the number of the last permit
         self.in_flight: int = 0
         self.refused_in_a_row: int = 0  # attempts that ended last, if all of them were refused
