@@ -126,7 +126,12 @@ def profiles(*, every: bool = False) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"can't read {file}: {_why(error)}.") from None
+        why: object = "a number in it is too long, or it is nested too deeply"
+        if isinstance(error, UnicodeDecodeError):
+            why = "it is not UTF-8"
+        elif isinstance(error, OSError | tomllib.TOMLDecodeError):
+            why = getattr(error, "strerror", None) or error
+        raise UsageError(f"can't read {file}: {why}.") from None
     held = {name: profile for name, profile in found.items() if isinstance(profile, dict)}
     if sys.platform != "win32":  # it has access lists instead
         readers = stat.S_IRGRP | stat.S_IROTH if any("key" in profile for profile in held.values()) else 0
@@ -134,15 +139,6 @@ def profiles(*, every: bool = False) -> dict[str, Any]:
             advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
             raise UsageError(f"others can read or change {file}; {advice}")
     return found if every else held
-
-
-def _why(error: Exception) -> object:
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    if isinstance(error, OSError):
-        return error.strerror or error
-    known = isinstance(error, tomllib.TOMLDecodeError)
-    return error if known else "a number in it is too long, or it is nested too deeply"
 
 
 def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
