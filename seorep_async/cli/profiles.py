@@ -143,7 +143,7 @@ def profiles(*, every: bool = False) -> dict[str, Any]:
 
 def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
     """Return the profile's name and values: the one that is named, else `default` where nothing names a service."""
-    name = service.profile
+    name = os.environ.get("SEOREP_PROFILE") or None if service.profile is None else service.profile
     if name is None:
         if service.base_url is not None or os.environ.get("SEOREP_BASE_URL") or DEFAULT not in profiles():
             return None, {}
