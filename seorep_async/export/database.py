@@ -22,7 +22,7 @@ from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
 from seorep_async.export.request import Request
-from seorep_async.export.schema import first_line, found_columns, make_tables, problems
+from seorep_async.export.schema import first_line, found_columns, make_tables, problems, why_closed
 from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import Table, fits
 from seorep_async.tables.optional import require
@@ -34,15 +34,6 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 60.0
 """How long a database that is open in another program is waited for."""
 _RETRY_SECONDS = 0.1
-_NEWER = "a newer DuckDB made it; install that version, or name another file"
-_OF_OPENING = {
-    "onflicting lock": "it is open in another program, or another pull writes it; close it there, and run this again",
-    "Could not set lock": "its file system refuses DuckDB's locks; write to a local disk, and move the file",
-    "different configuration": "this program has it open, read-only or with settings; close that, and run this again",
-    "newer version of DuckDB": _NEWER,
-    "newer DuckDB version": _NEWER,
-}
-"""Words of DuckDB's, and what they mean."""
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 _log = logging.getLogger("seorep_async")
 _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -127,8 +118,7 @@ class Database(Target):
                 raise ExportError("the pull was cancelled; run it again to write what is staged")
 
     def _refusal(self, error: Exception) -> Exception:
-        problem = next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
-        if problem is not None:
+        if problem := why_closed(error):
             return ExportError(f"can't write {self.named}: {problem}", file=self.path)
         return refusal(self.named, f"{first_line(error)}; name another file")
 

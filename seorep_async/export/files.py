@@ -141,9 +141,8 @@ class Files(Target):
                 self.file(table).unlink(missing_ok=True)
             else:
                 file = self.file(table)
-                for like in (self.path, file):
-                    with suppress(OSError):  # there is none, or the file system has no permissions
-                        shutil.copymode(like, new)
+                with suppress(OSError):  # there is none, or the file system has no permissions
+                    shutil.copymode(file if file.exists() else self.path, new)
                 _put(new, file)
         sync_folder(self.path.parent)
         return [self._as_named(table) for table, new in finished if new]

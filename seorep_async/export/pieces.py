@@ -15,7 +15,7 @@ import stat
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,7 +111,7 @@ class BlockFile:
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
         self._path, self._places = file, [_Place()]
         self._decode = msgspec.json.Decoder(Block).decode
-        self.block: Callable[[int], Block] = lru_cache(RECENT)(self._block)
+        self.block = lru_cache(RECENT)(self._block)
         """Return a block by its number; DamagedError: it is not as it was written."""
         problem = _HELD
         try:
@@ -146,9 +146,7 @@ class BlockFile:
                         raise DamagedError(f"a piece of block {number} is not as it was written")
             except DamagedError:
                 self._places.pop()
-                self.block = lru_cache(RECENT)(
-                    self._block
-                )  # its record may have been read, and its number is used again
+                self.block.cache_clear()  # its record may have been read, and its number is used again
                 is_last = record > size or (is_head and place.end >= size)
                 if not is_last and any(any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)):
                     raise
@@ -198,7 +196,7 @@ class BlockFile:
         """Drop everything, unread."""
         self._file.truncate(0)
         self._places = [_Place()]
-        self.block = lru_cache(RECENT)(self._block)
+        self.block.cache_clear()
 
     def close(self) -> None:
         """Close it; if it is empty, remove it and its folder while it is locked: what a pull makes here next stays."""

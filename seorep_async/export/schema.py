@@ -66,6 +66,20 @@ def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
 
 
 _OF_OTHER_FILES = ("not a valid DuckDB database", "Cannot launch in-memory database")
+_NEWER = "a newer DuckDB made it; install that version, or name another file"
+_OF_OPENING = {
+    "onflicting lock": "it is open in another program, or a pull writes it; close it there, and run this again",
+    "Could not set lock": "its file system refuses DuckDB's locks; write to a local disk, and move the file",
+    "different configuration": "this program has it open already, with other settings; close that, and run this again",
+    "newer version of DuckDB": _NEWER,
+    "newer DuckDB version": _NEWER,
+}
+"""Words of DuckDB's, and what they mean."""
+
+
+def why_closed(error: Exception) -> str | None:
+    """Return why a database can't be opened, and what to do; None if it may be no database."""
+    return next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
 
 
 def first_line(error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, first_line, found_columns, problems
+from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, first_line, found_columns, problems, why_closed
 from seorep_async.models import Feed
 from seorep_async.session.retry_policy import cause_of_status
 from seorep_async.tables.optional import require
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
-_OPEN = {
-    "onflicting lock": "a pull is writing it, or it is open in another program; run this again when that has ended",
-    "different configuration": "this program has it open already, to write or with other settings; close that first",
-}
-"""Words of DuckDB's, and ours for a database that is open elsewhere."""
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
@@ -164,10 +159,9 @@ def open_history(
             for name, value in {**(limits or {}), "lock_configuration": "true"}.items():
                 connection.execute(f"SET {name} = '{value}'")
         except duckdb.Error as error:
-            problem = next((ours for words, ours in _OPEN.items() if words in str(error)), None)
-            if problem is None:
-                raise _refusal(path, first_line(error)) from error
-            raise ExportError(f"can't read {path}: {problem}", file=path) from error
+            if problem := why_closed(error):
+                raise ExportError(f"can't read {path}: {problem}", file=path) from error
+            raise _refusal(path, first_line(error)) from error
         try:
             yield History(str(path), connection)
         except RuntimeError as error:

@@ -5,17 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-EXTRAS = {
-    "pyarrow": "arrow",
-    "duckdb": "duckdb",
-    "jinja2": "duckdb",
-    "pandas": "pandas",
-    "polars": "polars",
-    "dlt": "dlt",
-    "mcp": "mcp",
-    "mcp_types": "mcp",
-}
-"""The extra that installs each library."""
+_EXTRAS = {"pyarrow": "arrow", "jinja2": "duckdb", "mcp_types": "mcp"}
+"""The extra that installs a library, where it has another name."""
 
 
 def require(module: str) -> Any:
@@ -26,5 +17,6 @@ def require(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != library:
             raise
-        install = f"pip install 'seorep-async[{EXTRAS[library]}]', or in a clone: pip install '.[{EXTRAS[library]}]'"
+        extra = _EXTRAS.get(library, library)
+        install = f"pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
         raise ImportError(f"this needs {library}: {install}", name=library) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import attrs
@@ -11,13 +11,7 @@ from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, K
 from seorep_async.tables.columns import Column, ColumnType, FeedTable, Table, columns_of_model, is_change
 
 _INTEGER, _STRING, _DATE, _FIELDS = ColumnType.INTEGER, ColumnType.STRING, ColumnType.DATE, ColumnType.FIELDS
-
-
-def _known(name: str, kind: ColumnType, description: str) -> Column:
-    """Return a column that is never null."""
-    return Column(name, kind, description, nullable=False)
-
-
+_known = partial(Column, nullable=False)
 _ACCOUNT = _known(
     "account", _STRING, "Name of the account: as given to the pull or the client, or else the host of the service."
 )
