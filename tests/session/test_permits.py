@@ -345,7 +345,7 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
         probe = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
-            errors.DeadlineExceededError, match="for the service to accept anything again.*other calls fail, too"
+            errors.DeadlineExceededError, match=r"for the service to accept anything again.*other calls fail, too"
         ) as caught:
             await session.send(get(deadline=here().now + 0.1))
         probe.cancel()
