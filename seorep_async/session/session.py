@@ -14,8 +14,7 @@ import aiohttp
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control import Governor, Limits
-from seorep_async.session.flow_control.permits import Permit
+from seorep_async.session.flow_control.permits import Governor, Limits, Permit
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Call, Request
