@@ -304,4 +304,7 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in pending:
         task.cancel()
     if pending:
-        await asyncio.gather(*pending, return_exceptions=True)
+        await asyncio.wait(pending)
+        for task in pending:
+            if not task.cancelled():
+                task.exception()
