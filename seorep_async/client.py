@@ -85,22 +85,19 @@ class SeoRepClient:
             raise ConfigurationError(problem, argument="session")
         settings = _within(settings, limits)
         check_callback("on_attempt", on_attempt, "an Attempt")
-        account = None if account is None else check_account_name(account)
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
-        refused = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
-        address = None if refused or base_url is None else BaseURL(base_url)
-        del base_url  # it may hold a password
-        if address is None:
-            raise ConfigurationError(": ".join(filter(None, refused or ())), argument="base_url")
-        self._base_url = address
+        if refused := base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http):
+            del base_url  # it may hold a password
+            raise ConfigurationError(": ".join(filter(None, refused)), argument="base_url")
+        self._base_url = BaseURL(base_url or "")
+        self._account = (self._base_url.origin[1] or "") if account is None else check_account_name(account)
         self._session = Session(self._base_url, authentication, settings, session, None, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
         self.keywords: Keywords = Keywords(self._session, decoder)
         self.backlinks: Backlinks = Backlinks(self._session, decoder)
-        self._account = (address.origin[1] or "") if account is None else account
         self.rankings: Rankings = Rankings(self._session, decoder, self._account)
 
     async def open(self) -> SeoRepClient:

@@ -72,10 +72,7 @@ class SeoRepError(Exception):
 
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with other fields, and without traceback, cause and context."""
-        fields = vars(self) | changes
-        copy = type(self)(fields["message"])
-        vars(copy).update(fields)
-        return copy
+        return type(self)(**vars(self) | changes)
 
 
 class ConfigurationError(SeoRepError, ValueError):

@@ -227,7 +227,7 @@ def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
         A `pyarrow.Table`. A keyword's report does not know its campaign: there `campaign_id` is null.
 
     Raises:
-        ImportError: pyarrow is missing; the message says how to install it.
+        ImportError: pyarrow, or the library of the frame, is missing; the message says how to install it.
         SeoRepError: an outcome's own error, if it failed: no rows are left out silently.
         ConfigurationError: the reports are of different feeds, or there is none and `feed` was not given.
         OverflowError: an integer needs more than 64 bits.
@@ -236,24 +236,12 @@ def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
 
 
 def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
-    """Return the rows of reports as a pandas data frame; see `RankingReport.to_pandas`.
-
-    Args: as for `to_arrow`.
-
-    Raises:
-        ImportError: pandas or pyarrow is missing; the message says how to install it.
-    """
+    """Return the rows of reports as a pandas data frame; see `to_arrow` for arguments and errors."""
     return _Rows(reports, feed).to_pandas()
 
 
 def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
-    """Return the rows of reports as a polars data frame.
-
-    Args: as for `to_arrow`.
-
-    Raises:
-        ImportError: polars or pyarrow is missing; the message says how to install it.
-    """
+    """Return the rows of reports as a polars data frame; see `to_arrow` for arguments and errors."""
     return _Rows(reports, feed).to_polars()
 
 

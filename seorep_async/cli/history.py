@@ -59,7 +59,7 @@ def _report(
     database: str,
     /,
     *,
-    profile: Annotated[str | None, Opt(metavar="NAME", env="SEOREP_PROFILE")] = None,
+    profile: Annotated[str | None, Opt(metavar="NAME")] = None,
     open: bool = False,
     **asked: Any,
 ) -> None:

@@ -36,7 +36,6 @@ class Opt:
     section: str = "Options"
     metavar: str | None = None
     read: Callable[[str], Any] | None = None
-    env: str | None = None
     hidden: bool = False
 
 
@@ -150,7 +149,6 @@ def _option(known: inspect.Parameter, types: list[Any], help: str) -> click.Para
     required, name = known.default is inspect.Parameter.empty, known.name
     several = list in types or Iterable in types
     more = _reading(own, types)
-    more["metavar"] = own.metavar or more.get("metavar")
     if known.kind is known.POSITIONAL_ONLY or name == "id":
         shown = own.metavar or name.upper()
         more["metavar"] = shown if required else f"[{shown}]"
@@ -158,7 +156,7 @@ def _option(known: inspect.Parameter, types: list[Any], help: str) -> click.Para
     names = own.names.split()
     if not any(one.startswith("--") for one in names):
         names.insert(0, f"--{name.replace('_', '-')}")
-    more |= {"multiple": several, "envvar": own.env, "hidden": own.hidden}
+    more |= {"metavar": own.metavar or more.get("metavar"), "multiple": several, "hidden": own.hidden}
     option = click.Option([*names, name], required=required, help=help[:1].upper() + help[1:], **more)
     option.section = own.section  # type: ignore[attr-defined]
     return option
@@ -267,7 +265,7 @@ class Service:
             repeatable.
     """
 
-    profile: Annotated[str | None, Opt(section=_SERVICE, metavar="NAME", env="SEOREP_PROFILE")] = None
+    profile: Annotated[str | None, Opt(section=_SERVICE, metavar="NAME")] = None
     base_url: Annotated[str | None, Opt(section=_SERVICE, metavar="URL")] = None
     config: Annotated[list[str] | None, Opt("-c --config", _SERVICE, "NAME=VALUE", name_and_value)] = None
     sandbox: Annotated[bool, Opt(section=_SERVICE)] = False
@@ -282,10 +280,8 @@ class Service:
                 "--api-key: everyone who lists processes can see a key in a command, and it stays in the shell's "
                 "history. Set SEOREP_API_KEY, or use a profile; `seorep login` makes one."
             )
-
-        source = click.core.ParameterSource.COMMANDLINE
         for name in ("profile", "base_url") if self.embedded is not None else ():
-            if click.get_current_context().get_parameter_source(name) is source:
+            if getattr(self, name) is not None:
                 raise click.UsageError(f"--{name.replace('_', '-')} and --sandbox can't be combined.")
 
     @property

@@ -18,22 +18,23 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import click
 
 from seorep_async.cli.errors import UsageError, near, reason
-from seorep_async.cli.options import Opt, Service
+from seorep_async.cli.options import Opt, Service, later
 from seorep_async.cli.output import can_ask, counted, messages
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.cli.sandbox import build, started
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret
-from seorep_async.sandbox import Sandbox
 from seorep_async.session import base_url_problem
 from seorep_async.settings import EngineNames, Settings
+
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
 
 DEFAULT = "default"
 _DEFAULTS = {field.name: field.default for field in attrs.fields(Settings)}
@@ -65,7 +66,7 @@ class Connection:
     async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
         """Open a client, with some settings in place of its own, and run the sandbox as long."""
         async with AsyncExitStack() as running:
-            service = self if self.sandbox is None else await started(self.sandbox, running)
+            service = self if self.sandbox is None else await later("sandbox", "started")(self.sandbox, running)
             changed = attrs.evolve(self.settings, **settings)
             try:
                 client = SeoRepClient(service.base_url, service.api_key, settings=changed, account=self.account)
@@ -83,7 +84,8 @@ class Connection:
 def connect(service: Service) -> Connection:
     """Return the connection of the options: each value from its option, the profile or the environment."""
     if (options := service.embedded) is not None:
-        return Connection(settings=_settings({}, "-c", service.settings), sandbox=build(options), account="sandbox")
+        embedded = later("sandbox", "build")(options)
+        return Connection(settings=_settings({}, "-c", service.settings), sandbox=embedded, account="sandbox")
     name, profile = chosen_profile(service)
     if name is None:
         values: dict[str, Any] = {one: os.environ.get(f"SEOREP_{one.upper()}") for one in ("base_url", "api_key")}
@@ -126,7 +128,12 @@ def profiles(*, every: bool = False) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"can't read {file}: {_why(error)}.") from None
+        why: object = "a number in it is too long, or it is nested too deeply"
+        if isinstance(error, UnicodeDecodeError):
+            why = "it is not UTF-8"
+        elif isinstance(error, OSError | tomllib.TOMLDecodeError):
+            why = getattr(error, "strerror", None) or error
+        raise UsageError(f"can't read {file}: {why}.") from None
     held = {name: profile for name, profile in found.items() if isinstance(profile, dict)}
     if sys.platform != "win32":  # it has access lists instead
         readers = stat.S_IRGRP | stat.S_IROTH if any("key" in profile for profile in held.values()) else 0
@@ -136,18 +143,9 @@ def profiles(*, every: bool = False) -> dict[str, Any]:
     return found if every else held
 
 
-def _why(error: Exception) -> object:
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    if isinstance(error, OSError):
-        return error.strerror or error
-    known = isinstance(error, tomllib.TOMLDecodeError)
-    return error if known else "a number in it is too long, or it is nested too deeply"
-
-
 def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
     """Return the profile's name and values: the one that is named, else `default` where nothing names a service."""
-    name = service.profile
+    name = os.environ.get("SEOREP_PROFILE") or None if service.profile is None else service.profile
     if name is None:
         if service.base_url is not None or os.environ.get("SEOREP_BASE_URL") or DEFAULT not in profiles():
             return None, {}

@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -179,7 +179,7 @@ class CompiledRows(Generic[M]):
     def read_objects(
         self,
         body: bytes,
-        objects: list[Any],
+        objects: Sequence[Any],
         read: Callable[[bytes, _Layout], list[Any]] = lambda *of: _read(*of)[1].rows,
     ) -> tuple[list[M], set[str]]:
         """Read rows with fields that the reference does not name, and return these names, too.

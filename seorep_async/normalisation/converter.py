@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import typing
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from operator import eq
 from typing import Any, TypeVar
@@ -52,7 +52,7 @@ class ModelConverter:
         # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
 
-    def structure_all(self, items: list[object], model: type[M], path: str) -> Generator[bool, None, tuple[M, ...]]:
+    def structure_all(self, items: Sequence[object], model: type[M], path: str) -> Generator[bool, None, tuple[M, ...]]:
         """Turn an array of parsed JSON objects into models in steps; see `structure`."""
         structured: list[M] = []
         for number, item in enumerate(items):

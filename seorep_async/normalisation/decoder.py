@@ -12,7 +12,7 @@ import attrs
 import msgspec
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
-from seorep_async.normalisation import envelope as envelopes, values
+from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
 from seorep_async.settings import EngineNames
 
@@ -75,20 +75,20 @@ class Decoder:
         compiled, is_huge = self._compiled.get(model), len(body) > _HUGE
         yield len(body) > _LARGE
         envelope = envelopes.parse(body, slowly=is_huge)
-        found = envelopes.payload(envelope, number, is_feed=compiled is not None)
+        page, rows_path, totals_path = envelopes.raw_page(envelope, number, is_feed=compiled is not None)
         items: Sequence[M] | None = None
         unknown = None
         if compiled and not is_huge:
             yield False
             with suppress(*REFUSALS):
-                items, unknown = compiled.read_objects(body, found.rows)
+                items, unknown = compiled.read_objects(body, page.items)
         if asked:
             envelopes.refuse_another(envelope, unknown, *asked)
         if items is None:
-            items = yield from self._converter.structure_all(found.rows, model, found.rows_path)
-        totals, none = found.totals, found.totals is False or values.is_no_object(found.totals)
-        totals = None if none else self._converter.structure(totals, RankingTotals, found.totals_path)
-        return attrs.evolve(found.page, items=tuple(items), totals=totals)
+            items = yield from self._converter.structure_all(page.items, model, rows_path)
+        totals: Any = page.totals
+        totals = None if totals is None else self._converter.structure(totals, RankingTotals, totals_path)
+        return attrs.evolve(page, items=tuple(items), totals=totals)
 
     def single(self, body: bytes, model: type[M]) -> M:
         """Decode a single-object response: `data` is an object (the service's reference, section 1)."""

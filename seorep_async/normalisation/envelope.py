@@ -23,16 +23,6 @@ _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that 
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class Payload(msgspec.Struct, frozen=True):
-    """The raw rows and totals of a page, and the page without them: counts that make sense, unknown fields."""
-
-    rows: list[Any]
-    rows_path: str
-    totals: Any
-    totals_path: str
-    page: Page[Any]
-
-
 def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict[str, Any]:
     """Return the envelope in a body, with `data` if that is needed.
 
@@ -82,10 +72,11 @@ def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
     return ProtocolError(f"the response is not complete JSON: {error}")
 
 
-def payload(envelope: dict[str, Any], number: int, *, is_feed: bool) -> Payload:
-    """Take a page apart: a list (reference, section 1), or either shape of a feed (section 4.4), told by its `data`.
+def raw_page(envelope: dict[str, Any], number: int, *, is_feed: bool) -> tuple[Page[Any], str, str]:
+    """Return a page whose rows and totals are as they came, and the paths of both.
 
-    An absent or empty `metadata` holds nothing; any other shape is a DecodeError.
+    It is a list (reference, section 1), or either shape of a feed (section 4.4), told by its `data`. An absent or empty
+    `metadata` holds nothing; any other shape is a DecodeError.
     """
     extra, path, totals_path, totals = dict(envelope), "data", "totals", None
     data, found = extra.pop("data"), extra.pop("metadata", None)
@@ -111,7 +102,8 @@ def payload(envelope: dict[str, Any], number: int, *, is_feed: bool) -> Payload:
     if metadata:
         extra["metadata"] = metadata
     version = None if version is None else values.boolean(version)
-    return Payload(data, path, totals, totals_path, Page((), number, pages, records, None, version, extra or NO_EXTRA))
+    totals = None if totals is False or values.is_no_object(totals) else totals
+    return Page(tuple(data), number, pages, records, totals, version, extra or NO_EXTRA), path, totals_path
 
 
 def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
@@ -105,11 +105,15 @@ def check_id(name: str, value: object) -> int:
     return number
 
 
-def check_ids(object_name: str, values: Iterable[int]) -> dict[int, None]:
+def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return many ids of campaigns or keywords, each once, in their order."""
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise ConfigurationError(f"ids must be several {object_name} ids, got {shown(values)}", argument="ids")
+    if isinstance(values, range):  # may be huge, and holds its largest at an end
+        for end in (*values[:1], *values[-1:]):
+            check_id(name, end)
+        return values
     ids = values if isinstance(values, list | tuple) else list(values)
     try:
         return dict.fromkeys(msgspec.convert(ids, _IDS))  # a million take 0.1 s

@@ -201,8 +201,8 @@ class Rankings:
         (path, row, key), kind, settings = _ENDPOINTS[feed], feed.object_name, self._session.settings
         compared = asks_to_compare(options.get("compare_previous_period"))
         sent = feed_params(feed, options, settings.feed_search_param)
-        chosen, secrets = encode_query(sent, settings.array_encoding), secrets_in(sent)
-        fixed = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
+        fixed = encode_query({"start_date": start, "end_date": end, **sent}, settings.array_encoding)
+        secrets = secrets_in(sent)
 
         def report(one: int, pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]

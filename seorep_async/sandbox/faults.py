@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from aiohttp import web
@@ -93,6 +93,13 @@ JSON_HEADERS = {"Content-Type": "application/json; charset=utf-8"}
 HTML = b"<!DOCTYPE html><html><head><title>Sorry</title></head><body><h1>We will be back soon</h1></body></html>"
 GARBAGE = b"\x16\x03\x01 220 mail.example ESMTP\r\n\r\n"
 ERROR_IN_200 = msgspec.json.encode({"status": "error", "code": 500, "results": {"messages": ["an injected fault"]}})
+_INSTEAD: dict[str, dict[str, Any]] = {
+    "empty": {"headers": JSON_HEADERS},
+    "html": {"body": HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}},
+    "errors": {"body": ERROR_IN_200, "headers": JSON_HEADERS},
+    "redirects": {"status": 302, "headers": {"Location": "http://elsewhere.example/"}},
+}
+"""The responses that take the place of others, as arguments of `web.Response`."""
 
 
 class RawResponse(web.Response):
@@ -106,49 +113,30 @@ class RawResponse(web.Response):
 async def inject_fault(kind: str, response: web.Response, connection: asyncio.Transport) -> web.Response:
     """Return the replacement of a response; the guide "testing" lists the kinds."""
     body = response.body if isinstance(response.body, bytes) else b""
-    head = _head(response, len(body))
     half = body[: len(body) // 2]
-    match kind:
-        case "resets":
-            connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
-            connection.abort()
-            return RawResponse(status=0)
-        case "cut" if body:
-            return _send(connection, head + half, response.status)
-        case "cut":
-            return _send(connection, head[: len(head) // 2], 0)
-        case "closes":
-            return _send(connection, head + body, response.status)
-        case "garbage":
-            return _send(connection, GARBAGE, 0)
-        case "hang":
-            while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up
-                await asyncio.sleep(_TICK_SECONDS)
-            return RawResponse(status=0)
-        case "slow":
-            for byte in head + body:
-                connection.write(bytes([byte]))
-                await asyncio.sleep(_TICK_SECONDS)
-                if connection.is_closing():
-                    break
-            return RawResponse(status=response.status)
-        case "empty":
-            return web.Response(headers=JSON_HEADERS)
-        case "html":
-            return web.Response(body=HTML, headers={"Content-Type": "text/html; charset=utf-8"})
-        case "malformed":
-            return web.Response(body=half or b"{", status=response.status if body else 200, headers=JSON_HEADERS)
-        case "errors":
-            return web.Response(body=ERROR_IN_200, headers=JSON_HEADERS)
-        case "redirects":
-            return web.Response(status=302, headers={"Location": "http://elsewhere.example/"})
-    raise AssertionError(kind)
-
-
-def _send(connection: asyncio.Transport, content: bytes, status: int) -> RawResponse:
-    connection.write(content)
-    connection.close()
-    return RawResponse(status=status)
+    if kind == "malformed":
+        return web.Response(body=half or b"{", status=response.status if body else 200, headers=JSON_HEADERS)
+    if kind in _INSTEAD:
+        return web.Response(**_INSTEAD[kind])
+    head = _head(response, len(body))
+    cut = head + half if body else head[: len(head) // 2]
+    sent = {"cut": cut, "garbage": GARBAGE, "resets": b"", "hang": b""}.get(kind, head + body)
+    if kind == "resets":
+        connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
+        connection.abort()
+    elif kind == "hang":
+        while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up
+            await asyncio.sleep(_TICK_SECONDS)
+    elif kind == "slow":
+        for byte in sent:
+            connection.write(bytes([byte]))
+            await asyncio.sleep(_TICK_SECONDS)
+            if connection.is_closing():
+                break
+    else:
+        connection.write(sent)
+        connection.close()
+    return RawResponse(status=response.status if sent.startswith(head) else 0)
 
 
 def _head(response: web.Response, length: int) -> bytes:

@@ -120,13 +120,14 @@ class Limiter:
             rule = _Bucket if self.limit.kind == "bucket" else _Window
             self._rate = rule(self.limit, self.limit.per_second, self._clock())
 
-    def acquire(self) -> None:
-        """Accept a request, to be ended by `release`, or raise a Refusal."""
+    def acquire(self) -> Refusal | None:
+        """Return the refusal of a request, or None if it is accepted, to be ended by `release`."""
         if self.limit.at_once is not None and self._in_progress >= self.limit.at_once:
-            raise self._refusal("too many requests at once", 1.0)
+            return self._refusal("too many requests at once", 1.0)
         if self._rate and (wait := self._rate.wait(self._clock())) > 0:
-            raise self._refusal("too many requests", wait)
+            return self._refusal("too many requests", wait)
         self._in_progress += 1
+        return None
 
     def release(self) -> None:
         self._in_progress -= 1

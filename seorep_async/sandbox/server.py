@@ -98,15 +98,13 @@ class Chain:
         stats.in_flight += 1
         stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
         stats.per_operation[operation] += 1
-        status = 0
         try:
             response = await handler(request)
-            status = response.status
-            return response
         finally:
             stats.in_flight -= 1
-            if status:  # the caller saw one
-                stats.per_status[status] += 1
+        if response.status:  # the caller saw one
+            stats.per_status[response.status] += 1
+        return response
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -114,9 +112,7 @@ class Chain:
         if limit is None:
             return await handler(request)
         limiter = self._limiter(limit)
-        try:
-            limiter.acquire()
-        except Refusal as refusal:
+        if refusal := limiter.acquire():
             await self._pause(self.sandbox.latency)
             return _error(refusal)
         try:

@@ -305,7 +305,4 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in pending:
         task.cancel()
     if pending:
-        await asyncio.wait(pending)
-        for task in pending:
-            if not task.cancelled():
-                task.exception()
+        await asyncio.gather(*pending, return_exceptions=True)

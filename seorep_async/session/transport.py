@@ -180,8 +180,7 @@ class Transport:
         return Response(response.status, body, retry_after, headers)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        if (announced := response.content_length or 0) > self._settings.max_body_bytes:
-            raise self._too_large(announced)
+        self._check_size(response.content_length or 0)
         chunks: list[bytes] = []
         size = 0
         while chunk := await _read_any(response.content):
@@ -192,13 +191,13 @@ class Transport:
     def _counted(self, chunk: bytes, before: int = 0) -> bytes:
         """Count the bytes of a chunk, and raise if there are too many with those before it."""
         self.bytes_received += len(chunk)
-        if before + len(chunk) > self._settings.max_body_bytes:
-            raise self._too_large(before + len(chunk))
+        self._check_size(before + len(chunk))
         return chunk
 
-    def _too_large(self, size: int) -> BodyTooLargeError:
-        problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
-        return BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…")
+    def _check_size(self, size: int) -> None:
+        if size > self._settings.max_body_bytes:
+            problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
+            raise BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…")
 
     def _own(self, *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(

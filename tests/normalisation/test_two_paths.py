@@ -50,11 +50,10 @@ def by_reference(body: bytes, row: type) -> Any:
     """Return what the reference converter alone makes of a body, or its refusal."""
 
     def read() -> Page[Any]:
-        feed = envelopes.payload(envelopes.parse(body), 1, is_feed=True)
-        rows: Any = finished(reference().structure_all(feed.rows, row, feed.rows_path))
-        none = feed.totals in (None, [], {}) or feed.totals is False
-        totals = None if none else reference().structure(feed.totals, RankingTotals, feed.totals_path)
-        return attrs.evolve(feed.page, items=rows, totals=totals)
+        page, rows_path, totals_path = envelopes.raw_page(envelopes.parse(body), 1, is_feed=True)
+        rows: Any = finished(reference().structure_all(page.items, row, rows_path))
+        totals = None if page.totals is None else reference().structure(page.totals, RankingTotals, totals_path)
+        return attrs.evolve(page, items=rows, totals=totals)
 
     return outcome(read)
 

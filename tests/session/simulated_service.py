@@ -8,7 +8,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
@@ -16,7 +16,6 @@ import attrs
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
 from seorep_async.sandbox import rate_limit as sandbox
 from seorep_async.sandbox.rate_limit import RateLimit
-from seorep_async.sandbox.request import Refusal
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session, Taker
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
@@ -44,10 +43,7 @@ class Limited(Limiter):
         self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
 
     def take(self) -> bool:
-        with suppress(Refusal):
-            self._limiter.acquire()
-            return True
-        return False
+        return self._limiter.acquire() is None
 
     def give_back(self) -> None:
         self._limiter.release()
