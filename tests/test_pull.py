@@ -638,6 +638,13 @@ async def test_reports_of_a_pull_bear_the_day_on_which_it_began(monkeypatch: pyt
     assert {one.account for one in reports} == {"127.0.0.1"}
 
 
+async def test_the_end_of_a_pull_is_logged_with_its_counts(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(lambda asked: 404 if asked.id == 2 else whole(asked)) as (client, _):
+        with caplog.at_level(logging.INFO, "seorep_async"):
+            await outcomes_of(client, [1, 2, 3])
+    assert any("pull of 3 ended: 2 reports, 1 failures" in record.getMessage() for record in caplog.records)
+
+
 async def test_unknown_names_of_engines_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     def branded(asked: Asked) -> Any:
         answer = whole(asked, 1)

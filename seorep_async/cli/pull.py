@@ -71,7 +71,7 @@ class Job:
         end: Last day.  [default: the last day of last month]
         last: The last N days (30d), weeks (4w) or full months (3m) before today.
         month: A month: 2023-03, last, or this up to today; or several, each pulled by itself into a database (.duckdb):
-            2021-01..2022-12.
+            2021-01..2022-12 or 2021-01..last.
         campaign: Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; repeatable.
             [default: all campaigns]
         exclude: Campaigns to leave out; written likewise.
@@ -83,10 +83,11 @@ class Job:
         snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
         restart: Start over instead of resuming an interrupted pull.
         retry_failed: Finish this night's last pull of these days, or of each month: fetch what failed or was not asked
-            for yet; everything, with a warning, if there was no such pull.
+            for yet; everything, with a warning, if there was no such pull. On a later day, repeat its --snapshot-date
+            and days (--from, --to), as --last names others.
         skip_complete: Leave out months that this database has complete, after their last day.
-        max_requests: Stop after N requests in all, once the reports that have begun are complete; keep them, and exit
-            with 5. The same command goes on.
+        max_requests: Stop after about N requests in all, as reports that have begun are completed first; keep them, and
+            exit with 5. The same command goes on. Several months need --skip-complete as well.
         force: Replace files that no pull wrote.
         excel: Write CSV for Excel: with a byte order mark, and ' before cells that it would run as formulas.
         format: Format of -o -: csv or jsonl.  [default: csv]

@@ -64,12 +64,14 @@ def print_failure(error: BaseException, run: summary.Run | None = None) -> None:
 
 @attrs.define
 class _Pulling(summary.Run):
-    """Pulls what is left of a run; `reported` says whether stdout has its JSON."""
+    """Pulls what is left of a run, of the campaigns `ids`; `reported` says whether stdout has its JSON."""
 
+    ids: list[int] | None = None
     reported: bool = False
 
     async def run(self, connection: Connection) -> ExitCode:
         job, self.source = self.job, connection.label
+        self.ids = [*chain.from_iterable(job.campaign or ())] or None
         async with connection.opened() as self.client:
             self.account = job.account or self.client.account
             unfinished: Days | None = None
@@ -92,18 +94,13 @@ class _Pulling(summary.Run):
             signals.ignore()
             return code
 
-    def _window(self, days: Days) -> tuple[list[int] | None, *Days]:
-        """Return the campaigns and the days of a pull, as the library takes them first."""
-        return [*chain.from_iterable(self.job.campaign or ())] or None, *days
-
     def _arguments(self, *more: str) -> Any:
         """Return the arguments of the library that are the same for each pull: what is asked for, and `more`."""
         given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
         return given | {"exclude": [*chain.from_iterable(self.job.exclude or ())], "account": self.account}
 
     def _asked(self) -> Request:
-        ids, *days = self._window(self.left[0])
-        return Request.of(self.client, ids, (days[0], days[1]), self._arguments())
+        return Request.of(self.client, self.ids, self.left[0], self._arguments())
 
     def _pulled(self) -> dict[Days | None, tuple[bool, dt.datetime]]:
         """Return the months that the database has of these campaigns and feeds → whether all is complete, and when."""
@@ -119,7 +116,7 @@ class _Pulling(summary.Run):
         how = self._arguments(*_HOW) | {"out": None if job.to_stdout else job.target}
         for days in self.left:
             alike = unfinished if job.retry_failed else len(found) > 1
-            one = [*found.values()][-1] if alike else await preview(self.client, *self._window(days), **how)
+            one = [*found.values()][-1] if alike else await preview(self.client, self.ids, *days, **how)
             found[summary.month_of(days)] = one
             if not one.campaigns and not job.retry_failed:
                 raise NoCampaignsError(job)
@@ -167,17 +164,17 @@ class _Pulling(summary.Run):
                 raise NoCampaignsError(job)
             display.state = state
 
-        window, how = self._window(self.left[0]), self._arguments(*_HOW) | {"on_progress": show}
+        what, how = (self.client, self.ids, *self.left[0]), self._arguments(*_HOW) | {"on_progress": show}
         if job.to_stdout:
             how |= {"write": lambda data: in_daemon_thread(write, data.decode()), "format": job.format or "csv"}
-            found = await stream(self.client, *window, **how)
+            found = await stream(*what, **how)
             if not found.campaigns:
                 raise NoCampaignsError(job)
             return found
         most = None if job.max_requests is None else job.max_requests - self.client.stats.attempts
         if most is not None and most <= 0:
             raise PullPausedError("stopped at --max-requests")
-        return await pull_to(self.client, *window, out=job.target, max_requests=most, **how)
+        return await pull_to(*what, out=job.target, max_requests=most, **how)
 
     @property
     def _still(self) -> str:

@@ -6,7 +6,6 @@ a TypeError, and feeds the body into a reader of 128 KiB. A test fails once this
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -18,14 +17,16 @@ import aioresponses.core
 import pytest
 from aiohttp.client_proto import ResponseHandler
 
-_READER_LIMIT = 2**30
+_LIMIT = 2**30
 
 
 @contextmanager
 def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
     """Answer the requests of every session; one that is not mocked fails the test."""
-    response = partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0))
-    mended: dict[str, Any] = {"ClientResponse": response, "stream_reader_factory": _large_reader}
+    mended: dict[str, Any] = {
+        "ClientResponse": partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0)),
+        "stream_reader_factory": lambda loop: aiohttp.StreamReader(ResponseHandler(loop=loop), limit=_LIMIT, loop=loop),
+    }
     with patch.multiple(aioresponses.core, create=True, **mended), _Responses() as responses:
         yield responses
 
@@ -40,7 +41,3 @@ class _Responses(aioresponses.aioresponses):
                 pytrace=False,
             )
         return response
-
-
-def _large_reader(loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:
-    return aiohttp.StreamReader(ResponseHandler(loop=loop), limit=_READER_LIMIT, loop=loop)

@@ -225,8 +225,6 @@ class Records:
     def ids(self, seeded: Sequence[int] | None = None) -> Sequence[int]:
         """Return the seeded ids, or some of them, that remain, then the added ones, oldest first."""
         every = self.seeded if seeded is None else seeded
-        if not self._written:
-            return every
         added = [id_ for id_ in self._written if id_ not in self.seeded]
         return [id_ for id_ in (*every, *added) if self._written.get(id_, {}) is not None]
 

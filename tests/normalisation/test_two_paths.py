@@ -176,6 +176,20 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
         tracemalloc.stop()
 
 
+def test_a_few_thousand_tags_are_remembered() -> None:
+    reader, row, held = Decoder(EngineNames()), wire_row(KeywordRanking, 1), []
+    rows = [row | {"tags": [{"id": number, "label": "a"}]} for number in range(1, 12_001)]
+    bodies = [as_bytes(envelope(rows[first : first + 4_000], "nested")) for first in (0, 4_000, 8_000)]
+    tracemalloc.start()
+    try:
+        for body in bodies:
+            finished(reader.feed_page(body, KeywordRanking, 1))
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[2] < 1.5 * held[0]
+
+
 def rows_with(changes: dict[str, Any], *places: int) -> list[dict[str, Any]]:
     rows = [wire_row(KeywordRanking, number % 90, get_args(Rows)[number % 2]) for number in range(1, 121)]
     return [row | changes if not places or number in places else row for number, row in enumerate(rows)]

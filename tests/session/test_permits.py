@@ -344,7 +344,9 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
         await asyncio.gather(*(session.send(get(deadline=3.0)) for _ in range(16)), return_exceptions=True)
         probe = session.spawn(session.send(get()))
         await at_rest()
-        with pytest.raises(errors.DeadlineExceededError, match="other calls fail, too") as caught:
+        with pytest.raises(
+            errors.DeadlineExceededError, match=r"for the service to accept anything again.*other calls fail, too"
+        ) as caught:
             await session.send(get(deadline=here().now + 0.1))
         probe.cancel()
     assert (caught.value.attempts, type(caught.value.__cause__)) == (0, errors.AttemptTimeoutError)
@@ -553,3 +555,20 @@ async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
         assert await pull(session, 800) == []
         assert here().now <= 1.2 * 800 * 0.02 / 16
         assert (session.stats.pace, session.stats.concurrency) == (None, 16)
+
+
+async def test_an_end_of_time_counts_the_requests_refused_last() -> None:
+    service = SimulatedService(says=lambda path: 429)
+    async with session_above(service, call_timeout=60.0, max_attempts=99) as session:
+        with pytest.raises(errors.DeadlineExceededError) as caught:
+            await call(session)
+    assert f"each of the last {service.attempts} requests was refused" in caught.value.message
+
+
+async def test_a_wait_after_refusals_alone_is_for_any_acceptance() -> None:
+    async with session_above(SimulatedService(says=lambda path: 429), call_timeout=None, max_attempts=99) as session:
+        refused = [session.spawn(session.send(get())) for _ in range(16)]
+        await asyncio.sleep(20)
+        with pytest.raises(errors.DeadlineExceededError, match="for the service to accept anything again"):
+            await session.send(get(deadline=here().now + 0.1))
+    assert all(call.cancelled() for call in refused)
