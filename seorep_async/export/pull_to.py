@@ -239,8 +239,8 @@ async def at_target(
             try:
                 staging = await run(stack.enter_context, opened(folder, target.format, requests, **how))
                 if retry_failed and failed is None and not staging.plan.ids:
-                    night = f"of this request is there with the snapshot date {request.snapshot_date}"
-                    _log.warning("retry_failed=…: no pull %s; everything is fetched", night)
+                    asked = f"{request.start_date} to {request.end_date} with the snapshot date {request.snapshot_date}"
+                    _log.warning("retry_failed=…: no such pull of %s is there; everything is fetched", asked)
                 yield run, target, staging
             finally:
                 await run(stack.close)
