@@ -233,11 +233,10 @@ def _converted(name: str, value: Any) -> Any:
     """Return a value converted for its setting: members of enumerations and engine names are strings."""
     default = _DEFAULTS[name]
     if isinstance(default, enum.Enum):
-        found = next((member for member in type(default) if member.value == value), None)
-        known = ", ".join(member.value for member in type(default))
-        if found is None:
-            raise ConfigurationError(f"{name} must be one of {known}, got {shown(value)}", argument=name)
-        return found
+        known = [member.value for member in type(default)]
+        if value not in known:
+            raise ConfigurationError(f"{name} must be one of {', '.join(known)}, got {shown(value)}", argument=name)
+        return type(default)(value)
     if name == "engine_names":
         names = str(value).split(",")
         if len(names) != len(_ENGINES):
