@@ -164,7 +164,6 @@ def _comparable(value: object) -> str:
 
 
 def _put(new: Path, file: Path) -> None:
-    """Replace a file in one step."""
     file = Path(os.path.realpath(file))
     try:
         os.replace(new, file)

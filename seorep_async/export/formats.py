@@ -26,7 +26,7 @@ from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Columns, Table
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import keywords_table, table_of
-from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
+from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,7 +162,8 @@ class Csv(Text):
         return ",".join([*said, ""]).encode()
 
     def header(self, table: Table) -> bytes:
-        return csv_header(table, excel=self.excel)
+        mark = b"\xef\xbb\xbf" if self.excel else b""  # a byte order mark, by which Excel knows UTF-8
+        return mark + csv_lines([[column.name] for column in table.columns])
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))

@@ -24,7 +24,6 @@ import msgspec
 
 from seorep_async.errors import ExportError, SeoRepError
 from seorep_async.export.request import Plan, Request
-from seorep_async.tables.output_tables import TOTALS
 
 if sys.platform == "win32":
     import msvcrt
@@ -43,7 +42,6 @@ _START_OVER = "start over with restart=True, which drops it"
 _HEAD, _CRC = struct.Struct("<IQI"), struct.Struct("<I")
 _HEAD_SIZE = _HEAD.size + _CRC.size
 _CHUNK = 1 << 20
-_FIGURES: Any = [int | float | None] * (len(TOTALS) - 1)
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -54,7 +52,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     first: int
     size: int
     rows: int
-    totals: tuple[(*_FIGURES, dict[str, Any])] | None = None
+    totals: tuple[Any, ...] | None = None
     keywords: tuple[int, ...] = ()
 
 

@@ -19,7 +19,6 @@ from seorep_async.tables.tabular import ModelList
 
 Days: TypeAlias = tuple[dt.date, dt.date]
 _log = logging.getLogger("seorep_async")
-_BATCH = 10_000
 ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 _TOPS = (3, 10, 20)
 _KINDS_OF_BOTH = {
@@ -195,13 +194,12 @@ def changes_between(
     query = f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
     rows = compared.execute(query, before=days[0], after=days[1], moved=moved, limit=limit)
     stored: dict[Any, Any] = {}  # values that recur are stored once
-    while some := rows.fetchmany(_BATCH):
-        for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in some:
-            company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
-            names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-            labels = chosen.account, campaign, company, keyword, phrase, location, engine, names[0], names
-            found.append(Change(*labels, old, new, url, *days))
-            found.total = total
+    for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in iter(rows.fetchone, None):
+        company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
+        names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
+        labels = chosen.account, campaign, company, keyword, phrase, location, engine, names[0], names
+        found.append(Change(*labels, old, new, url, *days))
+        found.total = total
     return found
 
 

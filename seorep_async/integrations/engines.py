@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from seorep_async.client import SeoRepClient
@@ -164,22 +166,25 @@ async def _pull(
 
 def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run a coroutine to its end; in another thread if this one has a running event loop, which Ctrl-C ends, too."""
-    loop = asyncio.new_event_loop()
-
-    def run() -> Any:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:  # leaves the thread's own loop alone
-            return runner.run(work())
-
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        return run()
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:  # leaves the thread's own loop alone
+            return runner.run(work())
+    began: Future[Callable[[], object]] = Future()
+
+    async def begin() -> Any:
+        inner = asyncio.ensure_future(work())
+        began.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, inner.cancel))
+        return await inner
+
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        running = thread.submit(run)
+        running = thread.submit(_run, begin)
         try:
             while not wait([running], 0.1).done and not (task and task.cancelling()):  # by `asyncio.run`
                 pass
         finally:
-            for one in asyncio.all_tasks(loop):  # if Ctrl-C ended the wait
-                loop.call_soon_threadsafe(one.cancel)
+            with contextlib.suppress(RuntimeError):  # its loop is closed already
+                if not running.done():
+                    began.result()()
         return running.result()

@@ -14,8 +14,7 @@ import aiohttp
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control import Governor, Limits
-from seorep_async.session.flow_control.permits import Permit
+from seorep_async.session.flow_control.permits import Governor, Limits, Permit
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Call, Request
@@ -305,4 +304,7 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in pending:
         task.cancel()
     if pending:
-        await asyncio.gather(*pending, return_exceptions=True)
+        await asyncio.wait(pending)
+        for task in pending:
+            if not task.cancelled():
+                task.exception()

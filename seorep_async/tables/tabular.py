@@ -88,8 +88,7 @@ class Tabular:
         return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
-        return stream
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:

@@ -28,11 +28,6 @@ _LONGEST_VALUE, _NOTES = 500, 300
 _EMPTY: tuple[object, ...] = (None, (), {})
 
 
-def csv_header(table: Table, *, excel: bool) -> bytes:
-    """Return the first line; `excel` puts a byte order mark before it, by which Excel knows UTF-8."""
-    return ("\ufeff" * excel + ",".join(column.name for column in table.columns) + _LINE_END).encode()
-
-
 def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
