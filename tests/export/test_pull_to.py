@@ -516,8 +516,10 @@ async def test_a_stream_goes_on_after_an_id_that_is_none() -> None:
         pass
 
     async with served(Account(rows=rows)) as (client, _):
-        summary = await stream(client, None, START, END, write=write, feeds=Feed.KEYWORD_BY_DATE)
-    assert summary.rows == 1
+        states: list[PullProgress] = []
+        how = {"write": write, "feeds": Feed.KEYWORD_BY_DATE, "on_progress": states.append}
+        summary = await stream(client, None, START, END, **how)  # type: ignore[arg-type]
+    assert (summary.rows, states[-1].done, states[-1].total, states[-1].failures) == (1, 2, 2, 1)
     assert [(one.campaign_id, one.keyword_id, one.error) for one in summary.failures] == [(1, 2**31, "DecodeError")]
 
 
