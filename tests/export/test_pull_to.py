@@ -211,6 +211,12 @@ async def test_another_request_is_not_resumed(
     assert (await pull(client, tmp_path / "x.csv", **options, restart=True)).ok in (True, False)
 
 
+async def test_pages_of_another_size_resume(client: SeoRepClient, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, tmp_path / "x.csv", max_requests=2)
+    assert (await pull(client, tmp_path / "x.csv", limit=500, sort_metric=None)).resumed
+
+
 async def test_what_is_staged_is_not_resumed_in_another_format(client: SeoRepClient, tmp_path: Path) -> None:
     for name in ("x.csv", "x.jsonl"):
         with pytest.raises(PullPausedError):
