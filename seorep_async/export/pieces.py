@@ -109,8 +109,7 @@ class BlockFile:
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
         self._path, self._places = file, [_Place()]
         self._decode = msgspec.json.Decoder(Block).decode
-        self.block = lru_cache(RECENT)(self._block)
-        """Return a block by its number; DamagedError: it is not as it was written."""
+        self._recent = lru_cache(RECENT)(self._block)
         problem = _HELD
         try:
             if sys.platform == "win32":
@@ -144,7 +143,7 @@ class BlockFile:
                         raise DamagedError(f"a piece of block {number} is not as it was written")
             except DamagedError:
                 self._places.pop()
-                self.block.cache_clear()  # its record may have been read, and its number is used again
+                self._recent.cache_clear()  # its record may have been read, and its number is used again
                 is_last = record > size or (is_head and place.end >= size)
                 if not is_last and any(any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)):
                     raise
@@ -174,6 +173,10 @@ class BlockFile:
         self._places.append(place)
         return len(self._places) - 1
 
+    def block(self, number: int) -> Block:
+        """Return a block by its number; DamagedError: it is not as it was written."""
+        return self._recent(number)
+
     def _block(self, number: int) -> Block:
         before, place = self._places[number - 1 : number + 1]
         text = self._read(place.record, place.size)
@@ -194,7 +197,7 @@ class BlockFile:
         """Drop everything, unread."""
         self._file.truncate(0)
         self._places = [_Place()]
-        self.block.cache_clear()
+        self._recent.cache_clear()
 
     def close(self) -> None:
         """Close it; if it is empty, remove it and its folder while it is locked: what a pull makes here next stays."""
