@@ -53,7 +53,10 @@ class SeoRepError(Exception):
     def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message)
         self.message = message
-        vars(self).update(fields)
+        for name, value in fields.items():
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no field {name!r}")
+            setattr(self, name, value)
 
     def __str__(self) -> str:
         facts = []
@@ -72,7 +75,9 @@ class SeoRepError(Exception):
 
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with other fields, and without traceback, cause and context."""
-        return type(self)(**vars(self) | changes)
+        copy = type(self)(self.message)
+        vars(copy).update(vars(self) | changes)
+        return copy
 
 
 class ConfigurationError(SeoRepError, ValueError):

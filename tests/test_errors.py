@@ -131,3 +131,17 @@ STATUSES: dict[type[errors.StatusError], list[int]] = {
 @pytest.mark.parametrize("kind", STATUSES, ids=lambda kind: kind.__name__)
 def test_a_status_has_this_error(kind: type[errors.StatusError]) -> None:
     assert {errors.status_error_type(status) for status in STATUSES[kind]} == {kind}
+
+
+def test_an_error_has_no_field_of_another_class() -> None:
+    with pytest.raises(TypeError, match="ServerError has no field 'argument'"):
+        errors.ServerError("down", argument="limit")
+
+
+def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
+    class Own(errors.SeoRepError):
+        def __init__(self, why: str) -> None:
+            super().__init__(why, status=418)
+
+    evolved = Own("tea").evolve(subject="campaign 1")
+    assert (type(evolved), evolved.status, str(evolved)) == (Own, 418, "campaign 1: tea [status 418]")

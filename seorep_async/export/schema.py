@@ -70,7 +70,7 @@ _NEWER = "a newer DuckDB made it; install that version, or name another file"
 _OF_OPENING = {
     "onflicting lock": "it is open in another program, or a pull writes it; close it there, and run this again",
     "Could not set lock": "its file system refuses DuckDB's locks; write to a local disk, and move the file",
-    "different configuration": "this program has it open already, with other settings; close that, and run this again",
+    "different configuration": "this program has it open already, in another way; close that, and run this again",
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }

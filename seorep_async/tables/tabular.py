@@ -127,6 +127,11 @@ class TableList(list[T], Tabular):
         both, kind = super().__add__(other), getattr(other, "_kind", self._kind)
         return type(self)(both, self._kind) if kind is self._kind and self._takes(other) else both
 
+    def __iadd__(self, other: Iterable[T], /) -> Self:  # type: ignore[misc, override]
+        if not self._takes(items := list(other)):
+            raise TypeError(f"+= takes items of this list's kind, {self._kind}; + makes a plain list of others, too")
+        return super().__iadd__(items)
+
     def _takes(self, items: Iterable[Any]) -> bool:
         """Return whether all are of this list's kind."""
         return all(isinstance(one, self._kind) for one in items)
