@@ -75,8 +75,9 @@ class SeoRepError(Exception):
 
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with other fields, and without traceback, cause and context."""
-        copy = type(self)(self.message)
-        vars(copy).update(vars(self) | changes)
+        fields = vars(self) | changes
+        copy = type(self)(fields["message"])
+        vars(copy).update(fields)
         return copy
 
 
