@@ -23,6 +23,7 @@ page_of("rankings.duckdb", out="page.html")
 """
 
 
+@pytest.mark.heavy
 def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guide = [block.code.strip() for block in PAGES["tables"]]
     codes = [WITHOUT_WIDGETS, *guide, HISTORY, *SHOWN]

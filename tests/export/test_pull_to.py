@@ -173,6 +173,7 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path
     assert (await pull(client, tmp_path / "x.csv")).rows == 9
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("limit", [100, 3_000, 40_000])
 async def test_a_full_disk_loses_nothing(sandbox: Sandbox, tmp_path: Path, format_: str, limit: int) -> None:

@@ -177,6 +177,7 @@ def without_replaced(pulls: list[Pull]) -> list[Pull]:
     return left
 
 
+@pytest.mark.heavy
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=pulls_of_any_nights, moved=st.integers(1, 6), pick=st.randoms(use_true_random=False))
 def test_any_nights_are_what_dicts_say(tmp_path: Path, asked: list[Pull], moved: int, pick: Any) -> None:

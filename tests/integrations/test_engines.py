@@ -167,6 +167,7 @@ def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
         assert sandbox.stats.requests <= 4
 
 
+@pytest.mark.heavy
 def test_processes_that_are_spawned_pull_the_same_rows() -> None:
     pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=Settings(max_concurrency=4))
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
