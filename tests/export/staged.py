@@ -12,11 +12,12 @@ from tests.export.random_nights import Pull
 
 @attrs.frozen
 class Staged:
-    """What is asked, whether it ended with failures, and the ids of the reports that are stored, by table."""
+    """What is asked, whether it ended with failures, the ids of what is stored, by table, and if the list failed."""
 
     request: Request
     ended: bool
     stored: dict[str, set[int]]
+    lacks_list: bool
 
     def request_of(self, pull: Pull) -> bool:
         """Return whether it is of a pull."""
@@ -47,4 +48,5 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
     for block in blocks:
         for name, records in block.records.items():
             stored.setdefault(name, set()).update(one.id for one in records)
-    return Staged(request, blocks[-1].ended, stored)
+    lacks_list = "campaigns" not in stored and any("campaigns" in block.failures for block in blocks)
+    return Staged(request, blocks[-1].ended, stored, lacks_list)

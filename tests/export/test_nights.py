@@ -194,6 +194,7 @@ class AnyNights(RuleBasedStateMachine):
             assert pull is not None
             stored = {(feed, id_) for feed, table in TABLE.items() for id_ in state.stored.get(table, ())}
             pull.given = {report: given for report, given in pull.given.items() if report in stored}
+            pull.listed = None if state.lacks_list else pull.listed
             self.staged[account] = pull, state.ended
 
     @rule(what=pulls, way=ways, limit=st.none() | st.integers(1, 9))
