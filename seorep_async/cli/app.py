@@ -23,7 +23,7 @@ _COMMANDS = {
     "users": ("resources", "List, get, create, update and delete users; get one-time logins."),
     "keywords": ("resources", "List and get keywords."),
     "backlinks": ("resources", "List, get, create, update and delete backlinks."),
-    "api": ("resources", "Send any request, authenticated and retried, and print the response as JSON."),
+    "api": ("calls", "Send any request, authenticated and retried, and print the response as JSON."),
     "mcp": ("history", "Serve the history and the service to agents (MCP)."),
     "guide": ("guide", "Show a page of the guide."),
 }

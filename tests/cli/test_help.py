@@ -15,8 +15,8 @@ from click.shell_completion import ShellComplete
 
 from seorep_async import guides
 from seorep_async.cli.app import run, seorep as command
+from seorep_async.cli.calls import COLUMNS
 from seorep_async.cli.output import fields_of
-from seorep_async.cli.resources import COLUMNS
 from seorep_async.models import Backlink, Campaign, Keyword, User
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 from seorep_async.tables.output_tables import all_tables
