@@ -18,7 +18,6 @@ from seorep_async.cli.output import counted, duration, messages
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullProgress, Stage
-from seorep_async.models import Feed
 from seorep_async.session import Stats
 
 _TICK_SECONDS = 0.5
@@ -55,7 +54,7 @@ class Display:
         doing = f"Pulling {state.feed.value}" if is_of_rows else state.stage.value.capitalize()
         parts = [waiting]
         if state.total is not None:
-            noun = "keyword" if is_of_rows and state.feed is Feed.KEYWORD_BY_DATE else "campaign"
+            noun = state.feed.object_name if is_of_rows else "campaign"
             left = f"{duration(seconds_left)} left" if seconds_left else ""
             parts = [f"{state.done:,}/{counted(state.total, noun)}", left, waiting]
         parts.append(f"{state.failures:,} failed" if state.failures else "")

@@ -201,7 +201,7 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
     if titles or filter is not None:
         problem = "ids can't be combined with groups=… or filter=…: name the campaigns, or let the service list them"
         raise ConfigurationError(problem, argument="ids")
-    campaigns = tuple(one for one in dict.fromkeys(check_ids("campaign", ids)) if one not in left_out)
+    campaigns = tuple(one for one in check_ids("campaign", ids) if one not in left_out)
     if not campaigns:
         if left_out:
             raise ConfigurationError("exclude leaves none of the named campaigns", argument="exclude")
