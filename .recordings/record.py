@@ -39,8 +39,17 @@ class Terminal:
     """A shell in a terminal, and its screen, which understands the control sequences that rich uses here."""
 
     def __init__(self, folder: str, address: str) -> None:
-        environment = {"PATH": f"{BIN}{os.pathsep}{os.defpath}", "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-        environment |= {"HOME": folder, "PS1": PROMPT, "SEOREP_BASE_URL": address, "SEOREP_API_KEY": "sandbox"}
+        environment = {
+            "PATH": f"{BIN}{os.pathsep}{os.defpath}",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+        }
+        environment |= {
+            "HOME": folder,
+            "PS1": PROMPT,
+            "SEOREP_BASE_URL": address,
+            "SEOREP_API_KEY": "sandbox",
+        }
         self._lines, self._row = [""], 0
         self._shell, self._keyboard = pty.fork()
         if not self._shell:

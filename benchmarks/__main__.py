@@ -13,14 +13,29 @@ from pathlib import Path
 from benchmarks import chart, fresh, machine
 from benchmarks.findings import BAR_HEAD, Bar, Findings, as_markdown, as_text
 
-_BENCHMARKS = ("decode", "pull", "latency", "memory", "loop_stalls", "import_time", "scaling", "instructions")
+_BENCHMARKS = (
+    "decode",
+    "pull",
+    "latency",
+    "memory",
+    "loop_stalls",
+    "import_time",
+    "scaling",
+    "instructions",
+)
 
 
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: small runs, whose figures mean little")
-    parser.add_argument("--out", type=Path, help="where results.md and chart.svg go; here by default, nowhere if quick")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke test: small runs, whose figures mean little"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="where results.md and chart.svg go; here by default, nowhere if quick",
+    )
     chosen = parser.parse_args()
     facts = [*machine.describe(), ("load average before", machine.load())]
     found = []
@@ -35,10 +50,14 @@ def main() -> None:
     print(f"\n{_summary(bars)}{' A quick run: the figures mean little.' if chosen.quick else ''}")
     out = chosen.out or (None if chosen.quick else Path(__file__).parent)
     if out is not None:
-        (out / "results.md").write_text(_results(found, bars, facts, chosen.quick), encoding="utf-8")
+        (out / "results.md").write_text(
+            _results(found, bars, facts, chosen.quick), encoding="utf-8"
+        )
         panels = [panel for findings in reversed(found) for panel in findings.panels]
         python = dict(facts)["Python"]
-        (out / "chart.svg").write_text(chart.draw(panels, f"{python}, medians; see results.md"), encoding="utf-8")
+        (out / "chart.svg").write_text(
+            chart.draw(panels, f"{python}, medians; see results.md"), encoding="utf-8"
+        )
 
 
 def _summary(bars: list[Bar]) -> str:
@@ -47,7 +66,9 @@ def _summary(bars: list[Bar]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
 
 
-def _results(found: list[Findings], bars: list[Bar], facts: list[tuple[str, str]], quick: bool) -> str:
+def _results(
+    found: list[Findings], bars: list[Bar], facts: list[tuple[str, str]], quick: bool
+) -> str:
     now = dt.datetime.now(dt.UTC)
     parts = [
         "# Benchmark results",
@@ -60,7 +81,11 @@ def _results(found: list[Findings], bars: list[Bar], facts: list[tuple[str, str]
         as_markdown(BAR_HEAD, [bar.cells for bar in bars]),
         "## Figures",
         "*computing* is processor time of the measuring process; it shows less of what else the machine does.",
-        *(f"### {table.title}\n\n{as_markdown(table.head, table.rows)}" for one in found for table in one.tables),
+        *(
+            f"### {table.title}\n\n{as_markdown(table.head, table.rows)}"
+            for one in found
+            for table in one.tables
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -34,7 +34,8 @@ def draw(panels: Sequence[Panel], caption: str) -> str:
     height = top + 14
     parts.append(f'<text x="0" y="{top + 4}">{escape(caption)}</text>')
     said = "; ".join(
-        f"{panel.title}: {', '.join(_described(panel, value) for value in panel.values)}" for panel in panels
+        f"{panel.title}: {', '.join(_described(panel, value) for value in panel.values)}"
+        for panel in panels
     )
     return "\n".join(
         [

@@ -21,8 +21,15 @@ from seorep_async.settings import EngineNames
 Tool = Callable[[bytes], object]
 
 _OURS, _ORJSON, _PYDANTIC = "seorep_async: models", "orjson.loads: dicts", "pydantic: models"
-_OTHERS = {_ORJSON: ("orjson", "loads"), _PYDANTIC: ("benchmarks.peers.pydantic_models", "Answer.model_validate_json")}
-_FEEDS = {"campaign": KeywordRanking, "campaign-by-date": CampaignPeriod, "keyword-by-date": KeywordPeriod}
+_OTHERS = {
+    _ORJSON: ("orjson", "loads"),
+    _PYDANTIC: ("benchmarks.peers.pydantic_models", "Answer.model_validate_json"),
+}
+_FEEDS = {
+    "campaign": KeywordRanking,
+    "campaign-by-date": CampaignPeriod,
+    "keyword-by-date": KeywordPeriod,
+}
 _PLAIN = {"campaign": 0.75, "campaign-by-date": 0.85, "keyword-by-date": 1.0}
 _EVERY = 3.0
 
@@ -38,30 +45,49 @@ def measure(quick: bool) -> Findings:
     for feed, required in _PLAIN.items():
         body = page(rows, feed)
         tools = {_OURS: _ours(feed)} | (others if feed == "campaign" else _only(others, _ORJSON))
-        runs = {name: functools.partial(_repeat, tool, body, repeats) for name, tool in tools.items()}
+        runs = {
+            name: functools.partial(_repeat, tool, body, repeats) for name, tool in tools.items()
+        }
         times = alternate(runs, rounds)
         ratio = _over(times, _OURS, _ORJSON)
         if feed == "campaign":
             plain = {name: taken.computing / repeats / rows * 1e6 for name, taken in times.items()}
             faster = _over(times, _PYDANTIC, _OURS)
         note = missing.get(_ORJSON, "")
-        bars.append(Bar(f"decode {rows} rows, {feed}, against orjson.loads", required, ratio, note=note))
+        bars.append(
+            Bar(f"decode {rows} rows, {feed}, against orjson.loads", required, ratio, note=note)
+        )
         table.append([feed, "plain", _text(ratio), "1"])
         worst: tuple[float | None, str] = (None, "")
         for variation in (*OF_EVERY_FEED, *(OF_KEYWORDS if feed == "campaign" else ())):
-            every, one = _vary(body if variation is not times_of_day else page(rows, feed, "older"), body, variation)
-            tools = {"every": _ours(feed), "one": _ours(feed), "plain": _ours(feed)} | _only(others, _ORJSON)
+            every, one = _vary(
+                body if variation is not times_of_day else page(rows, feed, "older"),
+                body,
+                variation,
+            )
+            tools = {"every": _ours(feed), "one": _ours(feed), "plain": _ours(feed)} | _only(
+                others, _ORJSON
+            )
             bodies = {"every": every, "one": one, "plain": body, _ORJSON: every}
-            runs = {name: functools.partial(_repeat, tool, bodies[name], repeats) for name, tool in tools.items()}
+            runs = {
+                name: functools.partial(_repeat, tool, bodies[name], repeats)
+                for name, tool in tools.items()
+            }
             times = alternate(runs, rounds)
             in_every, in_one = _over(times, "every", _ORJSON), _over(times, "one", "plain")
-            table.append([feed, variation.__name__.replace("_", " "), _text(in_every), _text(in_one)])
+            table.append(
+                [feed, variation.__name__.replace("_", " "), _text(in_every), _text(in_one)]
+            )
             worst = max(worst, (in_every, table[-1][1]), key=_of_first)
         in_all = f"decode {feed}, the worst variation in every row, against orjson.loads"
         bars.append(Bar(in_all, _EVERY, worst[0], note=note or worst[1]))
     bars.append(
         Bar(
-            f"decode {rows} rows, times faster than pydantic", 3, faster, at_least=True, note=missing.get(_PYDANTIC, "")
+            f"decode {rows} rows, times faster than pydantic",
+            3,
+            faster,
+            at_least=True,
+            note=missing.get(_PYDANTIC, ""),
         )
     )
     head = ["feed", "variation", "in every row, × orjson.loads", "in one row, × a plain page"]
@@ -69,7 +95,9 @@ def measure(quick: bool) -> Findings:
         bars=bars,
         tables=[
             Table(f"Decoding a page of {rows} rows, with warm memory", head, table),
-            Table("Decoding a plain row, µs", [*plain], [[f"{taken:.2f}" for taken in plain.values()]]),
+            Table(
+                "Decoding a plain row, µs", [*plain], [[f"{taken:.2f}" for taken in plain.values()]]
+            ),
         ],
         panels=[Panel("Decoding a row, from bytes", "µs, less is better", list(plain.items()))],
     )
@@ -103,7 +131,11 @@ def _vary(rows: bytes, plain: bytes, variation: Variation) -> tuple[bytes, bytes
 
 
 def _over(times: dict[str, Times], over: str, under: str) -> Ratio | None:
-    return Ratio.of(times[over].processor, times[under].processor) if over in times and under in times else None
+    return (
+        Ratio.of(times[over].processor, times[under].processor)
+        if over in times and under in times
+        else None
+    )
 
 
 def _of_first(found: tuple[float | None, str]) -> float:

@@ -27,7 +27,10 @@ from seorep_async import Feed, SeoRepClient
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
 
-DATES = {Feed.CAMPAIGN: ("2023-01-01", "2023-03-31"), Feed.KEYWORD_BY_DATE: ("2023-01-01", "2023-01-31")}
+DATES = {
+    Feed.CAMPAIGN: ("2023-01-01", "2023-03-31"),
+    Feed.KEYWORD_BY_DATE: ("2023-01-01", "2023-01-31"),
+}
 KINDS = ("parquet", "duckdb", "csv", "jsonl")
 MICROSECONDS = {1: {"parquet": 130, "duckdb": 180}, 100: {"parquet": 11}, 1000: {"parquet": 9}}
 """Rows of a report → computing time of a row above that of one that is dropped, at most."""
@@ -41,7 +44,9 @@ LIBRARIES = {"parquet": ["pyarrow.parquet", "pandas"], "duckdb": ["pyarrow", "du
 async def serve(size: int) -> None:
     """Serve campaigns until stdin is closed."""
     # every campaign is worded once and then remembered: the service is not what is measured
-    async with Sandbox(campaigns=2000, keywords=keywords(size), shape="mixed", rows="mixed") as sandbox:
+    async with Sandbox(
+        campaigns=2000, keywords=keywords(size), shape="mixed", rows="mixed"
+    ) as sandbox:
         print(sandbox.base_url, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
@@ -53,7 +58,9 @@ def keywords(size: int) -> int:
 
 async def pull(address: str, size: int, kind: str, rows: int, folder: Path) -> dict[str, Any]:
     """Pull so many rows to a format, or drop them, and return what that took."""
-    for library in LIBRARIES.get(kind, []):  # importing is not what is measured; pyarrow imports pandas too
+    for library in LIBRARIES.get(
+        kind, []
+    ):  # importing is not what is measured; pyarrow imports pandas too
         importlib.import_module(library)
     feed = Feed.KEYWORD_BY_DATE if size == 1 else Feed.CAMPAIGN
     ids = range(1, rows // keywords(size) + 1)
@@ -67,7 +74,9 @@ async def pull(address: str, size: int, kind: str, rows: int, folder: Path) -> d
             else:
                 came = len(await drop(client, feed, ids, DATES[feed]))
         else:
-            summary = await pull_to(client, ids, *DATES[feed], out=folder / f"a.{kind}", feeds=feed, limit=500)
+            summary = await pull_to(
+                client, ids, *DATES[feed], out=folder / f"a.{kind}", feeds=feed, limit=500
+            )
             came = summary.rows
         seconds, processor = time.perf_counter() - started, time.process_time() - processor
     assert came == rows, f"{came} of {rows} rows came"
@@ -75,7 +84,9 @@ async def pull(address: str, size: int, kind: str, rows: int, folder: Path) -> d
     return {"seconds": seconds, "processor": processor, "peak": peak}
 
 
-async def drop(client: SeoRepClient, feed: Feed, ids: Iterable[int], dates: tuple[str, str]) -> list[int]:
+async def drop(
+    client: SeoRepClient, feed: Feed, ids: Iterable[int], dates: tuple[str, str]
+) -> list[int]:
     """Pull reports and drop their rows; return a keyword, or 0, for each."""
     found: list[int] = []
     async with client.rankings.pull(ids, *dates, feed=feed, limit=500) as outcomes:
@@ -99,9 +110,20 @@ def measure(address: str, size: int, kind: str, rows: int) -> dict[str, Any]:
     """Pull in a process of its own, and print what that took."""
     folder = Path(tempfile.mkdtemp(prefix="seorep-benchmark-"))
     try:
-        command = [sys.executable, __file__, "--pull", kind, "--size", str(size), "--rows", str(rows)]
+        command = [
+            sys.executable,
+            __file__,
+            "--pull",
+            kind,
+            "--size",
+            str(size),
+            "--rows",
+            str(rows),
+        ]
         command += ["--address", address]
-        said = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout
+        said = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True
+        ).stdout
         megabytes = sum(path.stat().st_size for path in folder.glob("a.*")) / 1e6
     finally:
         shutil.rmtree(folder)
@@ -129,11 +151,18 @@ def speed(address: str, size: int, rows: int, rounds: int) -> None:
     times = {kind: statistics.median(found) for kind, found in taken.items()}
     for kind in ("control", *KINDS):
         above, share = (times[kind] - times["dropped"]) / rows * 1e6, times["dropped"] / times[kind]
-        says = f"{kind}: microseconds a row above a dropped one, {rows // size:,} reports of {size:,}"
+        says = (
+            f"{kind}: microseconds a row above a dropped one, {rows // size:,} reports of {size:,}"
+        )
         if kind in MICROSECONDS[size]:
             verdict(says, above, MICROSECONDS[size][kind], above <= MICROSECONDS[size][kind])
         elif size == 1000 and kind in SHARES:
-            verdict(f"{kind}: computing time of dropped rows, as a share", share, SHARES[kind], share >= SHARES[kind])
+            verdict(
+                f"{kind}: computing time of dropped rows, as a share",
+                share,
+                SHARES[kind],
+                share >= SHARES[kind],
+            )
         else:
             print(f"       {says}: {above:.2f}")
 
@@ -143,7 +172,10 @@ def memory(address: str, size: int, kinds: Iterable[str], rows: int) -> None:
     for kind in kinds:
         small, large = (measure(address, size, kind, count)["peak"] for count in (rows // 10, rows))
         verdict(
-            f"{kind}: peak memory of {rows:,} rows / {rows // 10:,}", large / small, MEMORY, large <= MEMORY * small
+            f"{kind}: peak memory of {rows:,} rows / {rows // 10:,}",
+            large / small,
+            MEMORY,
+            large <= MEMORY * small,
         )
 
 
@@ -163,7 +195,9 @@ def compare(chosen: argparse.Namespace) -> None:
 def main() -> None:
     """Read the command line and do what it says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="of the measure of memory; 0 leaves it out")
+    parser.add_argument(
+        "--rows", type=int, default=2_000_000, help="of the measure of memory; 0 leaves it out"
+    )
     parser.add_argument("--speed-rows", type=int, default=200_000)
     parser.add_argument("--reports", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -175,7 +209,11 @@ def main() -> None:
     if chosen.serve:
         asyncio.run(serve(chosen.size))
     elif chosen.pull:
-        print(json.dumps(asyncio.run(pull(chosen.address, chosen.size, chosen.pull, chosen.rows, Path.cwd()))))
+        print(
+            json.dumps(
+                asyncio.run(pull(chosen.address, chosen.size, chosen.pull, chosen.rows, Path.cwd()))
+            )
+        )
     else:
         compare(chosen)
 

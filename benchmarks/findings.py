@@ -44,7 +44,14 @@ class Bar:
         control = self.measured.control if isinstance(self.measured, Ratio) else None
         measured = "–" if self.measured is None else f"{self.measured:.3g} {self.unit}"
         required = f"{'≥' if self.at_least else '≤'} {self.required:g} {self.unit}"
-        return self.says, required, measured, "" if control is None else f"{control:.2f}", self.verdict, self.note
+        return (
+            self.says,
+            required,
+            measured,
+            "" if control is None else f"{control:.2f}",
+            self.verdict,
+            self.note,
+        )
 
 
 BAR_HEAD = ("bar", "required", "measured", "control", "", "note")
@@ -82,7 +89,8 @@ def as_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     )
 
 
@@ -103,5 +111,7 @@ def show(findings: Findings) -> None:
 def command(measure: Callable[[bool], Findings], about: str | None) -> None:
     """Run one benchmark from the command line."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: small runs, whose figures mean little")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke test: small runs, whose figures mean little"
+    )
     show(measure(parser.parse_args().quick))

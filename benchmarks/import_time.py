@@ -37,7 +37,13 @@ def measure(quick: bool) -> Findings:
             Bar(f"{name}, against {_BARE}", required, Ratio.of(times[name], times[_BARE]))
             for name, (_, required) in _PROGRAMS.items()
         ],
-        tables=[Table("Starting, ms", list(medians), [[f"{seconds * 1e3:.0f}" for seconds in medians.values()]])],
+        tables=[
+            Table(
+                "Starting, ms",
+                list(medians),
+                [[f"{seconds * 1e3:.0f}" for seconds in medians.values()]],
+            )
+        ],
     )
 
 
@@ -47,10 +53,14 @@ def _seconds(program: str, bytecode: str | None) -> float:
     Else the figure would depend on who happens to have bytecode: pip compiles what it installs, nobody compiles a
     checkout under PYTHONDONTWRITEBYTECODE.
     """
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     if bytecode is not None:
         environment["PYTHONPYCACHEPREFIX"] = bytecode
-    running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL, env=environment)
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, env=environment
+    )
     _, status, used = os.wait4(running.pid, 0)
     running.returncode = os.waitstatus_to_exitcode(status)
     if running.returncode:

@@ -27,7 +27,9 @@ _COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 def measure(quick: bool) -> Findings:
     """Count requests of one row, in campaigns of 1, 3 and 20 pages; the first twice, as a control."""
-    missing = "a quick run" if quick else "" if shutil.which("valgrind") else "valgrind is not installed"
+    missing = (
+        "a quick run" if quick else "" if shutil.which("valgrind") else "valgrind is not installed"
+    )
     both = peers.find([OURS, BARE])
     note = missing or both.missing.get(BARE, "")
     says = "instructions of a 1-row request above those of aiohttp + orjson, 1 page a campaign"
@@ -43,7 +45,13 @@ def measure(quick: bool) -> Findings:
         rows.append([load.layout, f"{ours:,.0f}", f"{bare:,.0f}", f"{ours - bare:,.0f}"])
     return Findings(
         bars=[Bar(says, _ABOVE_BARE, above[0], unit="", note=f"counted again: {above[-1]:,.0f}")],
-        tables=[Table("Instructions of a request", ["campaigns × pages × rows", OURS, BARE, "difference"], rows)],
+        tables=[
+            Table(
+                "Instructions of a request",
+                ["campaigns × pages × rows", OURS, BARE, "difference"],
+                rows,
+            )
+        ],
     )
 
 
@@ -55,7 +63,12 @@ def _counted(name: str, address: str, load: Load, times: int) -> int:
     """Return the instructions of a process that pulls a load so many times."""
     code = "import sys; from benchmarks.instructions import pull; pull(*sys.argv[1:])"
     arguments = [name, address, msgspec.json.encode(load).decode(), str(times)]
-    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    valgrind = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ]
     ran = subprocess.run(
         [*valgrind, sys.executable, "-c", code, *arguments],
         env=os.environ | {"PYTHONHASHSEED": "0"},

@@ -44,7 +44,9 @@ class Load:
     @property
     def distinct(self) -> int:
         """How many campaigns have bodies of their own; the rest repeats them, to keep the server small."""
-        return max(1, min(self.campaigns, _MOST_DISTINCT, _MOST_BODIES_ROWS // (self.pages * self.rows)))
+        return max(
+            1, min(self.campaigns, _MOST_DISTINCT, _MOST_BODIES_ROWS // (self.pages * self.rows))
+        )
 
     @property
     def layout(self) -> str:

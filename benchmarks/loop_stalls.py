@@ -44,12 +44,25 @@ def measure(quick: bool) -> Findings:
         gc.unfreeze()
         medians = statistics.median(found), statistics.median(idle)
         rows.append(
-            [load.layout, f"{max(found):.1f}", f"{medians[0]:.1f}", f"{max(idle):.1f}", f"{medians[1]:.1f}"],
+            [
+                load.layout,
+                f"{max(found):.1f}",
+                f"{medians[0]:.1f}",
+                f"{max(idle):.1f}",
+                f"{medians[1]:.1f}",
+            ],
         )
     many = 20_000 if quick else 1_000_000
-    starting = [asyncio.run(_latest(_start(ids))) for ids in (range(1, many + 1), list(range(1, many + 1)))]
+    starting = [
+        asyncio.run(_latest(_start(ids))) for ids in (range(1, many + 1), list(range(1, many + 1)))
+    ]
     bars.append(
-        Bar(f"starting a pull of {many:,} ids: the longest that another task waits", 120, max(starting), unit="ms")
+        Bar(
+            f"starting a pull of {many:,} ids: the longest that another task waits",
+            120,
+            max(starting),
+            unit="ms",
+        )
     )
     return Findings(
         bars=bars,
@@ -85,7 +98,10 @@ async def _pull(address: str, load: Load) -> None:
 async def _start(ids: Sequence[int]) -> None:
     """Plan a pull, and leave it before its first answer."""
     await asyncio.sleep(2 * _BEAT)
-    async with SeoRepClient("http://127.0.0.1:9", API_KEY) as client, client.rankings.pull(ids, START_DATE, END_DATE):
+    async with (
+        SeoRepClient("http://127.0.0.1:9", API_KEY) as client,
+        client.rankings.pull(ids, START_DATE, END_DATE),
+    ):
         await asyncio.sleep(0)
 
 

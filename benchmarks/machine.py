@@ -13,7 +13,10 @@ _CPU = Path("/proc/cpuinfo")
 def describe() -> list[tuple[str, str]]:
     """Return what matters for the figures, and its value."""
     return [
-        ("machine", f"{_processor()}, {os.cpu_count()} processors, {platform.system()} {platform.release()}"),
+        (
+            "machine",
+            f"{_processor()}, {os.cpu_count()} processors, {platform.system()} {platform.release()}",
+        ),
         ("Python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("packages", ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)),
         ("commit", _commit()),
@@ -22,7 +25,11 @@ def describe() -> list[tuple[str, str]]:
 
 def load() -> str:
     """Return how busy the machine is, over the last 1, 5 and 15 minutes."""
-    return " ".join(f"{average:.2f}" for average in os.getloadavg()) if hasattr(os, "getloadavg") else "not known"
+    return (
+        " ".join(f"{average:.2f}" for average in os.getloadavg())
+        if hasattr(os, "getloadavg")
+        else "not known"
+    )
 
 
 def _processor() -> str:

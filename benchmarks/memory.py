@@ -25,7 +25,10 @@ def measure(quick: bool) -> Findings:
     rows = []
     ratios = []
     with serving(Load(campaigns=10, pages=2, rows=50)) as address:
-        for title, peak in (("resident, as the system counts", resident), ("allocated by Python", allocated)):
+        for title, peak in (
+            ("resident, as the system counts", resident),
+            ("allocated by Python", allocated),
+        ):
             peaks: dict[int, list[float]] = {few: [], many: []}
             for _ in range(rounds):
                 for campaigns, found in peaks.items():
@@ -63,7 +66,11 @@ def _peak(work: Callable[[], object]) -> float:
         _REFS.write_text("5", encoding="ascii")  # the peak counts from here
     work()
     if _STATUS.exists():
-        (peak,) = (line for line in _STATUS.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
+        (peak,) = (
+            line
+            for line in _STATUS.read_text(encoding="ascii").splitlines()
+            if line.startswith("VmHWM")
+        )
         return int(peak.split()[1]) / 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

@@ -18,19 +18,30 @@ def measure(quick: bool) -> Findings:
     """Pull pages of 100 rows and of one row, in campaigns of 1, 3 and 20 pages, against aiohttp by hand; then all."""
     both = peers.find([OURS, BARE])
     bars, rows = [], []
-    for load in [_load(size, pages, quick) for size in (100, 1) for pages in ((3,) if quick else (1, 3, 20))]:
+    for load in [
+        _load(size, pages, quick) for size in (100, 1) for pages in ((3,) if quick else (1, 3, 20))
+    ]:
         with serving(load) as address:
             times = alternate(peers.runs(both, address, load), 1 if quick else 9)
         ratio = Ratio.of(times[BARE].wall, times[OURS].wall) if BARE in times else None
         if required := _AT_LEAST.get((load.rows, load.pages)):
             says = f"pull {load.rows}-row pages, {load.pages} a campaign: speed, against {BARE}"
             bars.append(
-                Bar(says, required, ratio, at_least=True, is_limit=load.rows == 1, note=both.missing.get(BARE, ""))
+                Bar(
+                    says,
+                    required,
+                    ratio,
+                    at_least=True,
+                    is_limit=load.rows == 1,
+                    note=both.missing.get(BARE, ""),
+                )
             )
         rows += [[name, *_figures(load, found)] for name, found in times.items()]
 
     everyone = peers.find([OURS, BARE, *_OTHERS_AT_LEAST])
-    large = Load(campaigns=4, pages=2, rows=100) if quick else Load(campaigns=40, pages=20, rows=100)
+    large = (
+        Load(campaigns=4, pages=2, rows=100) if quick else Load(campaigns=40, pages=20, rows=100)
+    )
     with serving(large) as address:
         times = alternate(peers.runs(everyone, address, large), 1 if quick else 7)
     bars += [
@@ -44,7 +55,14 @@ def measure(quick: bool) -> Findings:
         for name, bar in _OTHERS_AT_LEAST.items()
     ]
     speeds = {name: large.all_rows / found.seconds for name, found in times.items()}
-    head = ["", "campaigns × pages × rows", "rows/s", "requests/s", "µs a request", "computing, µs a request"]
+    head = [
+        "",
+        "campaigns × pages × rows",
+        "rows/s",
+        "requests/s",
+        "µs a request",
+        "computing, µs a request",
+    ]
     return Findings(
         bars=bars,
         tables=[
@@ -55,7 +73,9 @@ def measure(quick: bool) -> Findings:
                 [[name, *_figures(large, found)] for name, found in times.items()],
             ),
         ],
-        panels=[Panel("A pull of 100-row pages", "rows a second, more is better", _labelled(speeds))],
+        panels=[
+            Panel("A pull of 100-row pages", "rows a second, more is better", _labelled(speeds))
+        ],
     )
 
 
@@ -75,7 +95,10 @@ def _figures(load: Load, found: Times) -> list[str]:
 
 
 def _labelled(speeds: dict[str, float]) -> list[tuple[str, float]]:
-    return [(f"{name}: {'models' if name in GIVES_MODELS else 'dicts'}", speed) for name, speed in speeds.items()]
+    return [
+        (f"{name}: {'models' if name in GIVES_MODELS else 'dicts'}", speed)
+        for name, speed in speeds.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,10 @@ def measure(quick: bool) -> Findings:
                 "Campaigns (one page of 10 rows each, 16 permits, no latency)",
                 "campaigns",
                 "µs a campaign",
-                {f"{n:,}": Load(campaigns=n, pages=1, rows=10) for n in ((100,) if quick else (100, 1000, 10_000))},
+                {
+                    f"{n:,}": Load(campaigns=n, pages=1, rows=10)
+                    for n in ((100,) if quick else (100, 1000, 10_000))
+                },
                 lambda load, seconds: f"{seconds / load.campaigns * 1e6:.0f}",
                 rounds,
             ),
@@ -41,7 +44,10 @@ def measure(quick: bool) -> Findings:
                 "Permits (10 pages a campaign, 10 rows a page, 20 ms latency)",
                 "permits",
                 "× ideal",
-                {f"{n}": _of_permits(n, quick) for n in ((16,) if quick else (1, 2, 4, 8, 16, 32, 64, 128))},
+                {
+                    f"{n}": _of_permits(n, quick)
+                    for n in ((16,) if quick else (1, 2, 4, 8, 16, 32, 64, 128))
+                },
                 lambda load, seconds: f"{seconds / ideal(load):.2f}",
                 rounds,
             ),
@@ -63,7 +69,13 @@ def _of_rows(rows: int, quick: bool) -> Load:
 
 
 def _of_permits(permits: int, quick: bool) -> Load:
-    return Load(campaigns=2 * max(permits, 4), pages=1 if quick else 10, rows=10, permits=permits, latency=0.02)
+    return Load(
+        campaigns=2 * max(permits, 4),
+        pages=1 if quick else 10,
+        rows=10,
+        permits=permits,
+        latency=0.02,
+    )
 
 
 def _of_latency(milliseconds: int, quick: bool) -> tuple[str, Load]:
@@ -72,7 +84,12 @@ def _of_latency(milliseconds: int, quick: bool) -> tuple[str, Load]:
 
 
 def _table(
-    title: str, axis: str, unit: str, loads: dict[str, Load], figure: Callable[[Load, float], str], rounds: int
+    title: str,
+    axis: str,
+    unit: str,
+    loads: dict[str, Load],
+    figure: Callable[[Load, float], str],
+    rounds: int,
 ) -> Table:
     """Measure every load of one axis."""
     both = peers.find([OURS, BARE])
@@ -81,9 +98,15 @@ def _table(
         with serving(load) as address:
             times: dict[str, Times] = alternate(peers.runs(both, address, load), rounds)
         share = Ratio.of(times[BARE].wall, times[OURS].wall) if BARE in times else None
-        figures = (figure(load, times[name].seconds) if name in times else "–" for name in (OURS, BARE))
-        rows.append([size, *figures, *((f"{share:.2f}", f"{share.control or 1:.2f}") if share else "––")])
-    return Table(title, [axis, f"{OURS}, {unit}", f"{BARE}, {unit}", "speed against bare", "control"], rows)
+        figures = (
+            figure(load, times[name].seconds) if name in times else "–" for name in (OURS, BARE)
+        )
+        rows.append(
+            [size, *figures, *((f"{share:.2f}", f"{share.control or 1:.2f}") if share else "––")]
+        )
+    return Table(
+        title, [axis, f"{OURS}, {unit}", f"{BARE}, {unit}", "speed against bare", "control"], rows
+    )
 
 
 if __name__ == "__main__":

@@ -24,11 +24,15 @@ _REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 def serving(load: Load) -> Iterator[str]:
     """Run a service with this load; give its address."""
     command = [sys.executable, "-m", "benchmarks.server", msgspec.json.encode(load).decode()]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         if not address:
-            raise RuntimeError(f"the server of the benchmark did not start: exit code {server.wait()}")
+            raise RuntimeError(
+                f"the server of the benchmark did not start: exit code {server.wait()}"
+            )
         try:
             yield address
         finally:
@@ -78,7 +82,9 @@ def _with_head(body: bytes) -> bytes:
 
 async def _serve(answers: list[list[bytes]], latency: float) -> None:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(answers, latency), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(
+        lambda: _Connection(answers, latency), "127.0.0.1", 0, backlog=1024
+    )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await asyncio.to_thread(sys.stdin.read)
 

@@ -35,7 +35,9 @@ def unknown_in_tags(row: Row, chance: random.Random) -> Row:
 
 def no_dates(row: Row, chance: random.Random) -> Row:
     """Zero dates and empty ones."""
-    return row | {name: chance.choice(("0000-00-00", "0000-00-00 00:00:00", "")) for name in _dates(row)}
+    return row | {
+        name: chance.choice(("0000-00-00", "0000-00-00 00:00:00", "")) for name in _dates(row)
+    }
 
 
 def nulls(row: Row, chance: random.Random) -> Row:

@@ -10,7 +10,9 @@ async with SeoRepClient() as client:  # reads SEOREP_BASE_URL and SEOREP_API_KEY
 ```
 """
 
-TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would show a traceback of `seorep`
+TYPE_CHECKING = (
+    False  # importing typing takes 20 ms, in which Ctrl-C would show a traceback of `seorep`
+)
 
 if TYPE_CHECKING or globals().get("_is_used"):
     from seorep_async.client import SeoRepClient as SeoRepClient
@@ -75,7 +77,17 @@ if TYPE_CHECKING or globals().get("_is_used"):
     from seorep_async.tables.tabular import ModelList as ModelList, Tabular as Tabular
 else:
     _is_used = False
-    _MODULES = {"errors", "export", "guides", "history", "integrations", "resources", "sandbox", "settings", "tables"}
+    _MODULES = {
+        "errors",
+        "export",
+        "guides",
+        "history",
+        "integrations",
+        "resources",
+        "sandbox",
+        "settings",
+        "tables",
+    }
 
     def __getattr__(name: str) -> object:
         """Load all public names when the first is used: aiohttp takes 0.3 s, and `seorep --help` need not wait."""
@@ -88,8 +100,12 @@ else:
         if not _is_used and (name == "__all__" or not name.startswith("_")):
             _is_used = True
             importlib.reload(sys.modules[__name__])  # which runs the imports above
-            known = {found for found, value in globals().items() if not isinstance(value, type(sys))}
-            globals()["__all__"] = sorted(found for found in known - {"TYPE_CHECKING"} if found[0] != "_")
+            known = {
+                found for found, value in globals().items() if not isinstance(value, type(sys))
+            }
+            globals()["__all__"] = sorted(
+                found for found in known - {"TYPE_CHECKING"} if found[0] != "_"
+            )
             if name in globals():
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

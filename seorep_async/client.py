@@ -74,12 +74,16 @@ class SeoRepClient:
             api_key = os.environ.get("SEOREP_API_KEY")
         problem = key_problem(api_key)
         others = (getattr(settings, "proxy_password", None),)
-        authentication = None if problem or api_key is None else Authentication(api_key, *filter(None, others))
+        authentication = (
+            None if problem or api_key is None else Authentication(api_key, *filter(None, others))
+        )
         del api_key, others
         if authentication is None:
             raise ConfigurationError(problem or "no API key", argument="api_key")
         if not isinstance(settings, Settings):
-            raise ConfigurationError(f"settings must be a Settings, got {type(settings).__name__}", argument="settings")
+            raise ConfigurationError(
+                f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
+            )
         if session is not None and not isinstance(session, aiohttp.ClientSession):
             problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
             raise ConfigurationError(problem, argument="session")
@@ -91,8 +95,12 @@ class SeoRepClient:
             del base_url  # it may hold a password
             raise ConfigurationError(": ".join(filter(None, refused)), argument="base_url")
         self._base_url = BaseURL(base_url or "")
-        self._account = (self._base_url.origin[1] or "") if account is None else check_account_name(account)
-        self._session = Session(self._base_url, authentication, settings, session, None, limits, on_attempt)
+        self._account = (
+            (self._base_url.origin[1] or "") if account is None else check_account_name(account)
+        )
+        self._session = Session(
+            self._base_url, authentication, settings, session, None, limits, on_attempt
+        )
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
@@ -196,12 +204,16 @@ class SeoRepClient:
         return self._session.call_timeout.limit(seconds)
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_session"):  # tracebacks with locals show clients with refused arguments
+        if not hasattr(
+            self, "_session"
+        ):  # tracebacks with locals show clients with refused arguments
             return "<SeoRepClient (not built)>"
         return f"<SeoRepClient {self._base_url.string} ({self._session.state})>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a client cannot be pickled: it holds a key and connections; create one where you need it")
+        raise TypeError(
+            "a client cannot be pickled: it holds a key and connections; create one where you need it"
+        )
 
 
 def _within(settings: Settings, limits: Limits | None) -> Settings:
@@ -209,11 +221,15 @@ def _within(settings: Settings, limits: Limits | None) -> Settings:
     if limits is None:
         return settings
     if not isinstance(limits, Limits):
-        raise ConfigurationError(f"limits must be a Limits, got {type(limits).__name__}", argument="limits")
+        raise ConfigurationError(
+            f"limits must be a Limits, got {type(limits).__name__}", argument="limits"
+        )
     shared = {name: getattr(limits, name) for name in ("max_concurrency", "requests_per_second")}
     for name, value in shared.items():
         if (own := getattr(settings, name)) not in (value, getattr(Settings(), name)):
-            problem = f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
+            problem = (
+                f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
+            )
             problem += f"create them as Limits({name}={own}), or leave {name} out of the settings"
             raise ConfigurationError(problem, argument="limits")
     return attrs.evolve(settings, **shared)

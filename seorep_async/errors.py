@@ -222,7 +222,11 @@ def status_error_type(status: int) -> type[StatusError]:
 def one_line(string: str) -> str:
     """Return a string as one line without control characters, which a service may send."""
     line = " ".join(string.split())
-    return line if line.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return (
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    )
 
 
 def shown(value: object) -> str:

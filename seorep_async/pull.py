@@ -12,7 +12,12 @@ from typing import Any, Generic, Literal, TypeVar
 import attrs
 import msgspec
 
-from seorep_async.errors import AuthenticationError, ConfigurationError, PaginationError, SeoRepError
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    PaginationError,
+    SeoRepError,
+)
 from seorep_async.models import Feed
 from seorep_async.paging import Listing, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
@@ -63,7 +68,9 @@ class Pull(Generic[R]):
         self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 0)
         self._count = self._schedule.count
         self._limit = self._count.free
-        self._most_running = self._limit - 3 * self._limit // 8  # the other pages are for those with several
+        self._most_running = (
+            self._limit - 3 * self._limit // 8
+        )  # the other pages are for those with several
         self._forbidden = False
         self._total = len(self)
         self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
@@ -81,7 +88,12 @@ class Pull(Generic[R]):
     async def __aexit__(self, *_: object) -> None:
         if self._open:
             failed = self._taken + len(self._outcomes) - self._succeeded
-            facts = self._total, self._succeeded, failed, self._session.clock.monotonic() - self._started
+            facts = (
+                self._total,
+                self._succeeded,
+                failed,
+                self._session.clock.monotonic() - self._started,
+            )
             fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
             _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
@@ -102,7 +114,11 @@ class Pull(Generic[R]):
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
             AuthenticationError: after the last outcome, if all failed and the key is refused for anything else, too.
         """
-        if self._open and self._taken == self._total and (refusal := await self._find_refusal()) is not None:
+        if (
+            self._open
+            and self._taken == self._total
+            and (refusal := await self._find_refusal()) is not None
+        ):
             raise refusal
         while (outcome := self._take()) is None:
             self._changed.clear()
@@ -134,7 +150,9 @@ class Pull(Generic[R]):
     def _require_running(self) -> None:
         if not self._open:
             problem = "this pull has ended or was not started"
-            raise ConfigurationError(f"{problem}: await it, or use `async with client.rankings.pull(...) as outcomes:`")
+            raise ConfigurationError(
+                f"{problem}: await it, or use `async with client.rankings.pull(...) as outcomes:`"
+            )
 
     def _take(self) -> PullOutcome[R] | None:
         """Return the next outcome, or None to wait for it."""
@@ -200,7 +218,12 @@ class Pull(Generic[R]):
         elif not isinstance(error, SeoRepError):
             self._unexpected = error
             self._changed.set()
-        elif error.may_pass and item.error is None and self._on_error == "collect" and not self._is_late():
+        elif (
+            error.may_pass
+            and item.error is None
+            and self._on_error == "collect"
+            and not self._is_late()
+        ):
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
@@ -214,7 +237,9 @@ class Pull(Generic[R]):
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome
-        self._forbidden |= isinstance(outcome.error, AuthenticationError) and outcome.error.status != 401
+        self._forbidden |= (
+            isinstance(outcome.error, AuthenticationError) and outcome.error.status != 401
+        )
         self._changed.set()
 
     def _end_deferral(self) -> None:

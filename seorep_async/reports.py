@@ -134,7 +134,10 @@ class PullOutcomes(TableList[PullOutcome[R]]):
 
     def _takes(self, items: Iterable[Any]) -> bool:
         kind = self._kind
-        return all(isinstance(one, PullOutcome) and getattr(one.report, "feed", kind) is kind for one in items)
+        return all(
+            isinstance(one, PullOutcome) and getattr(one.report, "feed", kind) is kind
+            for one in items
+        )
 
     def _rows(self, skip_failures: bool) -> _Rows:
         return _Rows((one for one in self if one.ok) if skip_failures else self, self._kind)
@@ -188,11 +191,15 @@ class _Rows(Tabular):
         reports = list(_reports_of(self.reports))
         feed = self.feed or (reports[0].feed if reports else None)
         if feed is None:
-            problem = "there is no report; say which feed's columns an empty table should have: feed=…"
+            problem = (
+                "there is no report; say which feed's columns an empty table should have: feed=…"
+            )
             raise ConfigurationError(problem, argument="feed")
         for report in reports:
             if report.feed is not feed:
-                raise ConfigurationError(f"reports of one feed make one table; these are {feed} and {report.feed}")
+                raise ConfigurationError(
+                    f"reports of one feed make one table; these are {feed} and {report.feed}"
+                )
         return _table(feed), map(column_values, reports)
 
 
@@ -202,17 +209,30 @@ def _table(feed: Feed) -> Table:
     table = table_of(feed)
     if feed is not Feed.KEYWORD_BY_DATE:
         return table
-    columns = tuple(attrs.evolve(one, nullable=one.nullable or one.name == "campaign_id") for one in table.columns)
+    columns = tuple(
+        attrs.evolve(one, nullable=one.nullable or one.name == "campaign_id")
+        for one in table.columns
+    )
     return attrs.evolve(table, columns=columns)
 
 
 def column_values(
-    report: RankingReport[Any], *, campaign_id: int | None = None, snapshot_date: dt.date | None = None
+    report: RankingReport[Any],
+    *,
+    campaign_id: int | None = None,
+    snapshot_date: dt.date | None = None,
 ) -> list[Sequence[Any]]:
     """Return a report's rows as columns of its feed's table; a keyword's report does not know its `campaign_id`."""
     by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
-    named = (report.account, snapshot_date or report.snapshot_date, report.campaign_id or campaign_id)
-    lead = ([value] * len(report.rows) for value in (*named, *by_keyword, report.start_date, report.end_date))
+    named = (
+        report.account,
+        snapshot_date or report.snapshot_date,
+        report.campaign_id or campaign_id,
+    )
+    lead = (
+        [value] * len(report.rows)
+        for value in (*named, *by_keyword, report.start_date, report.end_date)
+    )
     return [*lead, *table_of(report.feed).column_values(report.rows, compared=report.compared)]
 
 
@@ -257,13 +277,19 @@ def schema(feed: Feed) -> pa.Schema:
 def to_html(report: RankingReport[Any]) -> str:
     """Return the first rows of a report and its totals as an HTML table for notebooks, without empty columns."""
     table = table_of(report.feed)
-    caption = f"{report.feed.object_name.title()} {report.id}" + (f" of {report.account}" if report.account else "")
+    caption = f"{report.feed.object_name.title()} {report.id}" + (
+        f" of {report.account}" if report.account else ""
+    )
     caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
     columns = table.column_values(report.rows[:SHOWN_ROWS], compared=report.compared)
     totals = None
     if report.totals:
-        totals = dict(zip(TOTALS, totals_values(report.totals, compared=report.compared), strict=True))
-    return html_table(caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), totals)
+        totals = dict(
+            zip(TOTALS, totals_values(report.totals, compared=report.compared), strict=True)
+        )
+    return html_table(
+        caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), totals
+    )
 
 
 def _reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
@@ -272,7 +298,9 @@ def _reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
         if isinstance(one, RankingReport):
             yield one
         elif one.report is None:
-            raise one.error or ConfigurationError(f"the outcome of {one.id} has neither report nor error")
+            raise one.error or ConfigurationError(
+                f"the outcome of {one.id} has neither report nor error"
+            )
         else:
             yield one.report
 

@@ -72,11 +72,18 @@ class EngineNames:
     def __attrs_post_init__(self) -> None:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
         for token in tokens:
-            if not (isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()):
+            if not (
+                isinstance(token, str)
+                and token.isascii()
+                and token.isalnum()
+                and token[0].isalpha()
+            ):
                 problem = f"{shown(token)} is not one word of ASCII letters and digits"
                 raise ConfigurationError(f"engine_names: {problem}", argument="engine_names")
         if len({token.lower() for token in tokens}) < len(tokens):
-            raise ConfigurationError("engine_names: the three names must differ", argument="engine_names")
+            raise ConfigurationError(
+                "engine_names: the three names must differ", argument="engine_names"
+            )
         for token, other in itertools.permutations(tokens, 2):
             if token in (f"{other}{kind}" for kind in ("Mobile", "Places", "Maps")):
                 problem = f"{token!r} and {other!r} would give two fields the same name"
@@ -132,7 +139,9 @@ class Settings:
     engine_names: EngineNames = EngineNames()
     allow_insecure_http: bool = False
     user_agent: str = "seorep-async"
-    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and without_password(proxy)))
+    proxy: str | None = attrs.field(
+        default=None, repr=lambda proxy: repr(proxy and without_password(proxy))
+    )
 
     def __attrs_post_init__(self) -> None:
         for name, low, high in (
@@ -145,12 +154,20 @@ class Settings:
             if type(value) is not int or not low <= value <= high:
                 problem = f"{name} must be an integer from {low} to {high}, got {shown(value)}"
                 raise ConfigurationError(problem, argument=name)
-        for name in ("attempt_timeout", "connect_timeout", "backoff_initial", "backoff_max", "retry_after_max"):
+        for name in (
+            "attempt_timeout",
+            "connect_timeout",
+            "backoff_initial",
+            "backoff_max",
+            "retry_after_max",
+        ):
             require_positive(name, getattr(self, name), "seconds")
         if self.call_timeout is not None:
             require_positive("call_timeout", self.call_timeout, "seconds, or None")
         if self.requests_per_second is not None:
-            require_positive("requests_per_second", self.requests_per_second, "requests a second, or None")
+            require_positive(
+                "requests_per_second", self.requests_per_second, "requests a second, or None"
+            )
         for name, kind in (
             ("request_encoding", RequestEncoding),
             ("array_encoding", ArrayEncoding),
@@ -161,13 +178,23 @@ class Settings:
             if not isinstance(value, kind):
                 members = [f"{kind.__name__}.{one}" for one in getattr(kind, "__members__", ())]
                 known = f"one of {', '.join(members)}" if members else f"of type {kind.__name__}"
-                raise ConfigurationError(f"{name} must be {known}, got {shown(value)}", argument=name)
+                raise ConfigurationError(
+                    f"{name} must be {known}, got {shown(value)}", argument=name
+                )
         require_booleans(allow_insecure_http=self.allow_insecure_http)
-        if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
-            problem = f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
+        if (
+            not isinstance(self.user_agent, str)
+            or not self.user_agent.isprintable()
+            or not self.user_agent.isascii()
+        ):
+            problem = (
+                f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
+            )
             raise ConfigurationError(problem, argument="user_agent")
         if self.proxy is not None and not _is_proxy(self.proxy):
-            problem = "proxy must be an address such as http://user:password@proxy.example:3128, or None"
+            problem = (
+                "proxy must be an address such as http://user:password@proxy.example:3128, or None"
+            )
             raise ConfigurationError(problem, argument="proxy")
 
     @property
@@ -178,16 +205,26 @@ class Settings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.proxy_password is not None:
-            raise TypeError("settings that hold a proxy's password are not pickled; make them where they are needed")
+            raise TypeError(
+                "settings that hold a proxy's password are not pickled; make them where they are needed"
+            )
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 
 def _is_proxy(address: object) -> bool:
-    if not isinstance(address, str) or not address.isprintable() or not address.startswith(("http://", "https://")):
+    if (
+        not isinstance(address, str)
+        or not address.isprintable()
+        or not address.startswith(("http://", "https://"))
+    ):
         return False
     try:
         parts = urlsplit(address)
-        return bool(parts.hostname) and (parts.port is None or parts.port > 0) and not (parts.query or parts.fragment)
+        return (
+            bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+            and not (parts.query or parts.fragment)
+        )
     except ValueError:
         return False
 
@@ -200,7 +237,9 @@ def without_password(address: str) -> str:
 
 def require_positive(name: str, value: object, unit: str) -> None:
     """Raise a ConfigurationError unless a value is a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9:  # false for NaN
+    if (
+        isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9
+    ):  # false for NaN
         problem = f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
         raise ConfigurationError(problem, argument=name)
 
@@ -209,4 +248,6 @@ def require_booleans(**named: object) -> None:
     """Raise a ConfigurationError unless all values are True or False; Python would take the string `"no"` as true."""
     for name, value in named.items():
         if not isinstance(value, bool):
-            raise ConfigurationError(f"{name} must be True or False, got {shown(value)}", argument=name)
+            raise ConfigurationError(
+                f"{name} must be True or False, got {shown(value)}", argument=name
+            )

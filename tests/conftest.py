@@ -49,12 +49,18 @@ else:
     from asyncio import new_event_loop
 
 
-def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"virtual": VirtualLoop} if item.get_closest_marker("virtual") else {"real": new_event_loop}
+def pytest_asyncio_loop_factories(
+    item: pytest.Item,
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return (
+        {"virtual": VirtualLoop} if item.get_closest_marker("virtual") else {"real": new_event_loop}
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what it runs in the background
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # as a shell leaves it to what it runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
@@ -67,7 +73,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
-    items.sort(key=lambda item: item.path.name not in _LONGEST)  # else one worker ends with them, and one idles
+    items.sort(
+        key=lambda item: item.path.name not in _LONGEST
+    )  # else one worker ends with them, and one idles
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +95,9 @@ async def scripted_server() -> AsyncIterator[StartServer]:
         async def start(
             *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None
         ) -> ScriptedServer:
-            servers.append(await running.enter_async_context(ScriptedServer(script, forever=forever, tls=tls)))
+            servers.append(
+                await running.enter_async_context(ScriptedServer(script, forever=forever, tls=tls))
+            )
             return servers[-1]
 
         yield start
@@ -123,7 +133,9 @@ async def open_client(
             **settings: Any,
         ) -> SeoRepClient:
             chosen = Settings(**settings)
-            client = SeoRepClient(base_url, KEY, settings=chosen, session=session, on_attempt=on_attempt)
+            client = SeoRepClient(
+                base_url, KEY, settings=chosen, session=session, on_attempt=on_attempt
+            )
             return await opened.enter_async_context(client)
 
         yield open_one
@@ -132,7 +144,10 @@ async def open_client(
 @pytest.fixture
 def connect(scripted_server: StartServer, open_client: OpenClient) -> Connect:
     async def connected(
-        *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None, **settings: Any
+        *script: Step,
+        forever: Step | None = None,
+        tls: ssl.SSLContext | None = None,
+        **settings: Any,
     ) -> tuple[SeoRepClient, ScriptedServer]:
         server = await scripted_server(*script, forever=forever, tls=tls)
         return await open_client(server.base_url, **settings), server
@@ -141,13 +156,17 @@ def connect(scripted_server: StartServer, open_client: OpenClient) -> Connect:
 
 
 @pytest.fixture
-async def connect_session(scripted_server: StartServer, fake_time: FakeTime) -> AsyncIterator[ConnectSession]:
+async def connect_session(
+    scripted_server: StartServer, fake_time: FakeTime
+) -> AsyncIterator[ConnectSession]:
     async with AsyncExitStack() as opened:
 
         async def connected(
             *script: Step, forever: Step | None = None, **settings: Any
         ) -> tuple[Session, ScriptedServer]:
             server = await scripted_server(*script, forever=forever)
-            return await opened.enter_async_context(open_session(server.base_url, fake_time, **settings)), server
+            return await opened.enter_async_context(
+                open_session(server.base_url, fake_time, **settings)
+            ), server
 
         yield connected

@@ -78,7 +78,9 @@ class Service:
             self.in_flight -= 1
         if isinstance(answer, int):
             return web.Response(status=answer)
-        return web.Response(body=io.BytesIO(answer if isinstance(answer, bytes) else json.dumps(answer).encode()))
+        return web.Response(
+            body=io.BytesIO(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
+        )
 
 
 class Clock:
@@ -95,7 +97,9 @@ class Clock:
         return ClientClock(monotonic=lambda: self.now, sleep=self.sleep)
 
 
-def quick_client(base_url: str, api_key: str = "canary-7", clock: Clock | None = None, **settings: Any) -> SeoRepClient:
+def quick_client(
+    base_url: str, api_key: str = "canary-7", clock: Clock | None = None, **settings: Any
+) -> SeoRepClient:
     """Return a client that tries everything twice at most, and waits for nothing in between."""
 
     with patch("seorep_async.session.clock.SYSTEM", (clock or Clock()).timing):
@@ -128,7 +132,11 @@ def tasks_of_ours() -> set[asyncio.Task[Any]]:
 
 
 def _running(*names: str) -> set[asyncio.Task[Any]]:
-    return {task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") in names}
+    return {
+        task
+        for task in asyncio.all_tasks()
+        if getattr(task.get_coro(), "__qualname__", "") in names
+    }
 
 
 @attrs.frozen
@@ -181,7 +189,11 @@ def _by_date(name: str, ask: Callable[[SeoRepClient], Listing[Any, Any]], **olde
         name=name,
         ask=ask,
         row=lambda number: {"date": _month(number), "engineARanking": number},
-        older_row=lambda number: {"date": f"{_month(number)}-01", "engineARanking": number, **older},
+        older_row=lambda number: {
+            "date": f"{_month(number)}-01",
+            "engineARanking": number,
+            **older,
+        },
         number=_number_of_month,
     )
 
@@ -200,15 +212,25 @@ LIST = Source(
 FEED = Source(
     name="rankings.campaign",
     ask=lambda client: client.rankings.campaign(42, "2023-01-01", "2023-01-31"),
-    row=lambda number: {"keywordId": number, "keywordPhrase": "shoes", "lastResultsDate": "2023-01-31"},
+    row=lambda number: {
+        "keywordId": number,
+        "keywordPhrase": "shoes",
+        "lastResultsDate": "2023-01-31",
+    },
     older_row=lambda number: {"keywordId": number, **_OLDER},
     number=lambda row: row.keyword_id,
 )
 SOURCES = (
     LIST,
     FEED,
-    _by_date("rankings.campaign_by_date", lambda client: client.rankings.campaign_by_date(42, *_YEARS)),
-    _by_date("rankings.keyword_by_date", lambda client: client.rankings.keyword_by_date(7, *_YEARS), backlinks=3),
+    _by_date(
+        "rankings.campaign_by_date", lambda client: client.rankings.campaign_by_date(42, *_YEARS)
+    ),
+    _by_date(
+        "rankings.keyword_by_date",
+        lambda client: client.rankings.keyword_by_date(7, *_YEARS),
+        backlinks=3,
+    ),
 )
 
 

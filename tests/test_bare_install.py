@@ -20,7 +20,9 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
     missing = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))"
     command = [sys.executable, "-W", "error", "-c", f"{missing}\n{code}"]
     alone = os.environ | {"PAGER": "cat", "PYTHONPATH": str(REPO)}
-    return subprocess.run(command, env=alone, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, env=alone, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_every_library_of_an_extra_is_optional() -> None:
@@ -39,13 +41,19 @@ def test_help_and_guides_open_without_extras() -> None:
 
 
 def test_a_module_is_loaded_when_it_is_asked_for() -> None:
-    loaded = "[name for name in sys.modules if name.startswith('seorep_async.') or name == 'aiohttp']"
-    shown = bare(f"import seorep_async; print({loaded}); seorep_async.sandbox.Sandbox; seorep_async.export.pull_to")
+    loaded = (
+        "[name for name in sys.modules if name.startswith('seorep_async.') or name == 'aiohttp']"
+    )
+    shown = bare(
+        f"import seorep_async; print({loaded}); seorep_async.sandbox.Sandbox; seorep_async.export.pull_to"
+    )
     assert (shown.stdout, shown.stderr) == ("[]\n", "")
     assert not any(hasattr(seorep_async, name) for name in ("exports", "_private", "cli.main"))
 
 
 def test_the_package_is_the_command() -> None:
     command = [sys.executable, "-m", "seorep_async", "--version"]
-    shown = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60)
+    shown = subprocess.run(
+        command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60
+    )
     assert (shown.returncode, shown.stdout) == (0, "seorep 0.1.0\n")

@@ -30,7 +30,10 @@ def test_benchmarks_print_all_bars_and_write_results(tmp_path: Path) -> None:
 
     lines = [line for line in printed.splitlines() if "≤" in line or "≥" in line]
     assert [bar for bar in BARS if not any(bar in line for line in lines)] == []
-    assert all(any(f"  {verdict}" in line for verdict in ("held", "MISSED", "limit", "skipped")) for line in lines)
+    assert all(
+        any(f"  {verdict}" in line for verdict in ("held", "MISSED", "limit", "skipped"))
+        for line in lines
+    )
 
     results = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert [part for part in ("load average", "aiohttp 3.", *BARS) if part not in results] == []

@@ -15,7 +15,10 @@ from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
-ENVELOPE: dict[str, Any] = {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"id": 7, "new": [None]}}
+ENVELOPE: dict[str, Any] = {
+    "metadata": {"total_pages": 1, "total_records": 1},
+    "data": {"id": 7, "new": [None]},
+}
 METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
 every_method = pytest.mark.parametrize("method", METHODS)
 writing = pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
@@ -32,13 +35,19 @@ def parameters(query: str) -> list[tuple[str, str]]:
 async def test_any_request_gives_back_the_envelope(method: str, connect: Connect) -> None:
     client, server = await connect(answer(ENVELOPE), answer(status=204))
     assert await client.request(method, "/v3/campaigns/7") == ENVELOPE
-    assert (server.requests[0].method, server.requests[0].target) == (method.upper(), "/v3/campaigns/7")
+    assert (server.requests[0].method, server.requests[0].target) == (
+        method.upper(),
+        "/v3/campaigns/7",
+    )
     if method.upper() != "GET":
         assert await client.request(method, "/v3/campaigns/7") == {}
 
 
 async def test_any_request_walks_through_the_sandbox() -> None:
-    async with Sandbox(campaigns=1) as sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+    async with (
+        Sandbox(campaigns=1) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
         created = await client.request("POST", "/v3/campaigns", body={"url": "u", "company": "c"})
         path = f"/v3/campaigns/{created['data']['id']}"
         changed = await client.request("PUT", path, body={"company": "d"})
@@ -70,7 +79,9 @@ async def test_what_is_no_envelope_is_an_error(body: bytes, connect: Connect) ->
 # --- request: what it sends
 
 
-async def sent(connect: Connect, *call: Any, params: Any = None, body: Any = None, **how: Any) -> SeenRequest:
+async def sent(
+    connect: Connect, *call: Any, params: Any = None, body: Any = None, **how: Any
+) -> SeenRequest:
     client, server = await connect(FINE, **how)
     await client.request(*call, params=params, body=body)
     (request,) = server.requests
@@ -81,22 +92,36 @@ async def sent(connect: Connect, *call: Any, params: Any = None, body: Any = Non
 async def test_params_are_the_query(method: str, connect: Connect) -> None:
     given = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
     request = await sent(connect, method, "/v3/things", params=given)
-    written = [("page", "2"), ("filter", "a&b ü"), ("is_new", "true"), ("role[]", "a"), ("role[]", "b")]
+    written = [
+        ("page", "2"),
+        ("filter", "a&b ü"),
+        ("is_new", "true"),
+        ("role[]", "a"),
+        ("role[]", "b"),
+    ]
     assert parameters(request.target.partition("?")[2]) == written
     assert request.body == b""
 
 
 @writing
 @pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
-async def test_a_body_is_encoded_as_the_settings_say(encoding: RequestEncoding, method: str, connect: Connect) -> None:
+async def test_a_body_is_encoded_as_the_settings_say(
+    encoding: RequestEncoding, method: str, connect: Connect
+) -> None:
     request = await sent(
         connect, method, "/v3/things",
         params={"dry": "1"}, body={"name": "a&b ü", "tags": ("x",)},
         request_encoding=encoding, array_encoding=ArrayEncoding.REPEAT,
     )  # fmt: skip
-    query, written = parameters(request.target.partition("?")[2]), [("name", "a&b ü"), ("tags", "x")]
+    query, written = (
+        parameters(request.target.partition("?")[2]),
+        [("name", "a&b ü"), ("tags", "x")],
+    )
     if encoding is RequestEncoding.JSON:
-        assert (query, json.loads(request.body)) == ([("dry", "1")], {"name": "a&b ü", "tags": ["x"]})
+        assert (query, json.loads(request.body)) == (
+            [("dry", "1")],
+            {"name": "a&b ü", "tags": ["x"]},
+        )
     else:
         in_query = encoding is RequestEncoding.QUERY
         assert query == [("dry", "1"), *(written if in_query else [])]
@@ -133,7 +158,10 @@ ROW = {"url": "example.com", "company": "Example"}
 
 
 def page_of(number: int, pages: int) -> dict[str, Any]:
-    return {"metadata": {"total_pages": pages, "total_records": pages}, "data": [{"id": number, **ROW}]}
+    return {
+        "metadata": {"total_pages": pages, "total_records": pages},
+        "data": [{"id": number, **ROW}],
+    }
 
 
 async def test_a_block_records_its_answers_as_they_come(connect: Connect) -> None:
@@ -158,14 +186,19 @@ async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Conne
 
 
 async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
-    client, _ = await connect(*(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1)
+    client, _ = await connect(
+        *(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1
+    )
     with client.record_answers() as answers:
         await client.campaigns.list()
     assert [json.loads(one.body)["data"][0]["id"] for one in answers] == [1, 2, 3, 4]
 
 
 async def test_answers_of_a_pull_are_recorded() -> None:
-    async with Sandbox(campaigns=3, keywords=2) as sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+    async with (
+        Sandbox(campaigns=3, keywords=2) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
         with client.record_answers() as answers:
             await client.rankings.pull([1, 2, 3], "2022-01-01", "2022-01-31")
     assert [one.path for one in answers] == ["/v3/resources/rankings/campaign"] * 3
@@ -202,7 +235,10 @@ async def test_blocks_run_side_by_side_each_with_its_own(connect: Connect) -> No
 
 def test_a_raw_answer_does_not_show_its_body() -> None:
     shown = repr(RawAnswer("GET", "/v3/users/7/loginGrant", 200, b"canary"))
-    assert shown == "RawAnswer(method='GET', path='/v3/users/7/loginGrant', status=200, number=1, seconds=0.0)"
+    assert (
+        shown
+        == "RawAnswer(method='GET', path='/v3/users/7/loginGrant', status=200, number=1, seconds=0.0)"
+    )
 
 
 # --- stats
@@ -256,7 +292,9 @@ async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connec
     assert "abc-grant" not in str(caught.value)
 
 
-async def test_a_recording_holds_the_answers_of_its_own_client_only(connect: Connect, open_client: OpenClient) -> None:
+async def test_a_recording_holds_the_answers_of_its_own_client_only(
+    connect: Connect, open_client: OpenClient
+) -> None:
     one, server = await connect(forever=answer(EMPTY_PAGE))
     other = await open_client(server.base_url)
     with one.record_answers() as outer, one.record_answers() as inner:
@@ -281,7 +319,9 @@ async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> Non
         report = await client.rankings.campaign(1, *days)
         assert report.to_dicts()[0]["account"] == report.account == client.account == "acme"
         assert (await pull_to(client, None, *days, out=tmp_path / "a.csv")).account == "acme"
-        assert (await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")).account == "other"
+        assert (
+            await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")
+        ).account == "other"
 
 
 async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
@@ -293,6 +333,8 @@ async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
 
 async def test_closing_in_another_loop_is_refused_and_harmless(connect: Connect) -> None:
     client, _ = await connect(FINE)
-    with pytest.raises(errors.ConfigurationError, match="opened in another event loop; close it there"):
+    with pytest.raises(
+        errors.ConfigurationError, match="opened in another event loop; close it there"
+    ):
         await asyncio.to_thread(asyncio.run, client.close())
     assert (await ask(client)).items == ()

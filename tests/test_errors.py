@@ -54,7 +54,11 @@ def fields(error: errors.SeoRepError) -> dict[str, Any]:
 
 
 def test_the_page_holds_these_errors_and_no_others() -> None:
-    found = {kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BaseException)}
+    found = {
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, BaseException)
+    }
     assert found == set(PARENTS)
 
 
@@ -75,10 +79,17 @@ def test_an_error_can_be_raised_with_a_sentence_alone(kind: type[errors.SeoRepEr
 @every_class
 def test_an_error_keeps_all_in_a_pickle_or_copy(kind: type[errors.SeoRepError]) -> None:
     error = full(kind)
-    pickled = [pickle.loads(pickle.dumps(error, number)) for number in range(pickle.HIGHEST_PROTOCOL + 1)]  # noqa: S301
+    pickled = [
+        pickle.loads(pickle.dumps(error, number))  # noqa: S301
+        for number in range(pickle.HIGHEST_PROTOCOL + 1)
+    ]
     for again in (*pickled, copy.copy(error), copy.deepcopy(error)):
         assert type(again) is kind
-        assert fields(again) == fields(error) == {"message": "it went wrong"} | COMMON | OWN.get(kind, {})
+        assert (
+            fields(again)
+            == fields(error)
+            == {"message": "it went wrong"} | COMMON | OWN.get(kind, {})
+        )
         assert (str(again), again.args) == (str(error), error.args)
 
 
@@ -144,4 +155,8 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
             super().__init__(why, status=418)
 
     evolved = Own("tea").evolve(subject="campaign 1")
-    assert (type(evolved), evolved.status, str(evolved)) == (Own, 418, "campaign 1: tea [status 418]")
+    assert (type(evolved), evolved.status, str(evolved)) == (
+        Own,
+        418,
+        "campaign 1: tea [status 418]",
+    )

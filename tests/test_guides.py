@@ -50,11 +50,17 @@ def blocks(text: str) -> Iterator[Block]:
         indent, language, words, code = found.groups()
         if language in WORDS:
             before = "\n" * text.count("\n", 0, found.start(4))
-            yield Block(language, frozenset(words.split()), before + re.sub(f"^{indent}", "", code, flags=re.MULTILINE))
+            yield Block(
+                language,
+                frozenset(words.split()),
+                before + re.sub(f"^{indent}", "", code, flags=re.MULTILINE),
+            )
 
 
 PAGES = {page: list(blocks(text)) for page, text in guides.pages().items()}
-OF_ENGINES = [page for page, found in PAGES.items() if any("engines" in block.words for block in found)]
+OF_ENGINES = [
+    page for page, found in PAGES.items() if any("engines" in block.words for block in found)
+]
 
 
 @pytest.fixture
@@ -64,7 +70,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     working.mkdir()
     home.mkdir()
     monkeypatch.chdir(working)
-    with in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed")) as sandbox:
+    with in_a_thread(
+        Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed")
+    ) as sandbox:
         environment = {
             "SEOREP_BASE_URL": sandbox.base_url,
             "SEOREP_API_KEY": sandbox.api_key,
@@ -73,7 +81,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             "DLT_DATA_DIR": str(home),
             "RUNTIME__DLTHUB_TELEMETRY": "false",
         }
-        for name in [name for name in os.environ if name.startswith(("SEOREP_", "XDG_", "PYTEST_ADDOPTS"))]:
+        for name in [
+            name for name in os.environ if name.startswith(("SEOREP_", "XDG_", "PYTEST_ADDOPTS"))
+        ]:
             monkeypatch.delenv(name)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
@@ -82,7 +92,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def execute(command: list[str]) -> None:
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300
+    )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
 
 
@@ -96,8 +108,16 @@ def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> None
                 execute(["bash", "-euo", "pipefail", "-c", block.code])
             elif "test" in block.words:
                 Path(f"test_{number}.py").write_text(block.code, encoding="utf-8")
-                own = ["-c", os.devnull, "--rootdir=.", "-o", "asyncio_default_fixture_loop_scope=function"]
-                execute([sys.executable, "-W", "error", "-m", "pytest", "-q", *own, f"test_{number}.py"])
+                own = [
+                    "-c",
+                    os.devnull,
+                    "--rootdir=.",
+                    "-o",
+                    "asyncio_default_fixture_loop_scope=function",
+                ]
+                execute(
+                    [sys.executable, "-W", "error", "-m", "pytest", "-q", *own, f"test_{number}.py"]
+                )
             else:
                 lines = compile(block.code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 result = eval(lines, names)  # noqa: S307
@@ -124,15 +144,25 @@ def test_a_guide_of_engines_runs_as_it_stands(page: str) -> None:
 def test_a_guide_has_a_title_and_known_fences(page: str) -> None:
     text = guides.pages()[page]
     assert re.match(r"# \S", text)
-    assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(FENCED.findall(text)), "each fence has a language"
-    assert {(block.language, word) for block in PAGES[page] for word in block.words - WORDS[block.language]} == set()
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(FENCED.findall(text)), (
+        "each fence has a language"
+    )
+    assert {
+        (block.language, word)
+        for block in PAGES[page]
+        for word in block.words - WORDS[block.language]
+    } == set()
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_guide_links_to_what_is_there(page: str) -> None:
-    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", guides.pages()[page]):
+    for target, anchor in re.findall(
+        r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", guides.pages()[page]
+    ):
         file = FOLDER / (target or f"{page}.md")
         assert file.exists(), target
         if anchor and file.exists():
             headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+            assert anchor in [
+                re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings
+            ]

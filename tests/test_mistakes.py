@@ -22,7 +22,9 @@ from seorep_async.sandbox import Faults, RateLimit, Sandbox
 from tests.golden import answered
 
 PAGE = Path(__file__).with_name("mistakes.txt")
-KNOWN = {name: getattr(api, name) for name in dir(api) if name[0].isupper() and name != "TYPE_CHECKING"}
+KNOWN = {
+    name: getattr(api, name) for name in dir(api) if name[0].isupper() and name != "TYPE_CHECKING"
+}
 KNOWN |= {one.__name__: one for one in (Faults, Path, RateLimit, Sandbox, pull_to)}
 KNOWN |= {"DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
 
@@ -32,9 +34,15 @@ def prepare(folder: Path) -> None:
     for name in ("full", "folder.csv", "beside.failures.csv"):
         (folder / name).mkdir()
     os.mkfifo(folder / "fifo.csv")
-    sides = [f"{side}.{side}.{ending}" for side in ("totals", "failures") for ending in ("csv", "jsonl", "parquet")]
+    sides = [
+        f"{side}.{side}.{ending}"
+        for side in ("totals", "failures")
+        for ending in ("csv", "jsonl", "parquet")
+    ]
     for name in ("file", "a.csv", "deep.totals.jsonl", *sides):
-        (folder / name).write_bytes(b"" if "." not in name or name == "a.csv" else b'{"feed": "mine"}\n')
+        (folder / name).write_bytes(
+            b"" if "." not in name or name == "a.csv" else b'{"feed": "mine"}\n'
+        )
 
 
 def contents(folder: Path) -> set[tuple[str, bytes | None]]:
@@ -46,10 +54,17 @@ async def answers_to(page: str) -> str:
     """Return the page with the errors of today."""
 
     async def pull(out: Any, **options: Any) -> object:
-        arguments: dict[str, Any] = {"ids": None, "start_date": "2023-01-01", "end_date": "2023-01-31"} | options
+        arguments: dict[str, Any] = {
+            "ids": None,
+            "start_date": "2023-01-01",
+            "end_date": "2023-01-31",
+        } | options
         return await pull_to(c, out=out, **arguments)
 
-    async with Sandbox(campaigns=1, keywords=1) as sandbox, api.SeoRepClient(sandbox.base_url, sandbox.api_key) as c:
+    async with (
+        Sandbox(campaigns=1, keywords=1) as sandbox,
+        api.SeoRepClient(sandbox.base_url, sandbox.api_key) as c,
+    ):
         found = await answered(page, KNOWN | {"c": c, "pull": pull})
         assert sandbox.stats.requests == 1  # for the campaign that there is not
     return found
@@ -75,8 +90,14 @@ def test_a_mistake_is_answered_as_it_was_read() -> None:
 
 
 def test_an_answer_speaks_python_and_repeats_no_secret() -> None:
-    answers = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if not line.startswith((">>>", "#"))]
-    assert [one for one in answers if re.search(r"^(?!UsageError).*(?<!\w)--\w|^taken|s3cret", one)] == []
+    answers = [
+        line
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if not line.startswith((">>>", "#"))
+    ]
+    assert [
+        one for one in answers if re.search(r"^(?!UsageError).*(?<!\w)--\w|^taken|s3cret", one)
+    ] == []
 
 
 if __name__ == "__main__":

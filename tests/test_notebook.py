@@ -24,7 +24,9 @@ page_of("rankings.duckdb", out="page.html")
 
 
 @pytest.mark.heavy
-def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     guide = [block.code.strip() for block in PAGES["tables"]]
     codes = [WITHOUT_WIDGETS, *guide, HISTORY, *SHOWN]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -35,12 +37,16 @@ def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(tmp_path: Path, mo
     with in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1)) as sandbox:
         monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
-        NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        NotebookClient(
+            notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+        ).execute()
     shown = [cell.outputs[-1].data["text/html"] for cell in notebook.cells[-len(SHOWN) :]]
     assert ["<table" in html for html in shown] == [True] * len(SHOWN)
     assert "12 reports, 0 failures: 72 rows" in shown[1]
     for chart in CHARTS:
-        assert labels(tmp_path / chart) == labels(FOLDER / chart), "run the guide, and keep the charts it saves"
+        assert labels(tmp_path / chart) == labels(FOLDER / chart), (
+            "run the guide, and keep the charts it saves"
+        )
 
 
 def labels(drawing: Path) -> set[str]:

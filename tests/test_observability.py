@@ -24,7 +24,9 @@ def names() -> dict[str, Any]:
     """The names that the guide's snippets define, with all lines that they printed as `printed`."""
     defined: dict[str, Any] = {}
     with (
-        in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=KEY)) as service,
+        in_a_thread(
+            Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=KEY)
+        ) as service,
         pytest.MonkeyPatch.context() as environment,
         redirect_stdout(io.StringIO()) as printed,
     ):
@@ -69,8 +71,12 @@ def test_metrics_are_what_prometheus_reads(names: dict[str, Any]) -> None:
 def test_log_lines_are_json_with_fields(names: dict[str, Any]) -> None:
     lines = [json.loads(text) for text in names["printed"] if text.startswith("{")]
     assert lines
-    assert {(line["level"], line["status"], line["cause"]) for line in lines} == {("debug", 500, "transient")}
-    assert all({"method", "path", "attempt", "seconds", "delay", "event"} <= line.keys() for line in lines)
+    assert {(line["level"], line["status"], line["cause"]) for line in lines} == {
+        ("debug", 500, "transient")
+    }
+    assert all(
+        {"method", "path", "attempt", "seconds", "delay", "event"} <= line.keys() for line in lines
+    )
 
 
 def test_failed_attempts_are_seen(names: dict[str, Any]) -> None:
@@ -91,7 +97,9 @@ def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) 
     assert json.loads(line.partition("data: ")[2]) == end
 
 
-def test_the_end_of_the_service_cancels_its_pulls(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_the_service_cancels_its_pulls(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     many = {"campaign": list(range(1, 3000))}
     with in_a_thread(Sandbox(campaigns=12, api_key=KEY)) as service:
         monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)

@@ -29,7 +29,17 @@ from seorep_async import (
 from seorep_async.normalisation import Decoder
 from seorep_async.sandbox import Sandbox
 from seorep_async.session.clock import Clock as ClientClock
-from tests.scripted_api import FEED, SOURCES, Asked, Clock, Script, quick_client, sends, serving, tasks_of_ours
+from tests.scripted_api import (
+    FEED,
+    SOURCES,
+    Asked,
+    Clock,
+    Script,
+    quick_client,
+    sends,
+    serving,
+    tasks_of_ours,
+)
 
 JANUARY = ("2023-01-01", "2023-01-31")
 
@@ -48,7 +58,9 @@ def pull_of(client: SeoRepClient, ids: Iterable[int], **options: Any) -> Pull[An
     return pull
 
 
-async def outcomes_of(client: SeoRepClient, ids: Iterable[int], **options: Any) -> list[PullOutcome[Any]]:
+async def outcomes_of(
+    client: SeoRepClient, ids: Iterable[int], **options: Any
+) -> list[PullOutcome[Any]]:
     async with pull_of(client, ids, **options) as outcomes:
         return await taken_from(outcomes)
 
@@ -57,7 +69,9 @@ async def taken_from(outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
     return [outcome async for outcome in outcomes]
 
 
-def holding(stuck: asyncio.Event, held: Callable[[Asked], bool], otherwise: Callable[[Asked], Any] = whole) -> Script:
+def holding(
+    stuck: asyncio.Event, held: Callable[[Asked], bool], otherwise: Callable[[Asked], Any] = whole
+) -> Script:
     """Hold some answers back, perhaps until the test is over."""
 
     async def script(asked: Asked) -> Any:
@@ -87,17 +101,36 @@ async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None:
-    async with serving(whole) as (client, _), pull_of(client, range(1, 9), ordered=ordered) as outcomes:
+    async with (
+        serving(whole) as (client, _),
+        pull_of(client, range(1, 9), ordered=ordered) as outcomes,
+    ):
         kept = [weakref.ref(outcome) async for outcome in outcomes]
         gc.collect()
         assert [outcome() for outcome in kept] == [None] * 8
 
 
 WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [
-    *((404, NotFoundError, 404), (400, SeoRepError, 400), (500, ServerError, 500), (503, ServerError, 503)),
-    *((302, SeoRepError, 302), (b"", ProtocolError, 200), (b"<html>", ProtocolError, 200), (b"[]", DecodeError, 200)),
-    *(({"status": "error", "code": 500}, ServerError, 200), ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200)),
-    *((FEED.envelope([1], 1, 2), PaginationError, None), (FEED.envelope([1], 2, 2), PaginationError, None)),
+    *(
+        (404, NotFoundError, 404),
+        (400, SeoRepError, 400),
+        (500, ServerError, 500),
+        (503, ServerError, 503),
+    ),
+    *(
+        (302, SeoRepError, 302),
+        (b"", ProtocolError, 200),
+        (b"<html>", ProtocolError, 200),
+        (b"[]", DecodeError, 200),
+    ),
+    *(
+        ({"status": "error", "code": 500}, ServerError, 200),
+        ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
+    ),
+    *(
+        (FEED.envelope([1], 1, 2), PaginationError, None),
+        (FEED.envelope([1], 2, 2), PaginationError, None),
+    ),
 ]
 
 
@@ -114,7 +147,9 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
 
 
 @pytest.mark.parametrize("kind", [list, iter, np.array])
-async def test_each_id_is_pulled_once_whatever_holds_the_ids(kind: Callable[[list[int]], Iterable[int]]) -> None:
+async def test_each_id_is_pulled_once_whatever_holds_the_ids(
+    kind: Callable[[list[int]], Iterable[int]],
+) -> None:
     async with serving(whole) as (client, service):
         outcomes = await outcomes_of(client, kind([2, 1, 2, 2, 1]), ordered=True)
     assert [(type(outcome.id), outcome.id) for outcome in outcomes] == [(int, 2), (int, 1)]
@@ -135,11 +170,18 @@ async def test_a_pull_knows_how_many_outcomes_there_will_be() -> None:
 
 @pytest.mark.parametrize("named", [Feed, str], ids=["member", "value"])
 @pytest.mark.parametrize(("feed", "source"), list(zip(Feed, SOURCES[1:], strict=True)))
-async def test_every_feed_can_be_pulled(feed: Feed, source: Any, named: Callable[[str], Feed]) -> None:
+async def test_every_feed_can_be_pulled(
+    feed: Feed, source: Any, named: Callable[[str], Feed]
+) -> None:
     async with serving(lambda asked: source.envelope([asked.page], 3, 3)) as (client, _):
-        outcomes = await outcomes_of(client, [7, 8], feed=named(feed.value), ordered=True, on_error="raise")
+        outcomes = await outcomes_of(
+            client, [7, 8], feed=named(feed.value), ordered=True, on_error="raise"
+        )
     reports = [outcome.report for outcome in outcomes if outcome.report]
-    assert [(report.feed, report.id, len(report.rows)) for report in reports] == [(feed, 7, 3), (feed, 8, 3)]
+    assert [(report.feed, report.id, len(report.rows)) for report in reports] == [
+        (feed, 7, 3),
+        (feed, 8, 3),
+    ]
 
 
 @pytest.mark.parametrize("ids", [range(5, 0, -1), range(1, 10, 4)])
@@ -230,7 +272,9 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
 async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
     async with serving(whole, max_concurrency=1) as (client, service):
         await outcomes_of(client, range(1, 11))
-    finished = [max(n for n, asked in enumerate(service.asked) if asked.id == unit) for unit in range(1, 11)]
+    finished = [
+        max(n for n, asked in enumerate(service.asked) if asked.id == unit) for unit in range(1, 11)
+    ]
     assert finished == sorted(finished)
 
 
@@ -258,7 +302,9 @@ async def test_200_campaigns_keep_16_requests_in_flight() -> None:
 
     async def script(asked: Asked) -> Any:
         if 8 < len(service.asked) <= 408:
-            await together.wait()  # nobody leaves before sixteen are there, but for those of the start
+            await (
+                together.wait()
+            )  # nobody leaves before sixteen are there, but for those of the start
         return whole(asked)
 
     async with serving(script, max_concurrency=16) as (client, service):
@@ -309,7 +355,10 @@ class Running(Clock):
 
 
 async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> None:
-    async with serving(holding(stuck, everything), Running(), max_concurrency=16) as (client, service):
+    async with serving(holding(stuck, everything), Running(), max_concurrency=16) as (
+        client,
+        service,
+    ):
         before = len(asyncio.all_tasks())
         async with pull_of(client, range(1, 101)):
             assert 1 <= len(asyncio.all_tasks()) - before <= 4
@@ -317,9 +366,14 @@ async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> No
 
 
 @pytest.mark.parametrize(("concurrency", "running"), [(3, 4), (5, 7), (8, 10)])
-async def test_no_more_campaigns_run_than_first_pages_may(concurrency: int, running: int, stuck: asyncio.Event) -> None:
+async def test_no_more_campaigns_run_than_first_pages_may(
+    concurrency: int, running: int, stuck: asyncio.Event
+) -> None:
     async with (
-        serving(holding(stuck, everything), Running(), max_concurrency=concurrency) as (client, service),
+        serving(holding(stuck, everything), Running(), max_concurrency=concurrency) as (
+            client,
+            service,
+        ),
         pull_of(client, range(1, 101)),
     ):
         await service.arrival(lambda service: service.in_flight == concurrency)
@@ -359,13 +413,21 @@ async def test_a_wrong_key_and_three_campaigns_are_one_error(on_error: Any) -> N
     async with serving(lambda asked: 403) as (client, service):
         with pytest.raises(AuthenticationError) as caught:
             await outcomes_of(client, range(1, 4), on_error=on_error)
-    assert (caught.value.subject, caught.value.path, len(service.asked) <= 4) == (None, "/v3/campaigns", True)
+    assert (caught.value.subject, caught.value.path, len(service.asked) <= 4) == (
+        None,
+        "/v3/campaigns",
+        True,
+    )
 
 
 async def test_three_forbidden_campaigns_of_a_good_key_fail_alone() -> None:
     async with serving(lambda asked: 403 if asked.id else whole(asked)) as (client, _):
         outcomes = await outcomes_of(client, range(1, 4))
-    assert [str(outcome.error)[:10] for outcome in outcomes] == ["campaign 1", "campaign 2", "campaign 3"]
+    assert [str(outcome.error)[:10] for outcome in outcomes] == [
+        "campaign 1",
+        "campaign 2",
+        "campaign 3",
+    ]
 
 
 @pytest.mark.parametrize("refusal", [401, 403, {"status": "error", "code": 403}])
@@ -394,7 +456,9 @@ async def test_a_key_that_may_not_list_campaigns_is_proved_by_others() -> None:
 async def test_an_unfinished_campaign_says_that_the_key_was_refused() -> None:
     async with serving(lambda asked: 401, max_concurrency=1) as (client, _):
         *_, last = await outcomes_of(client, range(1, 9), ordered=True)
-    assert str(last.error).startswith("campaign 8: stopped, because the API key was refused for another request")
+    assert str(last.error).startswith(
+        "campaign 8: stopped, because the API key was refused for another request"
+    )
 
 
 async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
@@ -412,7 +476,10 @@ async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
         await waiting.wait()
         return 401
 
-    async with serving(script, Held(), max_concurrency=2) as (client, service), pull_of(client, [1, 2]) as outcomes:
+    async with (
+        serving(script, Held(), max_concurrency=2) as (client, service),
+        pull_of(client, [1, 2]) as outcomes,
+    ):
         assert (await anext(outcomes)).id == 2
         refused.set()
         outcome = await anext(outcomes)
@@ -436,7 +503,9 @@ async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
 # --- Leaving early
 
 
-async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(stuck: asyncio.Event) -> None:
+async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(
+    stuck: asyncio.Event,
+) -> None:
     async with serving(holding(stuck, everything)) as (client, _):
         with pytest.raises(ZeroDivisionError):
             async with pull_of(client, range(1, 100)):
@@ -445,7 +514,10 @@ async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(stuck: as
 
 
 async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.Event) -> None:
-    async with serving(holding(stuck, everything)) as (client, _), pull_of(client, [1, 2, 3]) as outcomes:
+    async with (
+        serving(holding(stuck, everything)) as (client, _),
+        pull_of(client, [1, 2, 3]) as outcomes,
+    ):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(outcomes), 0)
         stuck.set()
@@ -462,7 +534,9 @@ async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -
         left = [outcome async for outcome in outcomes]
     assert sorted(outcome.id for outcome in left) == list(range(1, 100))
     assert all(isinstance(outcome.error, ConfigurationError) for outcome in left)
-    assert {str(outcome.error).partition(":")[0] for outcome in left} == {f"campaign {one}" for one in range(1, 100)}
+    assert {str(outcome.error).partition(":")[0] for outcome in left} == {
+        f"campaign {one}" for one in range(1, 100)
+    }
 
 
 async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
@@ -475,7 +549,9 @@ async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
 
 
 @pytest.mark.parametrize("iterations", range(1, 8))
-async def test_what_an_earlier_run_left_is_no_outcome(stuck: asyncio.Event, iterations: int) -> None:
+async def test_what_an_earlier_run_left_is_no_outcome(
+    stuck: asyncio.Event, iterations: int
+) -> None:
     async with serving(holding(stuck, lambda asked: asked.page > 1)) as (client, service):
         pull = pull_of(client, [1, 2])
 
@@ -546,7 +622,9 @@ async def test_arguments_that_change_after_the_call_change_nothing() -> None:
     [([500], [2]), ([500, 500], [2]), ([408], [2]), ([404], []), ([501], [])],
     ids=["once", "again", "too slow", "gone", "unknown"],
 )
-async def test_what_a_call_tries_again_a_pull_does_at_its_end(statuses: list[int], later: list[int]) -> None:
+async def test_what_a_call_tries_again_a_pull_does_at_its_end(
+    statuses: list[int], later: list[int]
+) -> None:
     answers, asked_for = iter(statuses), list[int]()
 
     def script(asked: Asked) -> Any:
@@ -555,7 +633,9 @@ async def test_what_a_call_tries_again_a_pull_does_at_its_end(statuses: list[int
 
     async with serving(script, max_attempts=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6))
-    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2] * (statuses not in ([500], [408]))
+    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2] * (
+        statuses not in ([500], [408])
+    )
     assert (sorted(asked_for[:5]), asked_for[5:]) == ([1, 2, 3, 4, 5], later)
 
 
@@ -624,12 +704,19 @@ async def test_closing_the_client_before_a_pull_starts_ends_it() -> None:
         assert [outcome.ok for outcome in await taken_from(outcomes)] == [False] * 49
 
 
-async def test_reports_of_a_pull_bear_the_day_on_which_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reports_of_a_pull_bear_the_day_on_which_it_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     evening = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)
     now = [evening]
 
-    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", ClientClock(wall_clock=lambda: now[-1].timestamp()))
-    async with Sandbox(campaigns=2) as sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+    monkeypatch.setattr(
+        "seorep_async.session.clock.SYSTEM", ClientClock(wall_clock=lambda: now[-1].timestamp())
+    )
+    async with (
+        Sandbox(campaigns=2) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
         async with client.rankings.pull([1, 2], "2023-01-01", "2023-03-31") as outcomes:
             now.append(evening + dt.timedelta(hours=1))
             reports = [outcome.report async for outcome in outcomes if outcome.report]
@@ -638,14 +725,20 @@ async def test_reports_of_a_pull_bear_the_day_on_which_it_began(monkeypatch: pyt
     assert {one.account for one in reports} == {"127.0.0.1"}
 
 
-async def test_the_end_of_a_pull_is_logged_with_its_counts(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_end_of_a_pull_is_logged_with_its_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with serving(lambda asked: 404 if asked.id == 2 else whole(asked)) as (client, _):
         with caplog.at_level(logging.INFO, "seorep_async"):
             await outcomes_of(client, [1, 2, 3])
-    assert any("pull of 3 ended: 2 reports, 1 failures" in record.getMessage() for record in caplog.records)
+    assert any(
+        "pull of 3 ended: 2 reports, 1 failures" in record.getMessage() for record in caplog.records
+    )
 
 
-async def test_unknown_names_of_engines_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unknown_names_of_engines_are_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def branded(asked: Asked) -> Any:
         answer = whole(asked, 1)
         answer["data"]["rows"][0]["googleRanking"] = 3

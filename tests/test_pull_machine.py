@@ -146,7 +146,9 @@ class Desk(SimulatedService):
         self._asked = [one for one in self._asked if not one[1].done()]
         return self._asked
 
-    def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Response | Failure]:
+    def attempt(
+        self, client: int, request: Request[Any], timeout: float
+    ) -> asyncio.Future[Response | Failure]:
         self.unwanted += self.is_closed
         if request.subject is not None:
             asked = Asked(request.path, request.query)
@@ -194,7 +196,9 @@ class AnyPull(RuleBasedStateMachine):
         raising=st.sampled_from([False, False, True]),
         seconds=st.sampled_from([None, None, 20.0]),
     )
-    def begin(self, fates: list[Fate], permits: int, ordered: bool, raising: bool, seconds: float | None) -> None:
+    def begin(
+        self, fates: list[Fate], permits: int, ordered: bool, raising: bool, seconds: float | None
+    ) -> None:
         self.loop = VirtualLoop()
         self.complaints: list[dict[str, Any]] = []
         self.loop.set_exception_handler(lambda loop, context: self.complaints.append(context))
@@ -209,12 +213,18 @@ class AnyPull(RuleBasedStateMachine):
     def open_client(self) -> None:
         self.opened = AsyncExitStack()
         client = session_above(
-            self.desk, max_concurrency=self.permits, max_attempts=ATTEMPTS, call_timeout=None, attempt_timeout=NEVER
+            self.desk,
+            max_concurrency=self.permits,
+            max_attempts=ATTEMPTS,
+            call_timeout=None,
+            attempt_timeout=NEVER,
         )
         self.session = self.run(self.opened.enter_async_context(client))
         self.rankings = Rankings(self.session, decoder_for(EngineNames()), "account")
         on_error: Any = "raise" if self.raising else "collect"
-        self.pull = self.rankings.pull([*self.fates] * 2, *JANUARY, ordered=self.ordered, on_error=on_error)
+        self.pull = self.rankings.pull(
+            [*self.fates] * 2, *JANUARY, ordered=self.ordered, on_error=on_error
+        )
 
     def enter(self) -> None:
         self.desk.reset()
@@ -227,7 +237,9 @@ class AnyPull(RuleBasedStateMachine):
         self.settle()
 
     async def be_inside(self) -> None:
-        with nullcontext() if self.seconds is None else self.session.call_timeout.limit(self.seconds):
+        with (
+            nullcontext() if self.seconds is None else self.session.call_timeout.limit(self.seconds)
+        ):
             async with self.pull:
                 await self.leaving.wait()
 
@@ -237,14 +249,18 @@ class AnyPull(RuleBasedStateMachine):
     def settle(self, iterations: int | None = None) -> None:
         """Let everything happen that can, or only some iterations of the loop, so that the next step comes between."""
         self.run(at_rest() if iterations is None else turns(iterations))
-        self.is_over |= self.raising and not self.pull._open  # also if the consumer was cancelled as it ended the pull
+        self.is_over |= (
+            self.raising and not self.pull._open
+        )  # also if the consumer was cancelled as it ended the pull
         if iterations is not None:
             return
         for consumer in [consumer for consumer in self.consumers if consumer.done()]:
             self.consumers.remove(consumer)
             if not consumer.cancelled():
                 consumer.result()
-        running = sum("Pull._fetch" in repr(task.get_coro()) for task in asyncio.all_tasks(self.loop))
+        running = sum(
+            "Pull._fetch" in repr(task.get_coro()) for task in asyncio.all_tasks(self.loop)
+        )
         assert self.desk.unwanted == 0
         if not self.visit.done():
             self.check_window(running)
@@ -256,7 +272,9 @@ class AnyPull(RuleBasedStateMachine):
         not_taken = self.desk.ids - self.taken.keys()
         failed = sum(self.fates[one].may_be_deferred for one in not_taken)
         assert len(not_taken) <= self.window + self.ordered + failed
-        undisturbed = not (self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed)
+        undisturbed = not (
+            self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed
+        )
         if undisturbed and not running and self.desk.ids != self.fates.keys():
             assert len(not_taken) >= self.window, "nothing happens, though there is room"
 
@@ -271,7 +289,9 @@ class AnyPull(RuleBasedStateMachine):
             return
         assert fate.may_end_in(error, one_try=self.raising)
         gives_up_early = error is not None and fate.may_be_deferred and fate.times < 2 * ATTEMPTS
-        if gives_up_early and not (self.raising or self.ordered or self.seconds or self.desk.refusal):
+        if gives_up_early and not (
+            self.raising or self.ordered or self.seconds or self.desk.refusal
+        ):
             assert not any(outcome.ok for outcome in self.taken.values())
 
     def take(self, outcome: PullOutcome[Any]) -> None:
@@ -279,7 +299,10 @@ class AnyPull(RuleBasedStateMachine):
         self.receive(outcome.id, outcome.error)
         if outcome.report is not None:
             rows = [row.keyword_id for row in outcome.report.rows]
-            assert (outcome.report.campaign_id, rows) == (outcome.id, self.fates[outcome.id].rows(outcome.id))
+            assert (outcome.report.campaign_id, rows) == (
+                outcome.id,
+                self.fates[outcome.id].rows(outcome.id),
+            )
         self.taken[outcome.id] = outcome
         assert not self.ordered or [*self.taken] == [*self.fates][: len(self.taken)]
 
@@ -297,7 +320,9 @@ class AnyPull(RuleBasedStateMachine):
             if is_key:
                 assert self.desk.refusal
                 return
-            if error.subject is not None or not isinstance(error, ConfigurationError):  # else another consumer has it
+            if error.subject is not None or not isinstance(
+                error, ConfigurationError
+            ):  # else another consumer has it
                 self.receive(int(str(error.subject).removeprefix("campaign ")), error)
         else:
             assert outcome.ok or not self.raising
@@ -346,7 +371,11 @@ class AnyPull(RuleBasedStateMachine):
             self.most = len(self.desk.ids) + self.first_pages
             self.settle()
 
-    @rule(how=st.sampled_from(["refuse with 401", "refuse with 403", "leave", "cancel", "close the client"]))
+    @rule(
+        how=st.sampled_from(
+            ["refuse with 401", "refuse with 403", "leave", "cancel", "close the client"]
+        )
+    )
     def disturb(self, how: str) -> None:
         """Change everything; one rule, so that most pulls run on for a while."""
         if how.startswith("refuse"):
@@ -367,7 +396,9 @@ class AnyPull(RuleBasedStateMachine):
         else:
             self.leaving.set()
         self.settle()
-        while probes := [n for n, (asked, _) in enumerate(self.desk.open_requests()) if asked.subject is None]:
+        while probes := [
+            n for n, (asked, _) in enumerate(self.desk.open_requests()) if asked.subject is None
+        ]:
             self.desk.answer(probes[0])  # which others may wait for
             self.settle()
         assert self.visit.cancelled() == cancelled

@@ -25,7 +25,9 @@ from tests.scripted_api import FEED, LIST, Asked, Clock, sends, serving, tasks_o
 
 JANUARY = ("2023-01-01", "2023-01-31")
 FRAMES: dict[str, Callable[..., list[int]]] = {
-    "to_dicts": lambda outcomes, **options: [row["keyword_id"] for row in outcomes.to_dicts(**options)],
+    "to_dicts": lambda outcomes, **options: [
+        row["keyword_id"] for row in outcomes.to_dicts(**options)
+    ],
     "to_jsonl": lambda outcomes, **options: [
         json.loads(line)["keyword_id"] for line in outcomes.to_jsonl(**options).splitlines()
     ],
@@ -54,7 +56,12 @@ async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
 async def test_awaiting_gives_outcomes_in_the_order_of_the_ids() -> None:
     outcomes = await pulled([3, 1, 404, 3, 2, 1])
     assert type(outcomes) is PullOutcomes
-    assert [(outcome.id, outcome.ok) for outcome in outcomes] == [(3, True), (1, True), (404, False), (2, True)]
+    assert [(outcome.id, outcome.ok) for outcome in outcomes] == [
+        (3, True),
+        (1, True),
+        (404, False),
+        (2, True),
+    ]
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
@@ -85,11 +92,21 @@ async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> 
 async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
     outcomes = await pulled([1, 2, 3])
     same: list[Any] = [
-        *(outcomes[:], outcomes.copy(), copy.copy(outcomes), copy.deepcopy(outcomes), outcomes[:1] + outcomes[1:]),
+        *(
+            outcomes[:],
+            outcomes.copy(),
+            copy.copy(outcomes),
+            copy.deepcopy(outcomes),
+            outcomes[:1] + outcomes[1:],
+        ),
         pickle.loads(pickle.dumps(outcomes)),  # noqa: S301
     ]
     for one in same:
-        assert (type(one), list(one), one.to_dicts()) == (PullOutcomes, list(outcomes), outcomes.to_dicts())
+        assert (type(one), list(one), one.to_dicts()) == (
+            PullOutcomes,
+            list(outcomes),
+            outcomes.to_dicts(),
+        )
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
 
 
@@ -97,7 +114,9 @@ async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     outcomes = await pulled([1])
     assert outcomes[0].report
     months = await pulled([404], feed=Feed.CAMPAIGN_BY_DATE)
-    month: Any = attrs.evolve(outcomes[0], report=attrs.evolve(outcomes[0].report, feed=Feed.CAMPAIGN_BY_DATE))
+    month: Any = attrs.evolve(
+        outcomes[0], report=attrs.evolve(outcomes[0].report, feed=Feed.CAMPAIGN_BY_DATE)
+    )
     for other in (months, [month], [1], [outcomes[0], None]):
         for mine in (outcomes, outcomes[:0]):
             both: list[Any] = mine + other
@@ -152,7 +171,9 @@ async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> 
 
 
 @pytest.mark.parametrize(("whole", "expected"), [(None, None), (5.0, DeadlineExceededError)])
-async def test_call_timeout_limits_each_request_of_it(whole: float | None, expected: type | None) -> None:
+async def test_call_timeout_limits_each_request_of_it(
+    whole: float | None, expected: type | None
+) -> None:
     clock = Clock()
 
     def script(asked: Asked) -> Any:

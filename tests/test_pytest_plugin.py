@@ -12,7 +12,12 @@ from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
 pytest_plugins = ["pytester"]
 
 FUNCTION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
-SESSION_LOOPS = ("-o", "asyncio_default_fixture_loop_scope=session", "-o", "asyncio_default_test_loop_scope=session")
+SESSION_LOOPS = (
+    "-o",
+    "asyncio_default_fixture_loop_scope=session",
+    "-o",
+    "asyncio_default_test_loop_scope=session",
+)
 REPO = Path(__file__).parent.parent
 USER_TESTS = """
     import pytest
@@ -91,7 +96,9 @@ def package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
-def run(pytester: pytest.Pytester, tests: str, *options: str, asyncio: str | None = "auto") -> pytest.RunResult:
+def run(
+    pytester: pytest.Pytester, tests: str, *options: str, asyncio: str | None = "auto"
+) -> pytest.RunResult:
     pytester.makepyfile(tests)
     ours = ("-p", "seorep_async.pytest_plugin", "-p", "no:cacheprovider")
     mode = ("-p", "pytest_asyncio.plugin", f"--asyncio-mode={asyncio}") if asyncio else ()
@@ -120,7 +127,10 @@ def test_a_wrong_option_of_a_marker_is_an_error_of_its_test(pytester: pytest.Pyt
 
 
 def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -> None:
-    shown = run(pytester, "", "--fixtures").stdout.str() + run(pytester, "", "--markers", asyncio=None).stdout.str()
+    shown = (
+        run(pytester, "", "--fixtures").stdout.str()
+        + run(pytester, "", "--markers", asyncio=None).stdout.str()
+    )
     for line in (
         *("A running sandbox: 3 campaigns of 10 keywords", "An open client of `seorep_sandbox`"),
         *("@pytest.mark.seorep_sandbox(**options)", "@pytest.mark.seorep_client(**settings)"),
@@ -135,11 +145,19 @@ NEEDS = "seorep_sandbox and seorep_client need pytest-asyncio: pip install "
     ("library", "fixture", "failure"),
     [
         *(("pytest_asyncio", fixture, NEEDS) for fixture in ("seorep_client", "seorep_sandbox")),
-        ("aioresponses", "seorep_responses", "seorep_responses needs aioresponses: pip install aioresponses"),
+        (
+            "aioresponses",
+            "seorep_responses",
+            "seorep_responses needs aioresponses: pip install aioresponses",
+        ),
     ],
 )
 def test_without_its_library_only_a_fixture_fails(
-    library: str, fixture: str, failure: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    library: str,
+    fixture: str,
+    failure: str,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     missing = f"raise ModuleNotFoundError('not installed', name='{library}')"
     pytester.mkdir("missing").joinpath(f"{library}.py").write_text(missing)
@@ -242,7 +260,9 @@ def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -
     result = run(pytester, UNMOCKED_TESTS)
     result.assert_outcomes(failed=5)
     assert result.stdout.str().count("is not mocked, or its response was used") >= 5
-    result.stdout.fnmatch_lines(["GET https://api.example.com/v3/campaigns is not mocked*", "GET sent [[]1]"])
+    result.stdout.fnmatch_lines(
+        ["GET https://api.example.com/v3/campaigns is not mocked*", "GET sent [[]1]"]
+    )
     assert "Error" not in result.stdout.str()
 
 

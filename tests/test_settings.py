@@ -9,7 +9,13 @@ import attrs
 import pytest
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+from seorep_async.settings import (
+    ArrayEncoding,
+    EngineNames,
+    FeedSearchParam,
+    RequestEncoding,
+    Settings,
+)
 
 HUGE = 10**5000  # Python refuses to write it out
 NAN = float("nan")
@@ -21,7 +27,14 @@ COUNTS = {
     "max_body_bytes": (1024, 2**40),
     "max_pages": (1, 10**9),
 }
-SECONDS = ["attempt_timeout", "connect_timeout", "call_timeout", "backoff_initial", "backoff_max", "retry_after_max"]
+SECONDS = [
+    "attempt_timeout",
+    "connect_timeout",
+    "call_timeout",
+    "backoff_initial",
+    "backoff_max",
+    "retry_after_max",
+]
 NUMBERS = [*SECONDS, "requests_per_second"]
 NULLABLE = {"call_timeout", "requests_per_second"}
 TYPED: dict[str, list[Any]] = {
@@ -31,16 +44,47 @@ TYPED: dict[str, list[Any]] = {
     "engine_names": [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
     "allow_insecure_http": [None, 0, 1, "true", "false"],
     "user_agent": [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
-    "proxy": [7, b"http://proxy", "", "proxy:80", "ftp://proxy", "http://", "http://proxy:x", "http://a\tb"],
+    "proxy": [
+        7,
+        b"http://proxy",
+        "",
+        "proxy:80",
+        "ftp://proxy",
+        "http://",
+        "http://proxy:x",
+        "http://a\tb",
+    ],
 }
 
 WRONG: list[tuple[str, Any]] = [
-    *((name, wrong) for name in COUNTS for wrong in [*NO_NUMBERS, 0, -1, 16.0, NAN, math.inf, HUGE, -HUGE]),
-    *((name, limit + step) for name, limits in COUNTS.items() for limit, step in zip(limits, (-1, 1), strict=True)),
+    *(
+        (name, wrong)
+        for name in COUNTS
+        for wrong in [*NO_NUMBERS, 0, -1, 16.0, NAN, math.inf, HUGE, -HUGE]
+    ),
+    *(
+        (name, limit + step)
+        for name, limits in COUNTS.items()
+        for limit, step in zip(limits, (-1, 1), strict=True)
+    ),
     *(
         (name, wrong)
         for name in NUMBERS
-        for wrong in [*NO_NUMBERS, 0, 0.0, -0.0, -1, -0.5, NAN, math.inf, -math.inf, 10**400, HUGE, -HUGE, 1e10]
+        for wrong in [
+            *NO_NUMBERS,
+            0,
+            0.0,
+            -0.0,
+            -1,
+            -0.5,
+            NAN,
+            math.inf,
+            -math.inf,
+            10**400,
+            HUGE,
+            -HUGE,
+            1e10,
+        ]
         if wrong is not None or name not in NULLABLE
     ),
     *((name, wrong) for name, values in TYPED.items() for wrong in values),
@@ -94,7 +138,10 @@ def test_a_right_value_stays_as_it_is(name: str) -> None:
     assert [(type(one), one) for one in found] == [(type(right), right) for right in values]
 
 
-@pytest.mark.parametrize("copied", [pickle.loads(pickle.dumps(EVERYTHING)), copy.deepcopy(EVERYTHING)])  # noqa: S301
+@pytest.mark.parametrize(
+    "copied",
+    [pickle.loads(pickle.dumps(EVERYTHING)), copy.deepcopy(EVERYTHING)],  # noqa: S301
+)
 def test_a_pickled_or_copied_settings_object_equals_the_original(copied: Settings) -> None:
     assert copied == EVERYTHING
     assert hash(copied) == hash(EVERYTHING)
@@ -108,6 +155,8 @@ def test_every_setting_is_frozen_and_counts_in_a_comparison(name: str) -> None:
 
 
 def test_engines_have_the_reference_s_names_or_any_that_differ() -> None:
-    assert Settings().engine_names == EngineNames(engine_a="engineA", engine_b="engineB", webmaster_tools="wmt")
+    assert Settings().engine_names == EngineNames(
+        engine_a="engineA", engine_b="engineB", webmaster_tools="wmt"
+    )
     names = EngineNames(engine_a="google", engine_b="bing", webmaster_tools="googleWebmasterTools")
     assert names.webmaster_tools == "googleWebmasterTools"

@@ -32,7 +32,10 @@ def _counterpart(model: type) -> Any:
     for field in attrs.fields(model):
         if field.name in names:
             default = ... if field.default is attrs.NOTHING else field.default
-            fields[field.name] = (_type(hints[field.name]), pydantic.Field(default, alias=names[field.name]))
+            fields[field.name] = (
+                _type(hints[field.name]),
+                pydantic.Field(default, alias=names[field.name]),
+            )
     return pydantic.create_model(model.__name__, **fields)
 
 
@@ -47,5 +50,7 @@ def _type(hint: Any) -> Any:
 
 _Row = _counterpart(KeywordRanking)
 _Metadata = pydantic.create_model("Metadata", total_pages=(int, ...), total_records=(int, ...))
-_Data = pydantic.create_model("Data", totals=(Any, None), rows=(types.GenericAlias(list, (_Row,)), ...))
+_Data = pydantic.create_model(
+    "Data", totals=(Any, None), rows=(types.GenericAlias(list, (_Row,)), ...)
+)
 Answer = pydantic.create_model("Answer", metadata=(_Metadata, ...), data=(_Data, ...))

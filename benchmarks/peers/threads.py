@@ -23,7 +23,12 @@ def pull(address: str, load: Load) -> int:
 
     def fetch(job: tuple[int, int]) -> tuple[int, int]:
         campaign, page = job
-        query = {"campaign_id": campaign, "start_date": START_DATE, "end_date": END_DATE, "page": page}
+        query = {
+            "campaign_id": campaign,
+            "start_date": START_DATE,
+            "end_date": END_DATE,
+            "page": page,
+        }
         answer = session().get(f"{address}{PATH}", params=query, timeout=30)
         answer.raise_for_status()
         found = json.loads(
@@ -34,6 +39,10 @@ def pull(address: str, load: Load) -> int:
     ids = range(1, load.campaigns + 1)
     with ThreadPoolExecutor(_THREADS) as pool:
         first = list(pool.map(fetch, [(campaign, 1) for campaign in ids]))
-        others = [(campaign, n) for campaign, (_, last) in zip(ids, first, strict=True) for n in range(2, last + 1)]
+        others = [
+            (campaign, n)
+            for campaign, (_, last) in zip(ids, first, strict=True)
+            for n in range(2, last + 1)
+        ]
         rest = pool.map(fetch, others)
         return sum(rows for rows, _ in first) + sum(rows for rows, _ in rest)

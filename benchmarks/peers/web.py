@@ -21,10 +21,14 @@ def pull(address: str, load: Load, decode: Decode) -> int:
 async def _pull(address: str, load: Load, decode: Decode) -> int:
     connector = aiohttp.TCPConnector(limit=load.permits)
     headers = {"Authorization": AUTHORIZATION, "Accept": "application/json"}
-    async with aiohttp.ClientSession(connector=connector, headers=headers, raise_for_status=True) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, headers=headers, raise_for_status=True
+    ) as session:
 
         async def fetch(campaign: int, page: int) -> tuple[int, int]:
-            query = f"campaign_id={campaign}&start_date={START_DATE}&end_date={END_DATE}&page={page}"
+            query = (
+                f"campaign_id={campaign}&start_date={START_DATE}&end_date={END_DATE}&page={page}"
+            )
             async with session.get(f"{address}{PATH}?{query}") as answer:
                 return decode(await answer.read())
 

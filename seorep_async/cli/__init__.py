@@ -26,7 +26,9 @@ def main() -> None:
     """Run the command with this process's arguments, and exit with its code."""
     if sys.stderr is not None and not sys.stderr.isatty():
         messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
+        sys.stderr = io.TextIOWrapper(
+            messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True
+        )
     signals.install()
     try:
         import rich  # noqa: F401  # only to find out whether it is there

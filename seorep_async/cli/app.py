@@ -15,7 +15,10 @@ _COMMANDS = {
     "login": ("profiles", "Ask for address and key, try them, and store them as a profile."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
     "columns": ("guide", "Explain the columns of the tables that a pull writes."),
-    "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two days."),
+    "changes": (
+        "history",
+        "Show which keywords rose, fell, are new, lost or found between two days.",
+    ),
     "report": ("history", "Make a page to look at from the days of a database."),
     "doctor": ("doctor", "Check the settings, the connection and the service's responses."),
     "sandbox": ("sandbox", "Run the embedded service on this machine until Ctrl-C."),
@@ -23,7 +26,10 @@ _COMMANDS = {
     "users": ("resources", "List, get, create, update and delete users; get one-time logins."),
     "keywords": ("resources", "List and get keywords."),
     "backlinks": ("resources", "List, get, create, update and delete backlinks."),
-    "api": ("calls", "Send any request, authenticated and retried, and print the response as JSON."),
+    "api": (
+        "calls",
+        "Send any request, authenticated and retried, and print the response as JSON.",
+    ),
     "mcp": ("history", "Serve the history and the service to agents (MCP)."),
     "guide": ("guide", "Show a page of the guide."),
 }
@@ -66,7 +72,9 @@ seorep: Commands = Commands(
     epilog=_EPILOGUE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")(seorep)
+click.version_option(
+    package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s"
+)(seorep)
 
 
 def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
@@ -75,7 +83,9 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         if not os.environ.get(size, "1").strip("0"):  # a shell in a window without a size exports 0
             del os.environ[size]
     try:
-        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
+        code = seorep.main(
+            list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today()
+        )
     except click.UsageError as error:
         if "pull" in arguments[:1] and "--json" in arguments:  # before any option was parsed
             later("pulling", "print_failure")(error)

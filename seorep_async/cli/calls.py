@@ -11,7 +11,16 @@ from typing import Annotated, Any
 import click
 
 from seorep_async.cli.options import LARGEST, Format, Opt, Service, name_and_value
-from seorep_async.cli.output import as_json, cell, confirm, fields_of, formatted, messages, password, write
+from seorep_async.cli.output import (
+    as_json,
+    cell,
+    confirm,
+    fields_of,
+    formatted,
+    messages,
+    password,
+    write,
+)
 from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.resources import Call
 from seorep_async.cli.running import in_daemon_thread, wait_for
@@ -29,10 +38,18 @@ _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
 def call(
-    resource: str, verb: str, model: Any, how: Call, kind: Format, service: Service, given: dict[str, Any]
+    resource: str,
+    verb: str,
+    model: Any,
+    how: Call,
+    kind: Format,
+    service: Service,
+    given: dict[str, Any],
 ) -> None:
     """Call a method of the client, and write what it returns."""
-    names = _chosen(how.columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else [])
+    names = _chosen(
+        how.columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else []
+    )
     arguments = given | {"limit": how.page_size, "extra_params": _repeated(how.param or ())}
     arguments = {name: value for name, value in arguments.items() if value not in (None, (), {})}
     connection = connect(service)
@@ -57,7 +74,9 @@ def call(
 def api(
     method: str,
     path: str,
-    parameters: Annotated[list[str] | None, Opt(metavar="NAME=VALUE...", read=name_and_value)] = None,
+    parameters: Annotated[
+        list[str] | None, Opt(metavar="NAME=VALUE...", read=name_and_value)
+    ] = None,
     /,
     *,
     yes: Annotated[bool, Opt("-y --yes")] = False,
@@ -79,9 +98,14 @@ def api(
     connection, method = connect(service), method.upper()
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
-    place, doubt = ("params" if method in ("GET", "DELETE") else "body"), f"The {method} may have had its effect"
+    place, doubt = (
+        ("params" if method in ("GET", "DELETE") else "body"),
+        f"The {method} may have had its effect",
+    )
     arguments = {"method": method, "path": path, place: _repeated(parameters or ()) or None}
-    write(as_json(wait_for(_send(connection, "request", arguments, "" if method == "GET" else doubt))))
+    write(
+        as_json(wait_for(_send(connection, "request", arguments, "" if method == "GET" else doubt)))
+    )
 
 
 def _repeated(pairs: Sequence[Any]) -> dict[str, Any]:
@@ -94,13 +118,21 @@ def _repeated(pairs: Sequence[Any]) -> dict[str, Any]:
 
 def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
     known = [] if model is type(None) else fields_of(model)
-    names = [*dict.fromkeys(one.strip() for one in columns.split(","))] if columns is not None else default or known
+    names = (
+        [*dict.fromkeys(one.strip() for one in columns.split(","))]
+        if columns is not None
+        else default or known
+    )
     if unknown := [name for name in names if name not in known]:
-        raise click.UsageError(f"--columns: there is no {unknown[0]!r}; choose from {', '.join(known)}.")
+        raise click.UsageError(
+            f"--columns: there is no {unknown[0]!r}; choose from {', '.join(known)}."
+        )
     return names
 
 
-async def _send(connection: Connection, method: str, arguments: dict[str, Any], doubt: str = "") -> Any:
+async def _send(
+    connection: Connection, method: str, arguments: dict[str, Any], doubt: str = ""
+) -> Any:
     """Call a method of the client; where its response is not had, or not understood, say which `doubt` that leaves."""
     async with connection.opened() as client:
         try:
@@ -112,10 +144,17 @@ async def _send(connection: Connection, method: str, arguments: dict[str, Any], 
 
 
 async def _list(
-    connection: Connection, resource: str, arguments: Any, columns: list[str], kind: Format, limit: int | None
+    connection: Connection,
+    resource: str,
+    arguments: Any,
+    columns: list[str],
+    kind: Format,
+    limit: int | None,
 ) -> None:
     """Write listed objects: lines as each page arrives, a table or an array together."""
-    ahead = {"max_concurrency": min(connection.settings.max_concurrency, _PAGES_AHEAD)} if limit else {}
+    ahead = (
+        {"max_concurrency": min(connection.settings.max_concurrency, _PAGES_AHEAD)} if limit else {}
+    )
     waiting, most = list[Any](), limit or LARGEST
     shown, header = 0, True
     async with connection.opened(**ahead) as client:

@@ -47,7 +47,11 @@ def doctor(*, service: Service = Service()) -> int:
 
 
 def _show(level: str, subject: str, message: str) -> None:
-    messages().print(Text.assemble((f"{level:<4}", _STYLES.get(level, "")), f"  {subject:<20}{one_line(message)}"))
+    messages().print(
+        Text.assemble(
+            (f"{level:<4}", _STYLES.get(level, "")), f"  {subject:<20}{one_line(message)}"
+        )
+    )
 
 
 async def _check(connection: Connection, today: dt.date) -> ExitCode:
@@ -63,7 +67,11 @@ async def _check(connection: Connection, today: dt.date) -> ExitCode:
             except SeoRepError as error:
                 code = code_of(error)
                 refused = code is ExitCode.AUTHENTICATION and len(answers) == 1
-                _show("FAIL", "key" if refused else "responses" if answers else "connection", explain(error))
+                _show(
+                    "FAIL",
+                    "key" if refused else "responses" if answers else "connection",
+                    explain(error),
+                )
                 return code
 
 
@@ -73,7 +81,11 @@ def _show_sources(connection: Connection) -> None:
         _show("", "profile", f"{connection.profile}, from {config_file()}")
     if connection.account is not None:
         _show("", "account", connection.account)
-    known = {"base_url": "the address", "key": "the key", "proxy": without_password(connection.settings.proxy or "")}
+    known = {
+        "base_url": "the address",
+        "key": "the key",
+        "proxy": without_password(connection.settings.proxy or ""),
+    }
     for name, source in connection.sources.items():
         found = known.get(name) or getattr(connection.settings, name, None)
         if found is not None:
@@ -81,14 +93,20 @@ def _show_sources(connection: Connection) -> None:
     _show("", "other settings", "defaults")
     unused = next((name for name in ("HTTPS_PROXY", "https_proxy") if os.environ.get(name)), None)
     if unused and not connection.settings.proxy:
-        _show("note", "proxy", f"{unused} is set, and not used: a proxy sees requests; -c proxy=URL uses one")
+        _show(
+            "note",
+            "proxy",
+            f"{unused} is set, and not used: a proxy sees requests; -c proxy=URL uses one",
+        )
 
 
 def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:
     """Show that the service answers, and whether its clock agrees with this machine's."""
     url = urllib.parse.urlsplit(client.base_url)
     secured = " over TLS" if url.scheme == "https" else ", not encrypted"
-    _show("ok", "connection", f"{url.hostname} answered after {answer.seconds * 1000:.0f} ms{secured}")
+    _show(
+        "ok", "connection", f"{url.hostname} answered after {answer.seconds * 1000:.0f} ms{secured}"
+    )
     theirs = seconds_since_epoch(answer.headers.get("Date", ""))
     apart = time.time() - (theirs or 0.0)
     if theirs is None:
@@ -100,7 +118,9 @@ def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:
         _show("note", "clock", f"this machine's is {order}; default dates may be wrong")
 
 
-async def _check_responses(client: SeoRepClient, answers: Sequence[RawAnswer], days: Days) -> ExitCode:
+async def _check_responses(
+    client: SeoRepClient, answers: Sequence[RawAnswer], days: Days
+) -> ExitCode:
     """Fetch the campaigns, and a page of each feed; show shapes, rows, page sizes and unknown fields."""
     try:
         with client.timeout(_SECONDS):
@@ -114,25 +134,40 @@ async def _check_responses(client: SeoRepClient, answers: Sequence[RawAnswer], d
     feeds = client.rankings
     for one in (campaign.id for campaign in campaigns.items[:_TRIED]):
         try:
-            rows = await _show_feed("campaign", f"campaign {one}", feeds.campaign(one, *days), answers)
-        except (AuthenticationError, NotFoundError) as error:  # of this campaign only, as the key was accepted
+            rows = await _show_feed(
+                "campaign", f"campaign {one}", feeds.campaign(one, *days), answers
+            )
+        except (
+            AuthenticationError,
+            NotFoundError,
+        ) as error:  # of this campaign only, as the key was accepted
             _show("note", "campaign", f"campaign {one}: {reason(error)} (status {error.status})")
             continue
-        await _show_feed("campaign-by-date", f"campaign {one}", feeds.campaign_by_date(one, *days), answers)
+        await _show_feed(
+            "campaign-by-date", f"campaign {one}", feeds.campaign_by_date(one, *days), answers
+        )
         if rows:
             id_ = rows[0].keyword_id
-            await _show_feed("keyword-by-date", f"keyword {id_}", feeds.keyword_by_date(id_, *days), answers)
+            await _show_feed(
+                "keyword-by-date", f"keyword {id_}", feeds.keyword_by_date(id_, *days), answers
+            )
         else:
             _show("note", "keyword-by-date", f"not checked, as campaign {one} has no keyword")
         return ExitCode.OK
     if campaigns.items:
-        _show("FAIL", "responses", "the key may not see these campaigns; ask for its rights, or use another key")
+        _show(
+            "FAIL",
+            "responses",
+            "the key may not see these campaigns; ask for its rights, or use another key",
+        )
         return ExitCode.REFUSED
     _show("note", "feeds", "not checked, as the account has no campaign")
     return ExitCode.OK
 
 
-async def _show_feed(feed: str, subject: str, rows: Listing[Any, Any], answers: Sequence[RawAnswer]) -> Sequence[Any]:
+async def _show_feed(
+    feed: str, subject: str, rows: Listing[Any, Any], answers: Sequence[RawAnswer]
+) -> Sequence[Any]:
     """Fetch a page of a feed, show it, and return its rows."""
     page = await rows.page(1)
     data = json.loads(answers[-1].body)["data"]  # the models do not show its shape
@@ -151,14 +186,23 @@ def _show_unknown_fields(name: str, items: Sequence[Any]) -> None:
     fields = {field for item in items for field in item.extra}
     for item in items:
         nested = ((field.name, getattr(item, field.name)) for field in attrs.fields(type(item)))
-        fields.update(f"{field}.{extra}" for field, one in nested if attrs.has(type(one)) for extra in one.extra)
+        fields.update(
+            f"{field}.{extra}"
+            for field, one in nested
+            if attrs.has(type(one))
+            for extra in one.extra
+        )
     if fields:
-        _show("note", name, f"undocumented fields, stored in extra: {', '.join(sorted(fields)[:10])}")
+        _show(
+            "note", name, f"undocumented fields, stored in extra: {', '.join(sorted(fields)[:10])}"
+        )
     if engine := min((field for field in fields if field.endswith("Ranking")), default=None):
         advice = f"no column takes {engine}; if the account calls a search engine so, pass -c engine_names=A,B,WMT"
         _show("note", "engine_names", advice)
 
 
 def _counts(page: Page[Any], noun: str = "") -> str:
-    records, pages = ("unknown" if one is None else f"{one:,}" for one in (page.total_records, page.total_pages))
+    records, pages = (
+        "unknown" if one is None else f"{one:,}" for one in (page.total_records, page.total_pages)
+    )
     return f"{records}{noun}, {len(page.items)} on page 1 of {pages}"

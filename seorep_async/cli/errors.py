@@ -98,7 +98,9 @@ def explain(error: BaseException) -> str:
     facts += [f"{error.attempts} attempts"] if error.attempts > 1 else []
     known = f" ({', '.join(facts)})" if facts else ""
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
-    if isinstance(error, errors.NotFoundError) and not re.search(r"\d$|address", f"{error.message} {error.path}"):
+    if isinstance(error, errors.NotFoundError) and not re.search(
+        r"\d$|address", f"{error.message} {error.path}"
+    ):
         hint = "; check the address"  # the request was for a list, not for an object
     return one_line(f"{f'{error.subject}: ' if error.subject else ''}{reason(error)}{known}{hint}")
 
@@ -119,8 +121,12 @@ def option_of(argument: str) -> str:
 def in_shell_words(message: str) -> str:
     """Return a message of the library that mentions options in place of settings and arguments."""
     message = message.replace(".page(…)", "--limit")
-    message = re.sub(r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message)
-    message = re.sub(r"Settings\((\w+)=(\w+|…)\)", lambda found: f"-c {found[1]}={found[2].lower()}", message)
+    message = re.sub(
+        r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
+    )
+    message = re.sub(
+        r"Settings\((\w+)=(\w+|…)\)", lambda found: f"-c {found[1]}={found[2].lower()}", message
+    )
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda found: option_of(found[1]), message)
 
 
@@ -128,7 +134,11 @@ def service_message(error: BaseException) -> str | None:
     """Return what the service said about a failure under a usual name, as one line, or None."""
     try:
         body = json.loads(getattr(error, "body_excerpt", None) or "")
-        said = next(body[name] for name in ("message", "messages", "error", "errors", "detail") if name in body)
+        said = next(
+            body[name]
+            for name in ("message", "messages", "error", "errors", "detail")
+            if name in body
+        )
     except (ValueError, TypeError, RecursionError, StopIteration):
         return None
     quote = one_line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))

@@ -24,9 +24,16 @@ def guide(name: str | None = None, /) -> None:
     pages = guides.pages()
     if name is None:
         write("seorep guide NAME shows one of:\n")
-        write("".join(f"  {one:<20}{text.partition(chr(10))[0].lstrip('# ')}\n" for one, text in pages.items()))
+        write(
+            "".join(
+                f"  {one:<20}{text.partition(chr(10))[0].lstrip('# ')}\n"
+                for one, text in pages.items()
+            )
+        )
     elif name not in pages:
-        raise UsageError(f"there is no page {name!r}; there are: {', '.join(pages)}.{near(name, pages)}")
+        raise UsageError(
+            f"there is no page {name!r}; there are: {', '.join(pages)}.{near(name, pages)}"
+        )
     elif on_terminal():
         Console(width=min(stdout_width(), 120)).print(Markdown(pages[name]))
     else:
@@ -42,7 +49,11 @@ def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Outpu
     if output.kind == "json":
         write(as_json([{"table": one.name, **attrs.asdict(one)} for one in chosen]))
     elif output.kind != "table":
-        rows = [SimpleNamespace(table=one.name, **attrs.asdict(column)) for one in chosen for column in one.columns]
+        rows = [
+            SimpleNamespace(table=one.name, **attrs.asdict(column))
+            for one in chosen
+            for column in one.columns
+        ]
         write(formatted(rows, ("table", "name", "type", "nullable", "description"), output.kind))
     else:
         for one in chosen:
@@ -50,5 +61,7 @@ def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Outpu
             for column in one.columns:
                 mark = "*" if column.name in one.key else " "
                 lines.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
-            wrapped = (textwrap.fill(line, stdout_width(), subsequent_indent=" " * 6) for line in lines)
+            wrapped = (
+                textwrap.fill(line, stdout_width(), subsequent_indent=" " * 6) for line in lines
+            )
             write("\n".join([*wrapped, "", ""]))

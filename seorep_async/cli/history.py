@@ -20,7 +20,16 @@ from seorep_async.history.comparing import KINDS
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
-_TABLE = ("campaign_id", "company", "keyword_phrase", "location", "engine", "before", "after", "kinds")
+_TABLE = (
+    "campaign_id",
+    "company",
+    "keyword_phrase",
+    "location",
+    "engine",
+    "before",
+    "after",
+    "kinds",
+)
 _OWN = {
     "account": Opt(metavar="NAME"),
     "before": Opt("--from"),
@@ -46,12 +55,16 @@ def _changes(database: str, /, *, output: Output = Output(), **asked: Any) -> No
       seorep changes rankings.duckdb --from 2023-03-01 --format csv > fell.csv
     """
     with logged():
-        found = history.changes(database, **{name: value for name, value in asked.items() if value is not None})
+        found = history.changes(
+            database, **{name: value for name, value in asked.items() if value is not None}
+        )
     if output.kind == "table":
         shown = f", {len(found):,} of them shown" if len(found) < found.total else ""
         total = counted(found.total, "change") if found.total else "no changes"
         messages().print(f"{found.account}, {found.before} to {found.after}: {total}{shown}")
-    columns = _TABLE if output.kind == "table" else [field.name for field in attrs.fields(history.Change)]
+    columns = (
+        _TABLE if output.kind == "table" else [field.name for field in attrs.fields(history.Change)]
+    )
     write(formatted(found, columns, output.kind))
 
 
@@ -76,7 +89,9 @@ def _report(
       seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html
     """
     if (engines := chosen_profile(Service(profile=profile))[1].get("report_engines")) is not None:
-        asked["engine_names"] = [one.strip() for one in engines.split(",")] if isinstance(engines, str) else engines
+        asked["engine_names"] = (
+            [one.strip() for one in engines.split(",")] if isinstance(engines, str) else engines
+        )
     with logged():
         page = history.report(database, **asked)
     write(f"{page}\n")
@@ -102,7 +117,9 @@ async def _serve_agents(connection: Connection, history: str, account: str | Non
     async with connection.opened() as client:
         server = mcp_server(client, history, account=account)
         if can_ask():
-            messages().print("An agent's client starts this command, and talks to it. Ctrl-C ends it.")
+            messages().print(
+                "An agent's client starts this command, and talks to it. Ctrl-C ends it."
+            )
         try:
             async with stdio.stdio_server(stdin=_lines()) as (reader, writer):
                 await server.run(reader, writer, server.create_initialization_options())

@@ -45,9 +45,13 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:  # or else a shell completes
             given = self.make_parser(ctx).parse_args(list(args))[2]
-            for option, times in Counter([] if any(one.is_eager for one in given) else given).items():
+            for option, times in Counter(
+                [] if any(one.is_eager for one in given) else given
+            ).items():
                 if times > 1 and isinstance(option, click.Option) and not option.multiple:
-                    raise click.UsageError(f"{max(option.opts, key=len)}: given {times} times; give it once.", ctx)
+                    raise click.UsageError(
+                        f"{max(option.opts, key=len)}: given {times} times; give it once.", ctx
+                    )
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -63,7 +67,13 @@ class Command(click.Command):
 class Commands(click.Group):
     """Makes a command from its name on use, as the list of commands, with a line of each, must not wait for aiohttp."""
 
-    def __init__(self, name: str, summaries: Mapping[str, str], make: Callable[[str], click.Command], **more: Any):
+    def __init__(
+        self,
+        name: str,
+        summaries: Mapping[str, str],
+        make: Callable[[str], click.Command],
+        **more: Any,
+    ):
         super().__init__(name, **more)
         self._summaries, self._make = summaries, make
 
@@ -90,22 +100,34 @@ def later(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-def command(function: Callable[..., Any], of: Callable[..., Any] | None = None, **more: Any) -> Command:
+def command(
+    function: Callable[..., Any], of: Callable[..., Any] | None = None, **more: Any
+) -> Command:
     """Return the command of a function; a parameter that is a dataclass stands for options of its fields.
 
     Positional-only parameters are arguments, the others options. Those that a function `of` has besides come first, and
     reach `**` of the function; `more` is for `options_of`. In the docstring, a section `Examples:` comes last.
     """
     hints = typing.get_type_hints(function, include_extras=True)
-    flat: dict[str, Any] = {one: hint for one, hint in hints.items() if dataclasses.is_dataclass(hint)}
-    arguments = [one.name for one in inspect.signature(function).parameters.values() if one.kind is one.POSITIONAL_ONLY]
+    flat: dict[str, Any] = {
+        one: hint for one, hint in hints.items() if dataclasses.is_dataclass(hint)
+    }
+    arguments = [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.kind is one.POSITIONAL_ONLY
+    ]
     skip = {*more.pop("skip", ())}
     params = [] if of is None else [*options_of(of, skip | {*hints}, **more)]
-    params += [option for each in (function, *flat.values()) for option in options_of(each, skip | {*flat})]
+    params += [
+        option for each in (function, *flat.values()) for option in options_of(each, skip | {*flat})
+    ]
 
     def run(**given: Any) -> Any:
         for name, kind in flat.items():
-            given[name] = kind(**{one: given.pop(one, None) for one in inspect.signature(kind).parameters})
+            given[name] = kind(
+                **{one: given.pop(one, None) for one in inspect.signature(kind).parameters}
+            )
         return function(*[given.pop(one) for one in arguments], **given)
 
     docstring = inspect.cleandoc(function.__doc__ or "")
@@ -120,7 +142,10 @@ def command(function: Callable[..., Any], of: Callable[..., Any] | None = None, 
 
 
 def options_of(
-    function: Callable[..., Any], skip: Collection[str] = (), words: str = "", own: Mapping[str, Opt] | None = None
+    function: Callable[..., Any],
+    skip: Collection[str] = (),
+    words: str = "",
+    own: Mapping[str, Opt] | None = None,
 ) -> Iterator[click.Parameter]:
     """Yield the options of a function or dataclass; its docstring explains them, or else `words`.
 
@@ -132,7 +157,11 @@ def options_of(
     helps = {name: " ".join(help.split()).replace("`", "") for name, help in found}
     for one in inspect.signature(function).parameters.values():
         if one.kind is not one.VAR_KEYWORD and one.name not in ("self", *skip):
-            yield _option(one, [(own or {}).get(one.name), *_types_in(hints[one.name])], helps.get(one.name, ""))
+            yield _option(
+                one,
+                [(own or {}).get(one.name), *_types_in(hints[one.name])],
+                helps.get(one.name, ""),
+            )
 
 
 def _types_in(hint: Any) -> Iterator[Any]:
@@ -152,12 +181,20 @@ def _option(known: inspect.Parameter, types: list[Any], help: str) -> click.Para
     if known.kind is known.POSITIONAL_ONLY or name == "id":
         shown = own.metavar or name.upper()
         more["metavar"] = shown if required else f"[{shown}]"
-        return click.Argument([name], required=required and not several, nargs=-1 if several else 1, **more)
+        return click.Argument(
+            [name], required=required and not several, nargs=-1 if several else 1, **more
+        )
     names = own.names.split()
     if not any(one.startswith("--") for one in names):
         names.insert(0, f"--{name.replace('_', '-')}")
-    more |= {"metavar": own.metavar or more.get("metavar"), "multiple": several, "hidden": own.hidden}
-    option = click.Option([*names, name], required=required, help=help[:1].upper() + help[1:], **more)
+    more |= {
+        "metavar": own.metavar or more.get("metavar"),
+        "multiple": several,
+        "hidden": own.hidden,
+    }
+    option = click.Option(
+        [*names, name], required=required, help=help[:1].upper() + help[1:], **more
+    )
     option.section = own.section  # type: ignore[attr-defined]
     return option
 
@@ -189,7 +226,9 @@ def one_of(known: Collection[str]) -> Callable[[str], str]:
 
     def read(value: str) -> str:
         if value not in known:
-            raise click.BadParameter(f"{value!r} is not one of {', '.join(known)}.{near(value, known)}")
+            raise click.BadParameter(
+                f"{value!r} is not one of {', '.join(known)}.{near(value, known)}"
+            )
         return value
 
     return read
@@ -197,7 +236,12 @@ def one_of(known: Collection[str]) -> Callable[[str], str]:
 
 def count(value: str) -> int:
     """Read an id or a count, 1 to 2147483647."""
-    if value.isascii() and value.isdigit() and len(value) <= len(str(LARGEST)) and 1 <= int(value) <= LARGEST:
+    if (
+        value.isascii()
+        and value.isdigit()
+        and len(value) <= len(str(LARGEST))
+        and 1 <= int(value) <= LARGEST
+    ):
         return int(value)
     raise click.BadParameter(f"{value!r} is not an integer from 1 to {LARGEST}.")
 
@@ -267,11 +311,13 @@ class Service:
 
     profile: Annotated[str | None, Opt(section=_SERVICE, metavar="NAME")] = None
     base_url: Annotated[str | None, Opt(section=_SERVICE, metavar="URL")] = None
-    config: Annotated[list[str] | None, Opt("-c --config", _SERVICE, "NAME=VALUE", name_and_value)] = None
+    config: Annotated[
+        list[str] | None, Opt("-c --config", _SERVICE, "NAME=VALUE", name_and_value)
+    ] = None
     sandbox: Annotated[bool, Opt(section=_SERVICE)] = False
-    sandbox_option: Annotated[list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)] = (
-        None
-    )
+    sandbox_option: Annotated[
+        list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)
+    ] = None
     api_key: Annotated[str | None, Opt("--api-key --key", hidden=True)] = None
 
     def __post_init__(self) -> None:
@@ -282,7 +328,9 @@ class Service:
             )
         for name in ("profile", "base_url") if self.embedded is not None else ():
             if getattr(self, name) is not None:
-                raise click.UsageError(f"--{name.replace('_', '-')} and --sandbox can't be combined.")
+                raise click.UsageError(
+                    f"--{name.replace('_', '-')} and --sandbox can't be combined."
+                )
 
     @property
     def settings(self) -> dict[str, str]:

@@ -32,12 +32,20 @@ def messages(*, quiet: bool = False) -> Console:
     """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     plain: Any = dict.fromkeys(("highlight", "markup", "emoji"), False)
-    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
+    return Console(
+        stderr=True,
+        force_terminal=terminal,
+        width=None if terminal else _NO_WRAPPING,
+        quiet=quiet,
+        **plain,
+    )
 
 
 def failed(error: BaseException) -> ExitCode:
     """Print why the command ends, and return its exit code; of a bug the traceback is needed, so it is raised."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of click's own output: help and version
+    if (
+        isinstance(error, OSError) and error.errno == errno.ENOSPC
+    ):  # of click's own output: help and version
         error = _unwritable(error)
     if code_of(error) is ExitCode.UNEXPECTED:
         raise error
@@ -66,7 +74,9 @@ def write(text: str) -> None:
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
     if on_terminal():
-        text = "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+        text = "".join(
+            c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text
+        )
     try:
         sys.stdout.flush()
         # not through the buffer: an abandoned thread would hold its lock while the interpreter ends
@@ -74,7 +84,9 @@ def write(text: str) -> None:
         rest = memoryview(text.encode("utf-8", "replace"))
         while rest:
             written = stream.write(rest)
-            if written is None and sys.platform != "win32":  # a pipe that another program made non-blocking is full
+            if (
+                written is None and sys.platform != "win32"
+            ):  # a pipe that another program made non-blocking is full
                 os.set_blocking(stream.fileno(), True)
             rest = rest[written or 0 :]
     except OSError as error:
@@ -97,7 +109,9 @@ def can_ask() -> bool:
 def confirm(question: str) -> None:
     """Ask whether to delete something; Exit says no, and without a terminal it is a UsageError."""
     if not can_ask():
-        raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
+        raise click.UsageError(
+            "there is no terminal to ask for confirmation; pass --yes to delete without it."
+        )
     if not click.confirm(one_line(question), err=True):
         messages().print("Nothing was deleted.")
         raise click.exceptions.Exit(ExitCode.INTERRUPTED)
@@ -107,14 +121,24 @@ def password(*, from_stdin: bool) -> Secret:
     """Ask for a password twice, without showing it, or read it: one line of stdin, never shown."""
     if not from_stdin:
         if not can_ask():
-            raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
-        return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
+            raise click.UsageError(
+                "there is no terminal to ask for the password; pass it with --password-stdin."
+            )
+        return Secret(
+            click.prompt(
+                "Password", hide_input=True, confirmation_prompt="Repeat the password", err=True
+            )
+        )
     if can_ask():
-        raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")
+        raise click.UsageError(
+            "--password-stdin: stdin is a terminal, which would show the password; pipe it in."
+        )
     lines = [] if sys.stdin is None else sys.stdin.buffer.read().splitlines()
     if len(lines) != 1 or not lines[0]:
         raise click.UsageError("--password-stdin: stdin must be one line, the password.")
-    return Secret(lines[0].decode(errors="surrogateescape"))  # the client refuses what is not valid Unicode
+    return Secret(
+        lines[0].decode(errors="surrogateescape")
+    )  # the client refuses what is not valid Unicode
 
 
 def as_json(facts: object, indent: int | None = 2) -> str:
@@ -132,11 +156,18 @@ def _plain(value: object) -> object:
 
 def fields_of(model: type[Any]) -> list[str]:
     """Return the columns of a model, `extra` last; a password is null in every response, and never shown."""
-    return [field.name for field in attrs.fields(model) if field.name not in ("password", EXTRA)] + [EXTRA]
+    return [
+        field.name for field in attrs.fields(model) if field.name not in ("password", EXTRA)
+    ] + [EXTRA]
 
 
 def formatted(
-    items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True, one: bool = False
+    items: Sequence[Any],
+    columns: Sequence[str],
+    kind: Format,
+    *,
+    header: bool = True,
+    one: bool = False,
 ) -> str:
     """Return objects in a format; a table of none is empty, and CSV has a `header` or continues.
 
@@ -153,16 +184,24 @@ def formatted(
         csv.writer(shown).writerows([columns, *rows] if header else rows)
         return shown.getvalue()
     if one:  # not wrapped, so that a long address can be copied
-        filled = {one_line(name): cell(value) for name, value in values[0].items() if value is not None}
+        filled = {
+            one_line(name): cell(value) for name, value in values[0].items() if value is not None
+        }
         width = max(map(len, filled), default=0)
-        return "".join(f"{name:<{width}}  {value}".rstrip() + "\n" for name, value in filled.items())
+        return "".join(
+            f"{name:<{width}}  {value}".rstrip() + "\n" for name, value in filled.items()
+        )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
         numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+        table.add_column(
+            name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold"
+        )
     for item in items:
         table.add_row(*(Text(cell(getattr(item, name))) for name in columns))
-    Console(file=shown, width=stdout_width(), highlight=False).print(table)  # `write` reports what goes wrong
+    Console(file=shown, width=stdout_width(), highlight=False).print(
+        table
+    )  # `write` reports what goes wrong
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines()) if items else ""
 
 

@@ -43,7 +43,11 @@ class Display:
     def place(self) -> str:
         """How far it is, in words."""
         state = self.state
-        return "" if state is None or state.total is None else f" at {state.done:,} of {state.total:,} reports"
+        return (
+            ""
+            if state is None or state.total is None
+            else f" at {state.done:,} of {state.total:,} reports"
+        )
 
     def described(self, waiting: str, seconds_left: float | None) -> tuple[str, str]:
         """Return what is done, and the progress: counts, time left, waits, failures, rows."""
@@ -84,7 +88,12 @@ async def shown(display: Display, console: Console, client: SeoRepClient) -> Asy
 
 
 async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
-    task, stage, before, line_at = bar.add_task("", total=None, words=""), None, client.stats, time.monotonic()
+    task, stage, before, line_at = (
+        bar.add_task("", total=None, words=""),
+        None,
+        client.stats,
+        time.monotonic(),
+    )
     while True:
         await asyncio.sleep(_TICK_SECONDS)
         if (state := display.state) is not None:
@@ -93,7 +102,9 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         now = client.stats
-        doing, words = display.described(_waiting(client, now.since(before)), bar.tasks[0].time_remaining)
+        doing, words = display.described(
+            _waiting(client, now.since(before)), bar.tasks[0].time_remaining
+        )
         bar.update(task, description=doing, words=words)
         before = now
         if bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:
@@ -103,8 +114,15 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
 
 def _waiting(client: SeoRepClient, stats: Stats) -> str:
     """Return what requests waited for longest."""
-    longest, own = max(_WAITING_FOR, key=lambda name: stats.waited.get(name, 0.0)), client.settings.requests_per_second
-    limit = "your own" if own is not None and (stats.pace is None or stats.pace >= own) else "the service's"
+    longest, own = (
+        max(_WAITING_FOR, key=lambda name: stats.waited.get(name, 0.0)),
+        client.settings.requests_per_second,
+    )
+    limit = (
+        "your own"
+        if own is not None and (stats.pace is None or stats.pace >= own)
+        else "the service's"
+    )
     return _WAITING_FOR[longest].format(limit) if stats.waited.get(longest) else ""
 
 

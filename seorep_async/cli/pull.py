@@ -26,18 +26,34 @@ def _ids(value: str) -> tuple[int, ...]:
         return tuple(map(_id, value.split(",")))
     name = "stdin" if value == "@-" else value[1:]
     try:
-        text = (sys.stdin or io.StringIO()).read() if value == "@-" else Path(name).read_text("utf-8-sig")
+        text = (
+            (sys.stdin or io.StringIO()).read()
+            if value == "@-"
+            else Path(name).read_text("utf-8-sig")
+        )
         reader = csv.reader(io.StringIO(text), strict=True)
         rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
     except (OSError, ValueError, csv.Error) as error:
-        raise click.BadParameter(f"can't read {name}: {getattr(error, 'strerror', None) or error}.") from None
-    rows = [(number, cells) for number, cells in rows if any(cells) and not cells[0].startswith("#")]
+        raise click.BadParameter(
+            f"can't read {name}: {getattr(error, 'strerror', None) or error}."
+        ) from None
+    rows = [
+        (number, cells) for number, cells in rows if any(cells) and not cells[0].startswith("#")
+    ]
     names = rows[0][1] if rows else []
     column = next((names.index(one) for one in ("campaign_id", "id") if one in names), None)
     found = []
     for number, cells in rows if column is None else rows[1:]:
-        one = (",".join(cells) if column is None else "".join(cells[column : column + 1])).partition("#")[0]
-        found.append(_id(one, f"{name}, line {number}: ", " Give one id a line, or a CSV with a column campaign_id."))
+        one = (
+            ",".join(cells) if column is None else "".join(cells[column : column + 1])
+        ).partition("#")[0]
+        found.append(
+            _id(
+                one,
+                f"{name}, line {number}: ",
+                " Give one id a line, or a CSV with a column campaign_id.",
+            )
+        )
     if not found:
         raise click.BadParameter(f"there are no ids in {name}.")
     return tuple(found)
@@ -48,13 +64,17 @@ def _id(value: str, place: str = "", advice: str = "") -> int:
         return count(value.strip())
     except click.BadParameter:
         problem = f"{place}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}"
-        raise click.BadParameter(f"{problem}; `seorep campaigns list` shows them.{advice}") from None
+        raise click.BadParameter(
+            f"{problem}; `seorep campaigns list` shows them.{advice}"
+        ) from None
 
 
 def _period(value: str) -> tuple[int, str]:
     found = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
     if found is None:
-        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m.")
+        raise click.BadParameter(
+            f"{value!r} is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m."
+        )
     return int(found[1]), found[2]
 
 
@@ -103,8 +123,12 @@ class Job:
     end: Annotated[dt.date | None, Opt("--to", _WHAT, "DATE")] = None
     last: Annotated[tuple[int, str] | None, Opt("--last", _WHAT, "PERIOD", _period)] = None
     month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
-    campaign: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
-    exclude: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    campaign: Annotated[
+        list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)
+    ] = None
+    exclude: Annotated[
+        list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)
+    ] = None
     groups: Annotated[list[str] | None, Opt("--group", _WHAT, "TITLE", not_empty)] = None
     filter: Annotated[str | None, Opt(section=_WHAT, metavar="TEXT", read=not_empty)] = None
     compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
@@ -134,7 +158,9 @@ class Job:
 
     @property
     def target(self) -> str:
-        return self.out or (f"rankings-{self.feeds[0]}.csv" if len(self.feeds) == 1 else "rankings.csv")
+        return self.out or (
+            f"rankings-{self.feeds[0]}.csv" if len(self.feeds) == 1 else "rankings.csv"
+        )
 
     def windows(self, today: dt.date) -> list[Days]:
         """Return the first and the last day of each pull: by default, of the last three full months."""
@@ -147,7 +173,9 @@ class Job:
             return _months(self.month, today)
         number, unit = self.last or (3, "m")
         if unit != "m":
-            return [(today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))]
+            return [
+                (today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))
+            ]
         last_day = self.end or today.replace(day=1) - dt.timedelta(1)
         year, first = divmod(last_day.year * 12 + last_day.month - number, 12)
         first_day = self.start or (dt.date(year, first + 1, 1) if year > 0 else dt.date.min)
@@ -160,22 +188,41 @@ class Job:
         """Refuse options that contradict each other."""
         target, several = self.target.lower(), len(windows) > 1 or self.skip_complete
         of_files = ("force", "restart", "retry_failed", "max_requests", "json")
-        of_file = next((f"--{name.replace('_', '-')}" for name in of_files if getattr(self, name)), None)
+        of_file = next(
+            (f"--{name.replace('_', '-')}" for name in of_files if getattr(self, name)), None
+        )
         for is_wrong, problem in (
-            (self.quiet and self.verbose, "--quiet and --verbose can't be combined; give one of them."),
-            (self.retry_failed and self.skip_complete, "--retry-failed and --skip-complete can't be combined."),
+            (
+                self.quiet and self.verbose,
+                "--quiet and --verbose can't be combined; give one of them.",
+            ),
+            (
+                self.retry_failed and self.skip_complete,
+                "--retry-failed and --skip-complete can't be combined.",
+            ),
             (target.endswith((".xls", ".xlsx")), "-o: for Excel, name a .csv, and add --excel."),
-            (self.format and not self.to_stdout, "--format: only with -o -; the ending of a file chooses its format."),
+            (
+                self.format and not self.to_stdout,
+                "--format: only with -o -; the ending of a file chooses its format.",
+            ),
             (
                 several and not target.endswith(".duckdb"),
                 "-o: several months, or --skip-complete, need a .duckdb file.",
             ),
             (
-                self.max_requests and len(windows) > 1 and not (self.skip_complete or self.retry_failed),
+                self.max_requests
+                and len(windows) > 1
+                and not (self.skip_complete or self.retry_failed),
                 "--max-requests with several months needs --skip-complete, or it would begin again each time.",
             ),
-            (self.to_stdout and len(self.feeds) > 1, "several feeds can't be written to stdout; name a file."),
-            (self.to_stdout and of_file, f"{of_file}: not with -o -, as the rows go to stdout; name a file."),
+            (
+                self.to_stdout and len(self.feeds) > 1,
+                "several feeds can't be written to stdout; name a file.",
+            ),
+            (
+                self.to_stdout and of_file,
+                f"{of_file}: not with -o -, as the rows go to stdout; name a file.",
+            ),
         ):
             if is_wrong:
                 raise click.UsageError(problem)

@@ -22,7 +22,15 @@ from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
-from seorep_async.export import PullPreview, PullProgress, PullSummary, Stage, preview, pull_to, stream
+from seorep_async.export import (
+    PullPreview,
+    PullProgress,
+    PullSummary,
+    Stage,
+    preview,
+    pull_to,
+    stream,
+)
 from seorep_async.export.pull_to import at_target
 from seorep_async.export.request import Request
 from seorep_async.history import complete_windows
@@ -38,7 +46,11 @@ class NoCampaignsError(UsageError):
 
     def __init__(self, job: Job) -> None:
         given = [option_of(name) for name in ("groups", "filter", "exclude") if getattr(job, name)]
-        problem = f"no campaign matches {' and '.join(given)}" if given else "this account has no campaign"
+        problem = (
+            f"no campaign matches {' and '.join(given)}"
+            if given
+            else "this account has no campaign"
+        )
         super().__init__(f"{problem}: nothing is written")
 
 
@@ -46,9 +58,14 @@ def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
     """Pull, and report on stderr; with `--json`, also on stdout, however it ends."""
     pulling = _Pulling(job, windows, len(windows) > 1, messages(quiet=job.quiet))
     try:
-        with logged(messages() if job.quiet else pulling.notes, verbose=job.verbose) as pulling.warnings:
+        with logged(
+            messages() if job.quiet else pulling.notes, verbose=job.verbose
+        ) as pulling.warnings:
             return wait_for(pulling.run(connect(service)))
-    except (click.exceptions.Exit, click.UsageError):  # the reader has enough; `app.run` reports wrong usage
+    except (
+        click.exceptions.Exit,
+        click.UsageError,
+    ):  # the reader has enough; `app.run` reports wrong usage
         raise
     except (Exception, KeyboardInterrupt) as error:
         if job.json and not pulling.reported:
@@ -97,7 +114,10 @@ class _Pulling(summary.Run):
     def _arguments(self, *more: str) -> Any:
         """Return the arguments of the library that are the same for each pull: what is asked for, and `more`."""
         given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
-        return given | {"exclude": [*chain.from_iterable(self.job.exclude or ())], "account": self.account}
+        return given | {
+            "exclude": [*chain.from_iterable(self.job.exclude or ())],
+            "account": self.account,
+        }
 
     def _asked(self) -> Request:
         return Request.of(self.client, self.ids, self.left[0], self._arguments())
@@ -116,14 +136,20 @@ class _Pulling(summary.Run):
         how = self._arguments(*_HOW) | {"out": None if job.to_stdout else job.target}
         for days in self.left:
             alike = unfinished if job.retry_failed else len(found) > 1
-            one = [*found.values()][-1] if alike else await preview(self.client, self.ids, *days, **how)
+            one = (
+                [*found.values()][-1]
+                if alike
+                else await preview(self.client, self.ids, *days, **how)
+            )
             found[summary.month_of(days)] = one
             if not one.campaigns and not job.retry_failed:
                 raise NoCampaignsError(job)
             unfinished = one.staged is not None and not one.staged.ended
             how["out"] = how["out"] if job.retry_failed else None
         facts = summary.facts_of_previews(found, self)
-        await self._write(as_json(facts) if job.json else summary.preview_in_words(facts, self.source))
+        await self._write(
+            as_json(facts) if job.json else summary.preview_in_words(facts, self.source)
+        )
         return ExitCode.OK
 
     async def _pull(self) -> ExitCode:
@@ -133,22 +159,32 @@ class _Pulling(summary.Run):
             async with shown(display, self.notes, self.client):
                 while self.left:
                     place = f"{len(self.done) + 1} of {len(self.done) + len(self.left)}"
-                    display.label = f"{summary.month_of(self.left[0])}, {place}: " if several else ""
+                    display.label = (
+                        f"{summary.month_of(self.left[0])}, {place}: " if several else ""
+                    )
                     self.done.append(await self._pull_one(display))
                     del self.left[0]
-                    if self.left and (task := asyncio.current_task()) is not None and task.cancelling():
+                    if (
+                        self.left
+                        and (task := asyncio.current_task()) is not None
+                        and task.cancelling()
+                    ):
                         raise asyncio.CancelledError  # it came while that month was being written
         except PullPausedError:
             if not several:
                 raise
             sent = f"{counted(self.client.stats.attempts, 'request')}{display.place}; {self._still}"
-            self.notes.print(f"Paused at --max-requests, after {sent}. Repeat the command to go on.")
+            self.notes.print(
+                f"Paused at --max-requests, after {sent}. Repeat the command to go on."
+            )
             return ExitCode.UNAVAILABLE
         except asyncio.CancelledError:
             if self.job.to_stdout:
                 raise
             at = f"; {self._still}" if several else display.place
-            messages().print(f"Interrupted{at}.\nRepeat the command to resume, or add --restart to start over.")
+            messages().print(
+                f"Interrupted{at}.\nRepeat the command to resume, or add --restart to start over."
+            )
             return ExitCode.INTERRUPTED
         except SeoRepError:
             if several:
@@ -164,9 +200,15 @@ class _Pulling(summary.Run):
                 raise NoCampaignsError(job)
             display.state = state
 
-        what, how = (self.client, self.ids, *self.left[0]), self._arguments(*_HOW) | {"on_progress": show}
+        what, how = (
+            (self.client, self.ids, *self.left[0]),
+            self._arguments(*_HOW) | {"on_progress": show},
+        )
         if job.to_stdout:
-            how |= {"write": lambda data: in_daemon_thread(write, data.decode()), "format": job.format or "csv"}
+            how |= {
+                "write": lambda data: in_daemon_thread(write, data.decode()),
+                "format": job.format or "csv",
+            }
             found = await stream(*what, **how)
             if not found.campaigns:
                 raise NoCampaignsError(job)
@@ -187,7 +229,10 @@ class _Pulling(summary.Run):
                 await self._write(as_json(summary.facts_of(self, code)))
         except ExportError as error:
             code = code or failed(error)
-        except (asyncio.CancelledError, click.exceptions.Exit):  # a closed stdout is no error: the export succeeded
+        except (
+            asyncio.CancelledError,
+            click.exceptions.Exit,
+        ):  # a closed stdout is no error: the export succeeded
             pass
         summary.show_failures(self.done)
         if self.done:

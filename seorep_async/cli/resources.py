@@ -44,26 +44,44 @@ class Call:
 
 def _group(resource: type[Any]) -> Commands:
     name = resource.__name__.lower()
-    methods = {verb.replace("_", "-"): getattr(resource, verb) for verb in _VERBS if hasattr(resource, verb)}
+    methods = {
+        verb.replace("_", "-"): getattr(resource, verb)
+        for verb in _VERBS
+        if hasattr(resource, verb)
+    }
     summaries = {verb: _summary(method, name) for verb, method in methods.items()}
     return Commands(name, summaries, lambda verb: _command(name, resource, methods[verb]))
 
 
 def _summary(method: Callable[..., Any], resource: str) -> str:
-    return (method.__doc__ or "").partition("\n")[0].replace("one object", f"one {resource.removesuffix('s')}")
+    return (
+        (method.__doc__ or "")
+        .partition("\n")[0]
+        .replace("one object", f"one {resource.removesuffix('s')}")
+    )
 
 
 def _command(resource: str, of: type[Any], method: Callable[..., Any]) -> click.Command:
     """Return the command of a method: its own options, explained there or at `create`, and those of every command."""
     hints, verb = typing.get_type_hints(method), method.__name__
     found = hints["return"]
-    model = found if isinstance(found, type) else typing.get_args(typing.get_type_hints(of.list)["return"])[0]
-    skip = {"extra_params", "limit", "password"} | (set() if verb == "list" else {"page_size", "most"})
+    model = (
+        found
+        if isinstance(found, type)
+        else typing.get_args(typing.get_type_hints(of.list)["return"])[0]
+    )
+    skip = {"extra_params", "limit", "password"} | (
+        set() if verb == "list" else {"page_size", "most"}
+    )
     skip |= {"columns", "format", "json"} if model is type(None) else {"yes"}
-    skip |= set() if verb == "update" and "password" in hints else {"ask_password"}  # `create` asks unasked
+    skip |= (
+        set() if verb == "update" and "password" in hints else {"ask_password"}
+    )  # `create` asks unasked
     skip |= set() if "password" in hints else {"password_stdin"}
 
-    def send(*, how: Call = Call(), output: Output = Output(), service: Service = Service(), **given: Any) -> None:
+    def send(
+        *, how: Call = Call(), output: Output = Output(), service: Service = Service(), **given: Any
+    ) -> None:
         later("calls", "call")(resource, verb, model, how, output.kind, service, given)
 
     made = command(send, method, skip=skip, words=inspect.getdoc(getattr(of, "create", None)) or "")

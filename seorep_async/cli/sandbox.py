@@ -20,7 +20,9 @@ from seorep_async.sandbox import Sandbox
 _PORT = 8764
 _ONLY_IN_PYTHON = ("reports", "clock")
 OPTIONS: dict[str, Any] = {
-    field.name: field.type for field in attrs.fields(Sandbox) if field.init and field.name not in _ONLY_IN_PYTHON
+    field.name: field.type
+    for field in attrs.fields(Sandbox)
+    if field.init and field.name not in _ONLY_IN_PYTHON
 }
 """The type of each option, by its name in `Sandbox`."""
 _EMBEDDED = [name.replace("_", "-") for name in OPTIONS if name not in ("api_key", "host", "port")]
@@ -105,10 +107,18 @@ seorep pull
 def _options() -> Iterator[click.Parameter]:
     """Yield the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
     default = Sandbox(port=8765)
-    own = {name: Opt(metavar=_READ[kind][0], read=str) for name, kind in OPTIONS.items() if kind in _READ}
+    own = {
+        name: Opt(metavar=_READ[kind][0], read=str)
+        for name, kind in OPTIONS.items()
+        if kind in _READ
+    }
     for option in options_of(Sandbox, _ONLY_IN_PYTHON, own=own):
         value = getattr(default, str(option.name))
-        if isinstance(option, click.Option) and isinstance(value, int | str) and value not in (0, ""):
+        if (
+            isinstance(option, click.Option)
+            and isinstance(value, int | str)
+            and value not in (0, "")
+        ):
             option.default, option.show_default = str(value), True
         yield option
 

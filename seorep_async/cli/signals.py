@@ -13,8 +13,14 @@ _HANDLED: list[signal.Signals] = []
 
 def install() -> None:
     """Let signals interrupt the process, unless they are ignored: SIGHUP under nohup, SIGINT in a background job."""
-    known = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    _HANDLED.extend(one for one in known if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL))
+    known = [
+        signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+    ]
+    _HANDLED.extend(
+        one
+        for one in known
+        if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL)
+    )
     handle(interrupt)
 
 

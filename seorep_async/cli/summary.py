@@ -52,7 +52,12 @@ class Run:
     def labels(self) -> dict[str, Any]:
         """What is pulled."""
         days = {"start_date": min(self.left)[0], "end_date": max(self.left)[1]} if self.left else {}
-        return {"feeds": self.job.feeds, **days, "account": self.account, "snapshot_date": self.job.snapshot_date}
+        return {
+            "feeds": self.job.feeds,
+            **days,
+            "account": self.account,
+            "snapshot_date": self.job.snapshot_date,
+        }
 
 
 def month_of(days: Days) -> str:
@@ -92,17 +97,25 @@ def show_summary(run: Run) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
     console, pulls, last = run.notes, run.done, run.done[-1]
     if not any(one.requests or one.outcomes for one in pulls):
-        console.print("Nothing to retry: no report failed last time. Omit --retry-failed to pull everything.")
+        console.print(
+            "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
+        )
         return
     days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}"
     what = f"{counted(len(pulls), 'month')}, {days}," if len(pulls) > 1 else days
-    did = "Pulled" if any(one.received for one in pulls) else "Nothing pulled, as every report failed:"
+    did = (
+        "Pulled"
+        if any(one.received for one in pulls)
+        else "Nothing pulled, as every report failed:"
+    )
     console.print(Text.assemble((f"{did} {what}", "bold"), f" from {one_line(run.source)}"))
     for label, value in [*_counts(run), *_files(run)]:
         console.print(Text.assemble((f"  {label:<11}", "dim"), value))
     today = dt.datetime.now(dt.UTC).date()
     if last.resumed and last.snapshot_date < today:
-        console.print(f"This finished the pull of {last.snapshot_date}. To pull {today}, run the command once more.")
+        console.print(
+            f"This finished the pull of {last.snapshot_date}. To pull {today}, run the command once more."
+        )
     code = code_of_pulls(pulls)
     ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})
     few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
@@ -112,7 +125,9 @@ def show_summary(run: Run) -> None:
         console.print(f"Repeat the command {again} to fetch only what failed.")
     elif code is ExitCode.REFUSED:
         others = {one.campaign_id for pull in pulls for one in pull.outcomes}.difference(ids)
-        console.print(f"What failed would fail again{f'; --exclude {few} leaves it out' if others else ''}.")
+        console.print(
+            f"What failed would fail again{f'; --exclude {few} leaves it out' if others else ''}."
+        )
 
 
 def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
@@ -123,9 +138,16 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
         yield "Skipped", f"{counted(run.skipped, 'month')}, complete already"
     campaigns = len({one.campaign_id for pull in pulls for one in pull.outcomes})
     failed = len({one.campaign_id for pull in pulls for one in pull.failures})
-    yield "Campaigns", Text.assemble(f"{campaigns:,}", (f", {failed:,} with failures" if failed else "", "red"))
+    yield (
+        "Campaigns",
+        Text.assemble(f"{campaigns:,}", (f", {failed:,} with failures" if failed else "", "red")),
+    )
     rows = {feed.value: sum(one.rows_of(feed) for one in pulls) for feed in first.feeds}
-    several = f" ({', '.join(f'{feed} {count:,}' for feed, count in rows.items())})" if len(rows) > 1 else ""
+    several = (
+        f" ({', '.join(f'{feed} {count:,}' for feed, count in rows.items())})"
+        if len(rows) > 1
+        else ""
+    )
     yield "Rows", f"{sum(rows.values()):,}{several}"
     if resumed := sum(one.resumed for one in pulls):
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
@@ -138,7 +160,10 @@ def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
 
 
 def _files(run: Run) -> Iterator[tuple[str, str]]:
-    paths, feeds = [*dict.fromkeys(path for one in run.done for path in one.paths)], len(run.job.feeds)
+    paths, feeds = (
+        [*dict.fromkeys(path for one in run.done for path in one.paths)],
+        len(run.job.feeds),
+    )
     if not paths and not run.job.to_stdout:
         yield "File", "none written, as every campaign failed"
     for number, path in enumerate(paths[:feeds]):
@@ -200,7 +225,10 @@ def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
 
 def _facts_of_report(one: PullFailure) -> dict[str, Any]:
     message = one_line(in_shell_words(one.message))
-    return attrs.asdict(one) | {"message": message, "fails_again": fails_again(one.error, one.status)}
+    return attrs.asdict(one) | {
+        "message": message,
+        "fails_again": fails_again(one.error, one.status),
+    }
 
 
 def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, Any]:
@@ -227,15 +255,31 @@ def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
     lines.append(("Campaigns", f"{facts['campaigns']:,}"))
     if facts["months_skipped"]:
         lines.append(("Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"))
-    lines += [(name, f"about {counted(requests, 'request')}") for name, requests in facts.get("months", {}).items()]
-    skipped = f"; campaigns {', '.join(map(str, facts['skipped']))} did not answer" if facts["skipped"] else ""
-    sample = "at one page per report" if facts["sampled"] is None else f"estimated from campaign {facts['sampled']}"
+    lines += [
+        (name, f"about {counted(requests, 'request')}")
+        for name, requests in facts.get("months", {}).items()
+    ]
+    skipped = (
+        f"; campaigns {', '.join(map(str, facts['skipped']))} did not answer"
+        if facts["skipped"]
+        else ""
+    )
+    sample = (
+        "at one page per report"
+        if facts["sampled"] is None
+        else f"estimated from campaign {facts['sampled']}"
+    )
     runs = f", in {facts['runs']} runs" if facts["runs"] > 1 else ""
     lines.append(("Requests", f"about {facts['requests']:,}{runs}, {sample}{skipped}"))
     lines += [("File", one_line(file)) for file in facts["files"]]
     if (staged := facts["staged"]) is not None:
         state = "that ended with failures" if staged["ended"] else "that was interrupted"
         begun = f"{counted(staged['reports'], 'report')} of a pull of {staged['started_at']:%Y-%m-%d %H:%M}"
-        lines.append(("Stored", f"{begun} {state}; this {'resumes it' if staged['resumes'] else 'starts over'}"))
+        lines.append(
+            (
+                "Stored",
+                f"{begun} {state}; this {'resumes it' if staged['resumes'] else 'starts over'}",
+            )
+        )
     title = f"Would pull {facts['start_date']} to {facts['end_date']} from {one_line(source)}"
     return "\n".join([title, *(f"  {label:<11}{value}" for label, value in lines), ""])

@@ -5,7 +5,14 @@ tables are complete, which `files` or `database` (`schema`, `replacement`) put i
 """
 
 from seorep_async.errors import ExportError
-from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullProgress, PullSummary, Stage
+from seorep_async.export.progress import (
+    CampaignOutcome,
+    OnProgress,
+    PullFailure,
+    PullProgress,
+    PullSummary,
+    Stage,
+)
 from seorep_async.export.pull_to import PullPreview, preview, pull_to, stream
 from seorep_async.export.staging import StagedPull
 from seorep_async.reports import schema, to_arrow, to_html, to_pandas, to_polars

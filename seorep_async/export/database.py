@@ -62,7 +62,10 @@ class Database(Target):
         check_file(self.named, self.path)
         log = Path(f"{self.path}.wal")
         if self._is_new() and log.exists():  # DuckDB would add it to a new database
-            raise refusal(self.named, f"{log.name} is of a database that was here; put it beside that, or remove it")
+            raise refusal(
+                self.named,
+                f"{log.name} is of a database that was here; put it beside that, or remove it",
+            )
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
@@ -82,8 +85,16 @@ class Database(Target):
             (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures
                 WHERE {same} AND list_contains($tables, table_name))"""
         feeds = {feed.value: table_of(feed).name for feed in request.feeds}
-        values = {**request.labels, "feeds": [*feeds], "tables": [*feeds.values()], "compared": request.compared}
-        values |= {"selection": request.selection, "by_id": not (request.campaigns or request.groups or request.filter)}
+        values = {
+            **request.labels,
+            "feeds": [*feeds],
+            "tables": [*feeds.values()],
+            "compared": request.compared,
+        }
+        values |= {
+            "selection": request.selection,
+            "by_id": not (request.campaigns or request.groups or request.filter),
+        }
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return None
@@ -106,13 +117,19 @@ class Database(Target):
                     try:
                         database = ending.enter_context(_connect(file, is_new=self._is_new()))
                     except require("duckdb").Error as error:
-                        if "onflicting lock" not in str(error) or (until and time.monotonic() >= until):
+                        if "onflicting lock" not in str(error) or (
+                            until and time.monotonic() >= until
+                        ):
                             raise self._refusal(error) from error
                     else:
                         yield database
                         return
                     if until is None:
-                        _log.warning("%s is open in another program; waiting up to %d s", self.path, WAIT_SECONDS)
+                        _log.warning(
+                            "%s is open in another program; waiting up to %d s",
+                            self.path,
+                            WAIT_SECONDS,
+                        )
                         until = time.monotonic() + WAIT_SECONDS
             if self.stop.wait(_RETRY_SECONDS):
                 raise ExportError("the pull was cancelled; run it again to write what is staged")
@@ -130,7 +147,9 @@ class Database(Target):
                     _fill(database, contents, self.format)
                     try:
                         database.execute("CHECKPOINT")
-                    except require("duckdb").Error as error:  # a full disk, or another connection of this process
+                    except require(
+                        "duckdb"
+                    ).Error as error:  # a full disk, or another connection of this process
                         problem = "%s has its new rows, but some are in %s.wal still; keep both together: %s"
                         _log.warning(problem, self.path, self.path.name, first_line(error))
         except require("duckdb").Error as error:
@@ -152,7 +171,9 @@ class Database(Target):
             if self.path.exists() and self._is_new():
                 shutil.copymode(self.path, file)
                 self.path.unlink()
-            os.link(file, self.path)  # unlike a replacement, it spares one that another pull has made meanwhile
+            os.link(
+                file, self.path
+            )  # unlike a replacement, it spares one that another pull has made meanwhile
         except OSError:  # or there are no hard links here
             return False
         finally:
@@ -179,7 +200,9 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     database.execute("COMMIT")
 
 
-def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, account_ids: Sequence[int]) -> None:
+def _check_accounts(
+    database: duckdb.DuckDBPyConnection, request: Request, account_ids: Sequence[int]
+) -> None:
     if not {"pulls", "campaigns"} <= found_columns(database).keys():
         return
     query = "SELECT DISTINCT account_id FROM campaigns WHERE account = ? AND account_id <> 0"
@@ -189,13 +212,17 @@ def _check_accounts(database: duckdb.DuckDBPyConnection, request: Request, accou
         if known.isdisjoint(account_ids):
             problem = f"of the service's account {min(known)}, and these campaigns are of account {min(account_ids)}"
     else:  # nobody says whose the campaigns are, so that the address is all that is known
-        query = "SELECT arg_max(service, started_at) FROM pulls WHERE account = ? HAVING count(*) > 0"
+        query = (
+            "SELECT arg_max(service, started_at) FROM pulls WHERE account = ? HAVING count(*) > 0"
+        )
         services = [service for (service,) in database.execute(query, [request.account]).fetchall()]
         if services and services != [request.service]:
             problem = f"of the service {services[0]}, not {request.service}"
     if problem:
         problem = f"it has rows under the account name {request.account} {problem}; give this account a name of its own"
-        raise ConfigurationError(f"can't write the database: {problem} with account=…", argument="account")
+        raise ConfigurationError(
+            f"can't write the database: {problem} with account=…", argument="account"
+        )
 
 
 def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
@@ -204,7 +231,9 @@ def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> N
     campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
     came = feeds if contents.received else ()
-    reports = [(feed.value, ids[-1]) for feed in came for ids, *_ in staging.records(table_of(feed))]
+    reports = [
+        (feed.value, ids[-1]) for feed in came for ids, *_ in staging.records(table_of(feed))
+    ]
     keywords = list(staging.keywords()) if contents.received else []
     a_report = [("feed", pa.string()), ("id", pa.int64())]
     for name, rows, columns in (
@@ -217,18 +246,24 @@ def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> N
         database.register(name, pa.Table.from_batches([batch]))
 
 
-def _replace(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow, table: Table) -> None:
+def _replace(
+    database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow, table: Table
+) -> None:
     """Delete the rows that a pull replaces, and insert its own; only where their keys matter, they are copied first."""
     request, rows = contents.request, "incoming"
     again = arriving_again(table, request)
     database.register(rows, format_.reader(contents.table(table)))
     if again is not None:
         database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
-        if table is campaigns_table():  # an answer without it does not make an account's campaigns nobody's
+        if (
+            table is campaigns_table()
+        ):  # an answer without it does not make an account's campaigns nobody's
             rows_of = {"n": "arriving n", "r": "campaigns r"}
             for one, other in (("n", "r"), ("r", "n")):
                 known = f"{rows_of[other]} WHERE {same_key(table)} AND coalesce({one}.account_id, 0) = 0"
-                database.execute(f"UPDATE {rows_of[one]} SET account_id = {other}.account_id FROM {known}")
+                database.execute(
+                    f"UPDATE {rows_of[one]} SET account_id = {other}.account_id FROM {known}"
+                )
         is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
         rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
     for condition in (covered(table, request), again):

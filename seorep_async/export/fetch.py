@@ -54,7 +54,9 @@ class Background(ThreadPoolExecutor):
 
     async def __call__(self, step: Callable[..., T], *args: Any) -> T:
         future = asyncio.get_running_loop().run_in_executor(self, partial(step, *args))
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may take it any more
+        future.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # nobody may take it any more
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -66,7 +68,9 @@ class Background(ThreadPoolExecutor):
 class Group:
     """Outcomes of one feed that are stored together: once they have many rows, or soon after the first came."""
 
-    def __init__(self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]) -> None:
+    def __init__(
+        self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]
+    ) -> None:
         self._run, self._staging, self._feed, self._tracker = run, staging, feed, tracker
         self._places = {id_: place for place, id_ in enumerate(ids)}
         self._waiting: list[PullOutcome[Any]] = []
@@ -100,7 +104,9 @@ class Group:
     async def _store(self) -> None:
         some, self._waiting, self._rows = self._waiting, [], 0
         if some:
-            some.sort(key=lambda one: self._places[one.id])  # what is read together at the end stands together
+            some.sort(
+                key=lambda one: self._places[one.id]
+            )  # what is read together at the end stands together
             reports = [one.report for one in some if one.report is not None]
             errors = [(one.id, one.error) for one in some if one.error is not None]
             stored, rows = await self._run(self._staging.add, self._feed, reports, errors)
@@ -131,7 +137,9 @@ class Fetcher:
             await self._plan()
         if is_resumed:
             self.tracker.resume(staging)
-        failed = {feed: staging.failed_ids(feed) for feed in feeds}  # they come last, or would take all requests
+        failed = {
+            feed: staging.failed_ids(feed) for feed in feeds
+        }  # they come last, or would take all requests
         for again in (False, True):
             for feed in feeds:
                 await self._fetch_feed(feed, failed[feed] if again else set())
@@ -139,13 +147,19 @@ class Fetcher:
             missing, stored = await self.run(staging.missing, feed), staging.count(feed)
             left = {*missing} - staging.failed_ids(feed)
             if left and self.tracker.requests_left() == 0:
-                more = "; failed reports are tried again last" if any(map(staging.failed_ids, feeds)) else ""
+                more = (
+                    "; failed reports are tried again last"
+                    if any(map(staging.failed_ids, feeds))
+                    else ""
+                )
                 go_on = "run the same pull again, without restart=True, to fetch the rest"
                 done = f"with {stored:,} of {stored + len(missing):,} {feed.value} reports stored"
                 raise PullPausedError(f"stopped at max_requests=…, {done}{more}; {go_on}")
             if left:  # this must not happen, and nothing else would show it
                 problem = f"{len(left)} reports were neither stored nor failed, such as {feed.value} {min(left)}"
-                raise ExportError(f"{problem}; run the same pull again, or start over with restart=True")
+                raise ExportError(
+                    f"{problem}; run the same pull again, or start over with restart=True"
+                )
 
     async def _plan(self) -> None:
         """Find the campaigns, check whose they are, and store both, before anything that would have to be resumed."""
@@ -182,8 +196,16 @@ class Fetcher:
         if plan.account_ids and problem is not None and problem.may_pass:
             raise problem
         is_hidden = isinstance(problem, AuthenticationError)
-        if plan.account_ids and not {*plan.account_ids} & {*now.account_ids} and (now.account_ids or is_hidden):
-            whose = f"campaign {now.known} is of account {now.account_ids[0]}" if found else "no campaign can be seen"
+        if (
+            plan.account_ids
+            and not {*plan.account_ids} & {*now.account_ids}
+            and (now.account_ids or is_hidden)
+        ):
+            whose = (
+                f"campaign {now.known} is of account {now.account_ids[0]}"
+                if found
+                else "no campaign can be seen"
+            )
             advice = "finish it with that account's key, or drop it with restart=True"
             staged = f"what is staged is of account {plan.account_ids[0]}"
             raise ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
@@ -196,14 +218,21 @@ class Fetcher:
         ids = [id_ for id_ in await self.run(staging.missing, feed) if id_ not in failed]
         if not ids:
             return
-        stage, shown = (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
+        stage, shown = (
+            (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
+        )
         self.tracker.start(stage, shown, stored + len(ids), stored)
         valid, invalid = _sorted_out(ids)
         async with Group(self.run, staging, feed, self.tracker, ids) as group:
             for id_, error in invalid.items():
                 await group.add(PullOutcome(id_, error=error))
-            allowed, dates = valid[: self.tracker.requests_left()], (request.start_date, request.end_date)
-            async with self.client.rankings.pull(allowed, *dates, feed=feed, **self.options) as outcomes:
+            allowed, dates = (
+                valid[: self.tracker.requests_left()],
+                (request.start_date, request.end_date),
+            )
+            async with self.client.rankings.pull(
+                allowed, *dates, feed=feed, **self.options
+            ) as outcomes:
                 async for outcome in outcomes:
                     if self.tracker.requests_left() == 0:
                         outcomes.finish()
@@ -231,11 +260,18 @@ class OrderedFetcher:
             self.tracker.advance(1, 0, 0)
         return found
 
-    async def reports(self, feed: Feed, owners: Mapping[int, list[int]]) -> AsyncIterator[RankingReport[Any]]:
-        dates, (valid, invalid) = (self.request.start_date, self.request.end_date), _sorted_out(owners)
+    async def reports(
+        self, feed: Feed, owners: Mapping[int, list[int]]
+    ) -> AsyncIterator[RankingReport[Any]]:
+        dates, (valid, invalid) = (
+            (self.request.start_date, self.request.end_date),
+            _sorted_out(owners),
+        )
         for id_, error in invalid.items():
             self.fail(feed, id_, owners, error)
-        async with self.client.rankings.pull(valid, *dates, feed=feed, ordered=True, **self.options) as outcomes:
+        async with self.client.rankings.pull(
+            valid, *dates, feed=feed, ordered=True, **self.options
+        ) as outcomes:
             async for outcome in outcomes:
                 _check_key(outcomes, outcome)
                 if outcome.report is not None:
@@ -243,22 +279,32 @@ class OrderedFetcher:
                 elif outcome.error is not None:
                     self.fail(feed, outcome.id, owners, outcome.error)
 
-    def fail(self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError) -> None:
+    def fail(
+        self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
+    ) -> None:
         facts = Failure.of(id_, error).facts
         keyword = id_ if feed is Feed.KEYWORD_BY_DATE else None
-        self.failures.extend(PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_])
+        self.failures.extend(
+            PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_]
+        )
         self.tracker.advance(0, 0, 1)
 
 
 def _sorted_out(listed: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Return the valid ones of ids that the service listed, and the error of each other."""
     valid = [id_ for id_ in listed if id_ in _IDS]
-    return valid, {id_: DecodeError(f"the service listed an invalid id: {id_}") for id_ in listed if id_ not in _IDS}
+    return valid, {
+        id_: DecodeError(f"the service listed an invalid id: {id_}")
+        for id_ in listed
+        if id_ not in _IDS
+    }
 
 
 def concerns_all(error: SeoRepError) -> bool:
     """Return whether an error is about the whole pull: the key was refused, or the client was closed."""
-    return isinstance(error, ConfigurationError) or (isinstance(error, AuthenticationError) and error.status == 401)
+    return isinstance(error, ConfigurationError) or (
+        isinstance(error, AuthenticationError) and error.status == 401
+    )
 
 
 def _check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
@@ -278,7 +324,9 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     return [one async for one in client.campaigns.list(filter=filter)]
 
 
-async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campaign], SeoRepError | None]:
+async def look_up(
+    client: SeoRepClient, ids: Sequence[int]
+) -> tuple[list[Campaign], SeoRepError | None]:
     """Return campaigns of these ids, from their list or one by one if that is shorter, and why some are missing."""
     found: Sequence[Campaign | BaseException]
     missing = None
@@ -293,7 +341,9 @@ async def look_up(client: SeoRepClient, ids: Sequence[int]) -> tuple[list[Campai
     except SeoRepError as error:
         found = [error]
     for one in found:
-        if isinstance(one, BaseException) and (not isinstance(one, SeoRepError) or concerns_all(one)):
+        if isinstance(one, BaseException) and (
+            not isinstance(one, SeoRepError) or concerns_all(one)
+        ):
             raise one
         if isinstance(one, SeoRepError):
             missing = one
@@ -305,8 +355,13 @@ async def estimate(
     client: SeoRepClient, request: Request, missing: Mapping[Feed, Sequence[int]], limit: int | None
 ) -> tuple[int, int | None, tuple[int, ...]]:
     """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
-    needed = {feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE}
-    feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
+    needed = {
+        feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
+    }
+    feeds: Any = {
+        Feed.CAMPAIGN: client.rankings.campaign,
+        Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date,
+    }
     requests, dates = sum(map(len, missing.values())), (request.start_date, request.end_date)
     skipped: tuple[int, ...] = ()
     candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in _IDS)

@@ -105,11 +105,16 @@ class Files(Target):
             file = self.file(table)
             check_file(self.named, file)
             if file.exists() and file.stat().st_dev != self.path.parent.stat().st_dev:
-                raise refusal(self.named, f"{file.name} is a link to another file system; remove it")
+                raise refusal(
+                    self.named, f"{file.name} is a link to another file system; remove it"
+                )
             if self.force or not file.exists() or not file.stat().st_size:
                 continue
             found = [*next(iter(self.format.read(file)), {})][:_COMMON_COLUMNS]
-            if all(found != [column.name for column in one.columns[:_COMMON_COLUMNS]] for one in all_tables()):
+            if all(
+                found != [column.name for column in one.columns[:_COMMON_COLUMNS]]
+                for one in all_tables()
+            ):
                 problem = f"{file.name} exists, and no pull wrote it; name another file, or replace it with force=True"
                 raise refusal(self.named, problem)
 
@@ -122,9 +127,15 @@ class Files(Target):
         has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
         if not pulls.is_file() or not has_rows or self.file(failures_table()).exists():
             return None
-        asked = {"feeds": request.feed_names, "selection": request.selection, "compared": request.compared}
+        asked = {
+            "feeds": request.feed_names,
+            "selection": request.selection,
+            "compared": request.compared,
+        }
         wanted = {name: _comparable(one) for name, one in (request.labels | asked).items()}
-        found = [{name: _comparable(one.get(name)) for name in wanted} for one in self.format.read(pulls)]
+        found = [
+            {name: _comparable(one.get(name)) for name in wanted} for one in self.format.read(pulls)
+        ]
         return [] if found == [wanted] else None
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
@@ -134,7 +145,9 @@ class Files(Target):
         """
         if not contents.received:
             return []
-        finished = [(table, self._write_table(contents, table, folder)) for table in self.request.tables]
+        finished = [
+            (table, self._write_table(contents, table, folder)) for table in self.request.tables
+        ]
         feeds = len(self.request.feeds)
         for table, new in (*finished[feeds:], *finished[:feeds]):
             if new is None:
@@ -168,7 +181,9 @@ def _put(new: Path, file: Path) -> None:
     try:
         os.replace(new, file)
     except PermissionError as error:  # some systems report an open file like this
-        raise ExportError(f"can't write {file}: {error.strerror}; is it open in another program?") from error
+        raise ExportError(
+            f"can't write {file}: {error.strerror}; is it open in another program?"
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -88,7 +88,9 @@ class Text:
         """Return columns of values, without the lead, as `encode` takes them; both raise the same errors."""
         return columns
 
-    def encode(self, table: Table, prepared: Columns, sizes: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
+    def encode(
+        self, table: Table, prepared: Columns, sizes: Sequence[int]
+    ) -> tuple[bytes, list[tuple[int, int]]]:
         """Return rows as a piece, and the first and the size of the slice of each report.
 
         Values that the format can't hold raise an OverflowError, ValueError or RecursionError.
@@ -111,7 +113,11 @@ class Text:
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""
-        count, lead, held = 0, self.lead(source.table, source.shared), lru_cache(RECENT)(source.read)
+        count, lead, held = (
+            0,
+            self.lead(source.table, source.shared),
+            lru_cache(RECENT)(source.read),
+        )
         with open(file, "wb", 1 << 18) as opened:
             opened.write(self.header(source.table))
             for columns in source.columns:
@@ -150,7 +156,9 @@ class Csv(Text):
         first, *others = prepared
         data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), MARK)
         if len(starts := _places(data, MARK)) != len(first):  # a value has that character
-            data = b"".join(MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True))
+            data = b"".join(
+                MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True)
+            )
             starts = _places(data, MARK)
         return data, starts
 
@@ -162,7 +170,9 @@ class Csv(Text):
         return ",".join([*said, ""]).encode()
 
     def header(self, table: Table) -> bytes:
-        mark = b"\xef\xbb\xbf" if self.excel else b""  # a byte order mark, by which Excel knows UTF-8
+        mark = (
+            b"\xef\xbb\xbf" if self.excel else b""
+        )  # a byte order mark, by which Excel knows UTF-8
         return mark + csv_lines([[column.name] for column in table.columns])
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
@@ -189,12 +199,18 @@ class JsonLines(Text):
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         said = b"{"
         for name in (one.name for one in table.columns[: table.lead]):
-            value = msgspec.json.encode(shared[name]).replace(b"%", b"%%") if name in shared else b"%d"
+            value = (
+                msgspec.json.encode(shared[name]).replace(b"%", b"%%") if name in shared else b"%d"
+            )
             said += b'"%b":%b,' % (name.encode(), value)
         return said
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
-        return [msgspec.json.decode(line, type=dict[str, Any]) for line in text.split(b"\n", 2)[:2] if line]
+        return [
+            msgspec.json.decode(line, type=dict[str, Any])
+            for line in text.split(b"\n", 2)[:2]
+            if line
+        ]
 
 
 class Arrow:
@@ -210,22 +226,34 @@ class Arrow:
     def prepare(self, table: Table, columns: Columns) -> Columns:
         return columns
 
-    def encode(self, table: Table, prepared: Columns, sizes: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
+    def encode(
+        self, table: Table, prepared: Columns, sizes: Sequence[int]
+    ) -> tuple[bytes, list[tuple[int, int]]]:
         batch = record_batch(without_lead(table), prepared)
-        return batch.serialize().to_pybytes(), list(zip(accumulate(sizes, initial=0), sizes, strict=False))
+        return batch.serialize().to_pybytes(), list(
+            zip(accumulate(sizes, initial=0), sizes, strict=False)
+        )
 
     def tables(self, source: Source) -> Iterator[pa.Table]:
         """Yield the rows of a table, whole reports of `_ROWS` rows or a few more at once."""
         pa, table = require("pyarrow"), source.table
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(table, columns)])
-        schema = arrow_schema(without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table))
-        held = lru_cache(RECENT)(lambda *piece: pa.ipc.read_record_batch(source.read(*piece), schema))
-        for reports in in_groups((one for one in source.reports if one[-1].rows), lambda one: one[-1].rows, _ROWS):
+        schema = arrow_schema(
+            without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table)
+        )
+        held = lru_cache(RECENT)(
+            lambda *piece: pa.ipc.read_record_batch(source.read(*piece), schema)
+        )
+        for reports in in_groups(
+            (one for one in source.reports if one[-1].rows), lambda one: one[-1].rows, _ROWS
+        ):
             yield _joined(source, reports, held)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
-        return require("pyarrow").RecordBatchReader.from_batches(arrow_schema(source.table), self._batches(source))
+        return require("pyarrow").RecordBatchReader.from_batches(
+            arrow_schema(source.table), self._batches(source)
+        )
 
     def _batches(self, source: Source) -> Iterator[pa.RecordBatch]:
         try:
@@ -253,8 +281,13 @@ class Parquet(Arrow):
 
     def read(self, file: Path) -> list[dict[str, Any]]:
         try:
-            with open(file, "rb") as opened, require("pyarrow.parquet").ParquetFile(opened) as found:
-                rows = [row for batch in islice(found.iter_batches(2), 1) for row in batch.to_pylist()]
+            with (
+                open(file, "rb") as opened,
+                require("pyarrow.parquet").ParquetFile(opened) as found,
+            ):
+                rows = [
+                    row for batch in islice(found.iter_batches(2), 1) for row in batch.to_pylist()
+                ]
                 return rows or [dict.fromkeys(found.schema_arrow.names)]
         except (require("pyarrow").ArrowException, ValueError):
             return []
@@ -263,19 +296,30 @@ class Parquet(Arrow):
 Format: TypeAlias = Text | Arrow
 
 
-def _joined(source: Source, reports: Sequence[Report], held: Callable[[int, int], pa.RecordBatch]) -> pa.Table:
+def _joined(
+    source: Source, reports: Sequence[Report], held: Callable[[int, int], pa.RecordBatch]
+) -> pa.Table:
     """Return reports as one table, with its lead."""
-    pa, schema, sizes = require("pyarrow"), arrow_schema(source.table), [one.rows for *_, one in reports]
+    pa, schema, sizes = (
+        require("pyarrow"),
+        arrow_schema(source.table),
+        [one.rows for *_, one in reports],
+    )
     slices, columns, ids = [], [], zip(*(ids for ids, *_ in reports), strict=True)
     for field in list(schema)[: source.table.lead]:
         if field.name in source.shared:
             columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), sum(sizes)))
         else:
-            columns.append(pa.array(list(chain.from_iterable(map(repeat, next(ids), sizes))), field.type))
+            columns.append(
+                pa.array(list(chain.from_iterable(map(repeat, next(ids), sizes))), field.type)
+            )
     wanted = [one.name for one in without_lead(source.table).columns]
     # slices that touch are read as one: small ones cost as much as large ones
     before, done = accumulate(sizes, initial=0), 0
-    offsets = ((block, one.piece, one.first - rows) for (_, block, one), rows in zip(reports, before, strict=False))
+    offsets = (
+        (block, one.piece, one.first - rows)
+        for (_, block, one), rows in zip(reports, before, strict=False)
+    )
     for (block, piece, offset), run in groupby(zip(offsets, sizes, strict=True), itemgetter(0)):
         rows = sum(size for _, size in run)
         slices.append(held(block, piece).slice(offset + done, rows).select(wanted))
@@ -297,5 +341,7 @@ def format_of(ending: str, *, excel: bool) -> Format | None:
     known: list[Format] = [Csv(excel=excel), JsonLines(), Parquet(), Arrow()]
     found = next((one for one in known if one.ending == ending), None)
     if excel and found and not isinstance(found, Csv):
-        raise ConfigurationError("excel=True is only for CSV: leave it out, or write CSV", argument="excel")
+        raise ConfigurationError(
+            "excel=True is only for CSV: leave it out, or write CSV", argument="excel"
+        )
     return found

@@ -35,7 +35,9 @@ RECENT = 8
 """How many records, or pieces, stay in memory once they were read: neighbours are read together."""
 _MADE = "made-"
 """Begins the names of files in the making, which nothing is read from later."""
-_HELD = "another pull into this target is at work (it has {} open); run this again when that has ended"
+_HELD = (
+    "another pull into this target is at work (it has {} open); run this again when that has ended"
+)
 _ELSEWHERE, _REMOVE = "write to a local disk, and move the file", "remove it, and run this again"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
 _START_OVER = "start over with restart=True, which drops it"
@@ -131,7 +133,10 @@ class BlockFile:
         while (start := self._places[-1].end) < size:
             head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
             (length, pieces, checksum), number = _HEAD.unpack_from(head), len(self._places)
-            is_head, record = head.endswith(_CRC.pack(zlib.crc32(head[: _HEAD.size]))), start + _HEAD_SIZE
+            is_head, record = (
+                head.endswith(_CRC.pack(zlib.crc32(head[: _HEAD.size]))),
+                start + _HEAD_SIZE,
+            )
             place = _Place(record, length, record + length + pieces, checksum)
             self._places.append(place)
             try:
@@ -145,7 +150,9 @@ class BlockFile:
                 self._places.pop()
                 self._recent.cache_clear()  # its record may have been read, and its number is used again
                 is_last = record > size or (is_head and place.end >= size)
-                if not is_last and any(any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)):
+                if not is_last and any(
+                    any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)
+                ):
                     raise
                 if not only_look:
                     self._file.truncate(start)  # a crash cut it off, or its place was only reserved
@@ -187,7 +194,9 @@ class BlockFile:
     def read(self, number: int, piece: int) -> bytes:
         """Return a piece of a block, as `load` found it or this run wrote it."""
         pieces, place = self.block(number).pieces, self._places[number]
-        return self._read(place.record + place.size + sum(size for size, _ in pieces[:piece]), pieces[piece][0])
+        return self._read(
+            place.record + place.size + sum(size for size, _ in pieces[:piece]), pieces[piece][0]
+        )
 
     def _read(self, start: int, size: int) -> bytes:
         self._file.seek(start)
@@ -219,7 +228,10 @@ def opened_in(folder: Path) -> BlockFile:
     if not stat.S_ISDIR(found.st_mode):
         raise ExportError(f"{folder} is a link or a file; {_REMOVE}", file=folder)
     if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
-        problem, advice = f"the staging folder {folder} is another user's, or open to others", _REMOVE
+        problem, advice = (
+            f"the staging folder {folder} is another user's, or open to others",
+            _REMOVE,
+        )
         if is_new:
             folder.rmdir()
             problem, advice = f"the file system of {folder} has no private folders", _ELSEWHERE

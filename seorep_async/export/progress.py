@@ -156,10 +156,16 @@ class PullSummary:
 
     def _repr_html_(self) -> str:
         columns = [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
-        columns = [Column("campaign_id", ColumnType.INTEGER, ""), *columns, Column("failures", ColumnType.STRING, "")]
+        columns = [
+            Column("campaign_id", ColumnType.INTEGER, ""),
+            *columns,
+            Column("failures", ColumnType.STRING, ""),
+        ]
         rows = []
         for one in sorted(self.outcomes, key=lambda one: one.ok):  # those with failures first
-            failed = "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None
+            failed = (
+                "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None
+            )
             rows.append((one.campaign_id, *(one.rows.get(feed, 0) for feed in self.feeds), failed))
         return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
@@ -168,7 +174,10 @@ def outcomes_of(
     ids: Iterable[int], reports: Iterable[tuple[Feed, int, int]], failures: Iterable[PullFailure]
 ) -> tuple[CampaignOutcome, ...]:
     """Return the outcome of each campaign, from feed, campaign and rows of each report, and from the failures."""
-    rows, failed = defaultdict[int, Counter[Feed]](Counter), defaultdict[int, list[PullFailure]](list)
+    rows, failed = (
+        defaultdict[int, Counter[Feed]](Counter),
+        defaultdict[int, list[PullFailure]](list),
+    )
     for feed, id_, count in reports:
         rows[id_][feed] += count
     for one in failures:
@@ -179,7 +188,9 @@ def outcomes_of(
 class Tracker:
     """What a pull has done and cost so far, told to `on_progress`, and the requests that it may still send."""
 
-    def __init__(self, client: SeoRepClient, on_progress: OnProgress | None, most: int | None = None) -> None:
+    def __init__(
+        self, client: SeoRepClient, on_progress: OnProgress | None, most: int | None = None
+    ) -> None:
         check_callback("on_progress", on_progress, "a PullProgress")
         self._client, self._most = client, None if most is None else check_id("max_requests", most)
         self._report = on_progress or (lambda _: None)
@@ -192,7 +203,9 @@ class Tracker:
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
         """Enter a stage of which `stored` reports are stored already."""
         facts = {"rows": self.rows, "failures": self.failures}
-        self._last = PullProgress(stage=stage, feed=feed, done=stored, total=total, resumed=stored, **facts)
+        self._last = PullProgress(
+            stage=stage, feed=feed, done=stored, total=total, resumed=stored, **facts
+        )
         self._report(self._last)
 
     def advance(self, reports: int, rows: int, failures: int) -> None:
@@ -212,12 +225,32 @@ class Tracker:
 
     def requests_left(self) -> int | None:
         """Return how many requests it may still send, or None for any."""
-        return None if self._most is None else max(0, self._most - (self._client.stats.attempts - self._sent))
+        return (
+            None
+            if self._most is None
+            else max(0, self._most - (self._client.stats.attempts - self._sent))
+        )
 
     def summary(
-        self, request: Request, outcomes: tuple[CampaignOutcome, ...] = (), paths: Iterable[Path] = ()
+        self,
+        request: Request,
+        outcomes: tuple[CampaignOutcome, ...] = (),
+        paths: Iterable[Path] = (),
     ) -> PullSummary:
-        names = ("feeds", "start_date", "end_date", "account", "snapshot_date", "started_at", "compared")
+        names = (
+            "feeds",
+            "start_date",
+            "end_date",
+            "account",
+            "snapshot_date",
+            "started_at",
+            "compared",
+        )
         asked: Any = {name: getattr(request, name) for name in names}
-        cost: Any = {"stats": self._client.stats.since(self._before), "seconds": time.monotonic() - self._started}
-        return PullSummary(outcomes=outcomes, paths=tuple(paths), resumed=self.resumed, **asked, **cost)
+        cost: Any = {
+            "stats": self._client.stats.since(self._before),
+            "seconds": time.monotonic() - self._started,
+        }
+        return PullSummary(
+            outcomes=outcomes, paths=tuple(paths), resumed=self.resumed, **asked, **cost
+        )

@@ -25,7 +25,14 @@ from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher, estim
 from seorep_async.export.files import Files, refusal
 from seorep_async.export.formats import MARK, Parquet, Text, format_of
 from seorep_async.export.pieces import errors_of
-from seorep_async.export.progress import OnProgress, PullFailure, PullSummary, Stage, Tracker, outcomes_of
+from seorep_async.export.progress import (
+    OnProgress,
+    PullFailure,
+    PullSummary,
+    Stage,
+    Tracker,
+    outcomes_of,
+)
 from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
 from seorep_async.export.staging import UNSTORABLE, Contents, StagedPull, Staging, opened, prepared
 from seorep_async.models import Feed
@@ -82,7 +89,9 @@ async def pull_to(
     async with at_target(out, request, options, **how) as (run, target, staging):
         if staging.request.campaigns == ():  # none has failed
             return tracker.summary(request)
-        await Fetcher(client, of_feeds(options), staging, run, tracker, target.check_accounts).fetch()
+        await Fetcher(
+            client, of_feeds(options), staging, run, tracker, target.check_accounts
+        ).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         try:
             return await run(_write, target, staging, tracker)
@@ -119,9 +128,18 @@ async def stream(
     request = Request.of(client, ids, (start_date, end_date), options)
     found = format_of(f".{format}", excel=request.excel)
     if len(request.feeds) != 1 or not isinstance(found, Text):
-        raise ConfigurationError("a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds")
-    (feed,), table, tracker = request.feeds, table_of(request.feeds[0]), Tracker(client, on_progress)
-    source, campaigns = OrderedFetcher(client, request, of_feeds(options), tracker), request.campaigns
+        raise ConfigurationError(
+            "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
+        )
+    (feed,), table, tracker = (
+        request.feeds,
+        table_of(request.feeds[0]),
+        Tracker(client, on_progress),
+    )
+    source, campaigns = (
+        OrderedFetcher(client, request, of_feeds(options), tracker),
+        request.campaigns,
+    )
     if campaigns is None:
         tracker.start(Stage.LISTING, feed)
         campaigns = tuple(one.id for one in request.among(await listed(client, request.filter)))
@@ -188,7 +206,12 @@ async def preview(
     plan, missing = Plan(), dict[Feed, Sequence[int]]()
     files: tuple[Path, ...] = ()
     if out is not None:
-        how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force, "only_look": True}
+        how: Any = {
+            "restart": restart,
+            "retry_failed": retry_failed,
+            "force": force,
+            "only_look": True,
+        }
         async with at_target(out, request, options, **how) as (run, target, staging):
             if staging.refusal is not None:
                 raise staging.refusal
@@ -201,9 +224,13 @@ async def preview(
         if found is None:
             found = tuple(one.id for one in request.among(await listed(client, request.filter)))
         listing = client.stats.attempts - before or min(1, len(found))  # for their names
-        missing = {feed: found for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE}
+        missing = {
+            feed: found for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE
+        }
     requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
-    return PullPreview(files, len(found or ()), listing + requests, sampled, skipped, staged, bool(plan.ids))
+    return PullPreview(
+        files, len(found or ()), listing + requests, sampled, skipped, staged, bool(plan.ids)
+    )
 
 
 @asynccontextmanager
@@ -223,24 +250,34 @@ async def at_target(
     """
     require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
-        raise ConfigurationError("restart=True and retry_failed=True can't be combined", argument="restart")
+        raise ConfigurationError(
+            "restart=True and retry_failed=True can't be combined", argument="restart"
+        )
     with Background() as run:
-        target = await run(_target, out, request, options, force, run.stop)  # importing an extra takes long
+        target = await run(
+            _target, out, request, options, force, run.stop
+        )  # importing an extra takes long
         request = target.request
         with errors_of(folder := target.staging_folder):
             await run(target.check)
             requests = [request]
             failed = await run(target.failed) if retry_failed else None
             if failed is not None:
-                only = msgspec.structs.replace(request, campaigns=tuple(failed), groups=(), filter=None, exclude=())
+                only = msgspec.structs.replace(
+                    request, campaigns=tuple(failed), groups=(), filter=None, exclude=()
+                )
                 requests.append(only)
             how = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
             stack = ExitStack()
             try:
-                staging = await run(stack.enter_context, opened(folder, target.format, requests, **how))
+                staging = await run(
+                    stack.enter_context, opened(folder, target.format, requests, **how)
+                )
                 if retry_failed and failed is None and not staging.plan.ids:
                     asked = f"{request.start_date} to {request.end_date} with the snapshot date {request.snapshot_date}"
-                    _log.warning("retry_failed=…: no such pull of %s is there; everything is fetched", asked)
+                    _log.warning(
+                        "retry_failed=…: no such pull of %s is there; everything is fetched", asked
+                    )
                 yield run, target, staging
             finally:
                 await run(stack.close)
@@ -249,7 +286,11 @@ async def at_target(
 def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> PullSummary:
     """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
     request = staging.request
-    rows = ((feed, ids[0], one.rows) for feed in request.feeds for ids, _, one in staging.records(table_of(feed)))
+    rows = (
+        (feed, ids[0], one.rows)
+        for feed in request.feeds
+        for ids, _, one in staging.records(table_of(feed))
+    )
     failures = (
         PullFailure(table.feed, campaign, keyword, *one.facts)
         for table, campaign, keyword, one in staging.failed_reports()
@@ -269,7 +310,13 @@ def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> Pull
 def _pull_row(request: Request, found: PullSummary) -> list[Any]:
     stats = found.stats
     about = [request.account, request.snapshot_date, request.started_at, request.service]
-    asked = [request.feed_names, request.start_date, request.end_date, len(found.outcomes), request.selection]
+    asked = [
+        request.feed_names,
+        request.start_date,
+        request.end_date,
+        len(found.outcomes),
+        request.selection,
+    ]
     waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
     cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
     return [*about, *asked, *cost, request.compared, version("seorep-async")]
@@ -297,6 +344,10 @@ def _target(
     if isinstance(found, Text | Parquet):
         return Files(*where, found, force)
     if options.get("search") is not None:
-        problem = f"search narrows the rows, and the rows found would replace whole reports in {path}"
-        raise ConfigurationError(f"{problem}; leave it out, or write to a file of its own", argument="search")
+        problem = (
+            f"search narrows the rows, and the rows found would replace whole reports in {path}"
+        )
+        raise ConfigurationError(
+            f"{problem}; leave it out, or write to a file of its own", argument="search"
+        )
     return Database(*where, found)

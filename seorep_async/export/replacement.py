@@ -16,7 +16,13 @@ from __future__ import annotations
 from seorep_async.export.request import Request
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.output_tables import campaigns_table, failures_table, keywords_table, table_of, totals_table
+from seorep_async.tables.output_tables import (
+    campaigns_table,
+    failures_table,
+    keywords_table,
+    table_of,
+    totals_table,
+)
 
 
 def fetched(feed: Feed) -> str:
@@ -41,7 +47,9 @@ def covered(table: Table, request: Request) -> str | None:
         days = f"r.date_precision = 'day' AND r.date BETWEEN {first} AND {last}"
         return f"({days} OR r.date_precision = 'month' AND {_month(request)} OR {same_dates}) AND {fetched(table.feed)}"
     if table is totals_table():
-        reports = " OR ".join(f"r.table_name = '{table_of(feed).name}' AND {fetched(feed)}" for feed in request.feeds)
+        reports = " OR ".join(
+            f"r.table_name = '{table_of(feed).name}' AND {fetched(feed)}" for feed in request.feeds
+        )
         return f"{same_night} AND ({reports})"
     if table is failures_table():
         names = ", ".join(f"'{table_of(feed).name}'" for feed in request.feeds)

@@ -34,7 +34,11 @@ from seorep_async.tables.output_tables import all_tables
 _log = logging.getLogger("seorep_async")
 LAYOUT = 2
 """Raised with every change of what is staged: a pull does not resume one of another layout."""
-_UNNAMED = {"layout": "another version of seorep", "options": "other options", "campaigns": "other campaigns"}
+_UNNAMED = {
+    "layout": "another version of seorep",
+    "options": "other options",
+    "campaigns": "other campaigns",
+}
 """Differences whose values say nothing to a reader."""
 _NEAR_TITLES = 5
 _LONGEST_VALUE = 200
@@ -84,7 +88,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @classmethod
     def of(
-        cls, client: SeoRepClient, ids: Iterable[int] | None, dates: tuple[Date, Date], options: PullOptions
+        cls,
+        client: SeoRepClient,
+        ids: Iterable[int] | None,
+        dates: tuple[Date, Date],
+        options: PullOptions,
     ) -> Request:
         """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
         account, excel = options.get("account"), options.get("excel", False)
@@ -99,7 +107,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             service=client.base_url,
             account=client.account if account is None else check_account_name(account),
             feeds=feeds,
-            **_chosen(ids, options.get("groups", ()), options.get("filter"), options.get("exclude", ())),
+            **_chosen(
+                ids, options.get("groups", ()), options.get("filter"), options.get("exclude", ())
+            ),
             start_date=start,
             end_date=end,
             options=_digest(of_feeds(options)),
@@ -113,7 +123,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def labels(self) -> dict[str, Any]:
         """The values that all rows of a feed share, by column."""
-        return {name: getattr(self, name) for name in ("account", "snapshot_date", "start_date", "end_date")}
+        return {
+            name: getattr(self, name)
+            for name in ("account", "snapshot_date", "start_date", "end_date")
+        }
 
     @property
     def feed_names(self) -> str:
@@ -124,18 +137,34 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def fetched_feeds(self) -> tuple[Feed, ...]:
         """The feeds to fetch, in their order: the keywords of a campaign are found by the campaign feed."""
         needs_keywords = Feed.KEYWORD_BY_DATE in self.feeds
-        return tuple(feed for feed in Feed if feed in self.feeds or (feed is Feed.CAMPAIGN and needs_keywords))
+        return tuple(
+            feed
+            for feed in Feed
+            if feed in self.feeds or (feed is Feed.CAMPAIGN and needs_keywords)
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables of the pull, those of its feeds first."""
-        return tuple(table for table in all_tables() if not isinstance(table, FeedTable) or table.feed in self.feeds)
+        return tuple(
+            table
+            for table in all_tables()
+            if not isinstance(table, FeedTable) or table.feed in self.feeds
+        )
 
     @property
     def selection(self) -> str | None:
         """Which campaigns are asked for, as JSON that equal choices share; None for all."""
-        all_of_them = {"ids": sorted(self.campaigns or ()), "filter": self.filter, "groups": sorted(self.folded_groups)}
-        chosen = {name: one for name, one in (all_of_them | {"exclude": sorted(self.exclude)}).items() if one}
+        all_of_them = {
+            "ids": sorted(self.campaigns or ()),
+            "filter": self.filter,
+            "groups": sorted(self.folded_groups),
+        }
+        chosen = {
+            name: one
+            for name, one in (all_of_them | {"exclude": sorted(self.exclude)}).items()
+            if one
+        }
         return json.dumps(chosen, ensure_ascii=False, sort_keys=True) if chosen else None
 
     @property
@@ -146,28 +175,40 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
         ignored = {"started_at", "names_night", "" if self.names_night else "snapshot_date"}
         ignored |= {"groups"} if self.folded_groups == earlier.folded_groups else set()
-        values = {name: (getattr(earlier, name), getattr(self, name)) for name in self.__struct_fields__}
+        values = {
+            name: (getattr(earlier, name), getattr(self, name)) for name in self.__struct_fields__
+        }
         return [
-            _UNNAMED.get(name, f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}")
+            _UNNAMED.get(
+                name, f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
+            )
             for name, (before, now) in values.items()
             if before != now and name not in ignored
         ]
 
     def may_have(self, campaign: int) -> bool:
         """Return whether its ids take a campaign."""
-        return campaign not in self.exclude and (self.campaigns is None or campaign in self.campaigns)
+        return campaign not in self.exclude and (
+            self.campaigns is None or campaign in self.campaigns
+        )
 
     def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
         """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
         left_out = frozenset(self.exclude)
         left = [one for one in listed if one.id not in left_out]
         if absent := sorted(left_out.difference(one.id for one in listed)):
-            _log.warning("exclude=…: not among the campaigns found: %s", ", ".join(map(str, absent)))
+            _log.warning(
+                "exclude=…: not among the campaigns found: %s", ", ".join(map(str, absent))
+            )
         titles = {_folded(one.group_title): one.group_title for one in listed if one.group_title}
         for group in self.groups:
             if listed and _folded(group) not in titles:
                 raise ConfigurationError(_unknown(group, titles), argument="groups")
-        return [one for one in left if not self.groups or _folded(one.group_title or "") in self.folded_groups]
+        return [
+            one
+            for one in left
+            if not self.groups or _folded(one.group_title or "") in self.folded_groups
+        ]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -179,8 +220,14 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        known = [(one.account_id, one.id) for one in campaigns if one.account_id]  # neither 0 nor null names one
-        return cls(tuple(ids), tuple(sorted({account for account, _ in known})), known[0][1] if known else None)
+        known = [
+            (one.account_id, one.id) for one in campaigns if one.account_id
+        ]  # neither 0 nor null names one
+        return cls(
+            tuple(ids),
+            tuple(sorted({account for account, _ in known})),
+            known[0][1] if known else None,
+        )
 
 
 def _folded(title: str) -> str:
@@ -188,11 +235,17 @@ def _folded(title: str) -> str:
     return title.strip().casefold()
 
 
-def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclude: Iterable[int]) -> dict[str, Any]:
+def _chosen(
+    ids: Iterable[int] | None, groups: object, filter: str | None, exclude: Iterable[int]
+) -> dict[str, Any]:
     """Return the checked choice of campaigns: ids, or what picks them from the account's list."""
-    titles: Any = [groups] if isinstance(groups, str) or not isinstance(groups, Iterable) else [*groups]
+    titles: Any = (
+        [groups] if isinstance(groups, str) or not isinstance(groups, Iterable) else [*groups]
+    )
     if isinstance(groups, str) or not all(isinstance(one, str) for one in titles):
-        raise ConfigurationError(f"groups must hold titles of groups, got {shown(groups)}", argument="groups")
+        raise ConfigurationError(
+            f"groups must hold titles of groups, got {shown(groups)}", argument="groups"
+        )
     optional_strings(filter=filter)
     left_out = frozenset(check_ids("campaign", () if exclude is None else exclude))
     chosen = {"groups": tuple(sorted({*titles})), "filter": filter}
@@ -204,15 +257,21 @@ def _chosen(ids: Iterable[int] | None, groups: object, filter: str | None, exclu
     campaigns = tuple(one for one in check_ids("campaign", ids) if one not in left_out)
     if not campaigns:
         if left_out:
-            raise ConfigurationError("exclude leaves none of the named campaigns", argument="exclude")
-        raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
+            raise ConfigurationError(
+                "exclude leaves none of the named campaigns", argument="exclude"
+            )
+        raise ConfigurationError(
+            "ids is empty; give at least one, or None for all campaigns", argument="ids"
+        )
     return {"campaigns": campaigns, **chosen, "exclude": ()}
 
 
 def _unknown(group: str, titles: Mapping[str, str]) -> str:
     near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
     near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
-    named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
+    named = (
+        ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
+    )
     among = "near it" if near else "there are" if len(titles) <= _NEAR_TITLES else "some of them"
     return f"there is no group {group!r}; {among}: {named}"
 
@@ -232,7 +291,11 @@ def _in_words(value: object) -> str:
 
 def _columns() -> int:
     """Return a checksum of the tables' columns: rows staged by a version with other ones are not resumed."""
-    return zlib.crc32(repr([(one.name, one.type.value) for table in all_tables() for one in table.columns]).encode())
+    return zlib.crc32(
+        repr(
+            [(one.name, one.type.value) for table in all_tables() for one in table.columns]
+        ).encode()
+    )
 
 
 def _digest(options: FeedOptions) -> str:

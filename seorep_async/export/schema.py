@@ -95,12 +95,17 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     for table in all_tables():
         found = existing.get(table.name, {})
         if not found:
-            columns = (f'"{one.name}" {_TYPES[one.type]}{"" if one.nullable else " NOT NULL"}' for one in table.columns)
+            columns = (
+                f'"{one.name}" {_TYPES[one.type]}{"" if one.nullable else " NOT NULL"}'
+                for one in table.columns
+            )
             database.execute(f"CREATE TABLE {table.name} ({', '.join(columns)})")
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for one in table.columns:
             if one.name not in found or found[one.name][0] != one.description:
-                database.execute(f'COMMENT ON COLUMN {table.name}."{one.name}" IS {quoted(one.description)}')
+                database.execute(
+                    f'COMMENT ON COLUMN {table.name}."{one.name}" IS {quoted(one.description)}'
+                )
     for name, query in VIEWS.items():
         database.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
         database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
@@ -131,17 +136,24 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         mend = f"run {'; '.join(statements)} in it, which makes it one of this version"
         yield f"{made}; {mend}, or move it away and pull its dates again"
     for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
-        if name in ours and {one.name for one in ours[name].columns}.intersection(re.findall(r"\w+", columns)):
+        if name in ours and {one.name for one in ours[name].columns}.intersection(
+            re.findall(r"\w+", columns)
+        ):
             problem = f"the {restriction} of its table {name} may refuse rows of a pull"
             yield f"{problem}; drop it (DROP INDEX), or make the table again without it (CREATE TABLE … AS FROM {name})"
 
 
 def _changes(table: Table, existing: Columns) -> Iterator[str]:
     """Yield what was changed in the columns of a table, but for columns that can be added, as no key needs them."""
-    changed, others = f"its table {table.name} was changed, or is another program's: its column", {**existing}
+    changed, others = (
+        f"its table {table.name} was changed, or is another program's: its column",
+        {**existing},
+    )
     for column in table.columns if existing else ():
         needed = _TYPES[column.type]
-        _, _, kind = others.pop(column.name, (None, False, "missing" if column.name in table.key else needed))
+        _, _, kind = others.pop(
+            column.name, (None, False, "missing" if column.name in table.key else needed)
+        )
         if kind != needed and (column.nullable or kind != f"{needed} NOT NULL"):
             yield f"{changed} {column.name} is {kind}, not {needed}; change it back (ALTER TABLE {table.name} …)"
     for name, (_, has_default, kind) in others.items():

@@ -27,11 +27,18 @@ from seorep_async.export.request import Plan, Request
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
-from seorep_async.tables.output_tables import campaigns_table, keywords_table, table_of, totals_values
+from seorep_async.tables.output_tables import (
+    campaigns_table,
+    keywords_table,
+    table_of,
+    totals_values,
+)
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""
-_PIECE_ROWS = 2_000  # more leave the processor's cache while they are encoded, which takes a third longer
+_PIECE_ROWS = (
+    2_000  # more leave the processor's cache while they are encoded, which takes a third longer
+)
 _POSITION = 32
 _AT_ONCE = 1 << 12
 T = TypeVar("T")
@@ -84,7 +91,9 @@ class Staging:
             self._note(number, block)
         if self.plan.ids:
             asked, reports = self.request, sum(map(self.count, self.request.fetched_feeds))
-            self.found = StagedPull(asked.started_at, asked.start_date, asked.end_date, reports, self.ended)
+            self.found = StagedPull(
+                asked.started_at, asked.start_date, asked.end_date, reports, self.ended
+            )
 
     def _note(self, number: int, block: Block) -> None:
         self.ended = block.ended
@@ -95,7 +104,9 @@ class Staging:
         for name, failures in block.failures.items():
             self._failed[name].update((one.id, one) for one in failures)
         for name, records in block.records.items():
-            self._stored[name].update((one.id, number << _POSITION | place) for place, one in enumerate(records))
+            self._stored[name].update(
+                (one.id, number << _POSITION | place) for place, one in enumerate(records)
+            )
             self.rows[name] += sum(one.rows for one in records)
             for one in records:
                 self._failed[name].pop(one.id, None)
@@ -103,7 +114,9 @@ class Staging:
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
         self._note(self.file.append(block, pieces), block)
 
-    def add_plan(self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None) -> None:
+    def add_plan(
+        self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
+    ) -> None:
         """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
         table, group = campaigns_table(), _Group(self._format)
 
@@ -114,29 +127,49 @@ class Staging:
         for some in in_groups((one for one in campaigns if fits(one.id)), lambda _: 1, _PIECE_ROWS):
             _add(add, some)
         failures = {table.name: [Failure.of(-1, error)]} if error is not None else {}
-        self._append(Block(request=self.request, plan=plan, records=group.records, failures=failures), group.pieces)
+        self._append(
+            Block(request=self.request, plan=plan, records=group.records, failures=failures),
+            group.pieces,
+        )
 
     def add(
-        self, feed: Feed, reports: Sequence[RankingReport[Any]], errors: Iterable[tuple[int, SeoRepError]]
+        self,
+        feed: Feed,
+        reports: Sequence[RankingReport[Any]],
+        errors: Iterable[tuple[int, SeoRepError]],
     ) -> tuple[int, int]:
         """Store reports, and the errors of others, in one step that survives a crash whole.
 
         A report that the format can't hold becomes an error. Return how many reports were stored, and their rows.
         """
-        name, group, failures = table_of(feed).name, _Group(self._format), [Failure.of(*one) for one in errors]
+        name, group, failures = (
+            table_of(feed).name,
+            _Group(self._format),
+            [Failure.of(*one) for one in errors],
+        )
         for some in in_groups(reports, lambda one: 1 + len(one.rows), _PIECE_ROWS):
             for one, error in _add(partial(self._encode, feed, group), some):
                 problem = ExportError(f"a value can't be written to {self._format.ending}: {error}")
                 failures.append(Failure.of(one.id, problem))
-        self._append(Block(records=group.records, failures={name: failures} if failures else {}), group.pieces)
+        self._append(
+            Block(records=group.records, failures={name: failures} if failures else {}),
+            group.pieces,
+        )
         stored = group.records.get(name, ())
         return len(stored), sum(one.rows for one in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
         """Add reports to a group as one piece, and what the format stages of their keywords as another."""
-        table, request, columns = table_of(feed), self.request, prepared(self._format, self.request, feed, reports)
+        table, request, columns = (
+            table_of(feed),
+            self.request,
+            prepared(self._format, self.request, feed, reports),
+        )
         ids, sizes = [one.id for one in reports], [len(one.rows) for one in reports]
-        totals = [one.totals and tuple(totals_values(one.totals, compared=request.compared)) for one in reports]
+        totals = [
+            one.totals and tuple(totals_values(one.totals, compared=request.compared))
+            for one in reports
+        ]
         figures = (one for some in totals for one in some or () if isinstance(one, int))
         if not self._has_keywords and not all(map(fits, figures)):
             raise OverflowError("an integer has more than 64 bits")
@@ -146,7 +179,9 @@ class Staging:
         group.add(table, columns, ids, sizes, totals, keywords)
         if feed is Feed.CAMPAIGN and self._has_keywords:
             names = [one.name for one in without_lead(table).columns]
-            chosen = [columns[names.index(one.name)] for one in without_lead(keywords_table()).columns]
+            chosen = [
+                columns[names.index(one.name)] for one in without_lead(keywords_table()).columns
+            ]
             group.add(keywords_table(), chosen, ids, sizes)
 
     def note_end(self) -> None:
@@ -204,11 +239,17 @@ class Staging:
     def missing(self, feed: Feed) -> list[int]:
         """Return the ids that lack their report of a feed."""
         stored = self._stored[table_of(feed).name]
-        ids = (one for _, one in self.keywords()) if feed is Feed.KEYWORD_BY_DATE else iter(self.plan.ids)
+        ids = (
+            (one for _, one in self.keywords())
+            if feed is Feed.KEYWORD_BY_DATE
+            else iter(self.plan.ids)
+        )
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
 
-def prepared(format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]) -> Columns:
+def prepared(
+    format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]
+) -> Columns:
     """Return the rows of reports as `format_` encodes them."""
     table, rows = table_of(feed), list(chain.from_iterable(one.rows for one in reports))
     return format_.prepare(table, table.column_values(rows, compared=request.compared))
@@ -223,7 +264,12 @@ class _Group:
     records: dict[str, list[Record]] = attrs.field(factory=dict)
 
     def add(
-        self, table: Table, columns: Columns, ids: Iterable[int], sizes: Sequence[int], *facts: Iterable[Any]
+        self,
+        table: Table,
+        columns: Columns,
+        ids: Iterable[int],
+        sizes: Sequence[int],
+        *facts: Iterable[Any],
     ) -> None:
         """Add a piece; `facts` are the totals and the keywords of each report."""
         data, places = self.format.encode(table, columns, sizes)
@@ -245,7 +291,13 @@ def _add(add: Callable[[Sequence[T]], None], items: Sequence[T]) -> list[tuple[T
 
 @contextlib.contextmanager
 def opened(
-    folder: Path, format_: Format, requests: Sequence[Request], *, restart: bool, retry_failed: bool, only_look: bool
+    folder: Path,
+    format_: Format,
+    requests: Sequence[Request],
+    *,
+    restart: bool,
+    retry_failed: bool,
+    only_look: bool,
 ) -> Iterator[Staging]:
     """Open a folder, and go on with the pull staged in it if it has one of these requests, or else begin the last one.
 
@@ -266,7 +318,9 @@ def opened(
         differences = [one.differences(staging.request) for one in requests]
         if all(differences) and not staging.ended:
             days = f"{staging.request.start_date} to {staging.request.end_date}"
-            problem = f"an unfinished pull is staged for this target, with {'; '.join(differences[0])}"
+            problem = (
+                f"an unfinished pull is staged for this target, with {'; '.join(differences[0])}"
+            )
             advice = f"Repeat that pull ({days}) first, or drop it with restart=True"
             staging.refusal = ConfigurationError(f"{problem}. {advice}")
             if not only_look:
@@ -307,7 +361,8 @@ class Contents:
             rows = [self.pull]
         elif table.name == "failures":
             rows = (
-                (*self._lead(of, id_, keyword), *one.facts) for of, id_, keyword, one in self.staging.failed_reports()
+                (*self._lead(of, id_, keyword), *one.facts)
+                for of, id_, keyword, one in self.staging.failed_reports()
             )
         elif self.received and table.name == "totals":
             rows = self._totals()
@@ -327,7 +382,16 @@ class Contents:
                 if record.totals is not None:
                     yield (*self._lead(table, *ids), *record.totals)
 
-    def _lead(self, table: Table, campaign: int | None, keyword: int | None = None) -> tuple[Any, ...]:
+    def _lead(
+        self, table: Table, campaign: int | None, keyword: int | None = None
+    ) -> tuple[Any, ...]:
         request = self.request
         ids = (one if one is not None and fits(one) else None for one in (campaign, keyword))
-        return (request.account, request.snapshot_date, table.name, *ids, request.start_date, request.end_date)
+        return (
+            request.account,
+            request.snapshot_date,
+            table.name,
+            *ids,
+            request.start_date,
+            request.end_date,
+        )

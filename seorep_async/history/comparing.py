@@ -24,7 +24,10 @@ _TOPS = (3, 10, 20)
 _KINDS_OF_BOTH = {
     "found": "before IS NULL",
     "lost": "after IS NULL",
-    **{f"entered_top_{top}": f"after <= {top} AND (before IS NULL OR before > {top})" for top in _TOPS},
+    **{
+        f"entered_top_{top}": f"after <= {top} AND (before IS NULL OR before > {top})"
+        for top in _TOPS
+    },
     **{f"left_top_{top}": f"before <= {top} AND (after IS NULL OR after > {top})" for top in _TOPS},
     "rose": "before - after >= $moved",
     "fell": "after - before >= $moved",
@@ -129,7 +132,9 @@ def changes(
         ImportError: the extra `duckdb` is missing.
     """
     if kind is not None and kind not in KINDS:
-        raise ConfigurationError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}", argument="kind")
+        raise ConfigurationError(
+            f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}", argument="kind"
+        )
     first = None if before is None else check_date("before", before)
     last = None if after is None else check_date("after", after)
     campaigns = None if campaign is None else [check_id("campaign", campaign)]
@@ -141,7 +146,9 @@ def changes(
         warnings = [chosen.repeated_nights()] if last is None else []
         days = _days(chosen, first, last)
         where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
-        found = changes_between(chosen, days, unlike_reports(chosen, days), where, limit=most, moved=moved)
+        found = changes_between(
+            chosen, days, unlike_reports(chosen, days), where, limit=most, moved=moved
+        )
         warnings.append(chosen.differing_windows(*days))
     for reason in dict.fromkeys(found.left_out.values()):
         ids = [id_ for id_, other in found.left_out.items() if other == reason]
@@ -160,10 +167,18 @@ def _days(chosen: Chosen, before: dt.date | None, after: dt.date | None) -> Days
     after = after or days[-1]
     before = before or max((day for day in days if day < after), default=None)
     if before is None:
-        more = "" if len(days) > 1 else f". {chosen.repeated_nights() or f'To have more, {chosen.more_days}.'}"
-        raise ConfigurationError(f"there is no day before {after} to compare it with: {known}{more}")
+        more = (
+            ""
+            if len(days) > 1
+            else f". {chosen.repeated_nights() or f'To have more, {chosen.more_days}.'}"
+        )
+        raise ConfigurationError(
+            f"there is no day before {after} to compare it with: {known}{more}"
+        )
     if before >= after:
-        raise ConfigurationError(f"before must be a day before {after}, got {before}", argument="before")
+        raise ConfigurationError(
+            f"before must be a day before {after}, got {before}", argument="before"
+        )
     return before, after
 
 
@@ -184,20 +199,44 @@ def unlike_reports(chosen: Chosen, days: Days) -> dict[int, str]:
 
 
 def changes_between(
-    chosen: Chosen, days: Days, reasons: Mapping[int, str], where: str, *, limit: int | None, moved: int
+    chosen: Chosen,
+    days: Days,
+    reasons: Mapping[int, str],
+    where: str,
+    *,
+    limit: int | None,
+    moved: int,
 ) -> Changes:
     """Return the largest changes between two days that meet a condition, of campaigns without a reason against it."""
-    compared = attrs.evolve(chosen, campaigns=[id_ for id_, reason in reasons.items() if not reason])
+    compared = attrs.evolve(
+        chosen, campaigns=[id_ for id_, reason in reasons.items() if not reason]
+    )
     found = Changes((), Change)
     found.account, (found.before, found.after), found.total = chosen.account, days, 0
     found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
-    query = f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
+    query = (
+        f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
+    )
     rows = compared.execute(query, before=days[0], after=days[1], moved=moved, limit=limit)
     stored: dict[Any, Any] = {}  # values that recur are stored once
-    for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in iter(rows.fetchone, None):
-        company, location, engine = (stored.setdefault(one, one) for one in (company, location, engine))
+    for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in iter(
+        rows.fetchone, None
+    ):
+        company, location, engine = (
+            stored.setdefault(one, one) for one in (company, location, engine)
+        )
         names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-        labels = chosen.account, campaign, company, keyword, phrase, location, engine, names[0], names
+        labels = (
+            chosen.account,
+            campaign,
+            company,
+            keyword,
+            phrase,
+            location,
+            engine,
+            names[0],
+            names,
+        )
         found.append(Change(*labels, old, new, url, *days))
         found.total = total
     return found
@@ -206,17 +245,25 @@ def changes_between(
 def _rows(day: str) -> str:
     """Return a query for the rows of a day, of the campaigns compared; "not ranked" is null."""
     ranks = ", ".join(f"nullif(greatest({one}_ranking, 0), 0) AS {one}_ranking" for one in ENGINES)
-    return f"SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day WHERE {CHOSEN} AND as_of = {day}"
+    return (
+        f"SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day WHERE {CHOSEN} AND as_of = {day}"
+    )
 
 
 def _move(engine: str) -> str:
     """Return the struct of an engine's ranks on both days; places have no address."""
     old, new = f"e.{engine}_ranking", f"l.{engine}_ranking"
-    url = "NULL" if engine == "engine_a_places" else f"CASE WHEN {new} IS NULL THEN {old}_url ELSE {new}_url END"
+    url = (
+        "NULL"
+        if engine == "engine_a_places"
+        else f"CASE WHEN {new} IS NULL THEN {old}_url ELSE {new}_url END"
+    )
     return f"{{'engine': '{engine}', 'before': {old}, 'after': {new}, 'url': {url}}}"
 
 
-_KINDS = ", ".join(f"CASE WHEN {condition} THEN '{kind}' END" for kind, condition in _KINDS_OF_BOTH.items())
+_KINDS = ", ".join(
+    f"CASE WHEN {condition} THEN '{kind}' END" for kind, condition in _KINDS_OF_BOTH.items()
+)
 _CHANGES = f"""WITH moves AS (
         SELECT campaign_id, keyword_id, e.keyword_id IS NULL AS is_new, l.keyword_id IS NULL AS is_removed,
             coalesce(l.keyword_phrase, e.keyword_phrase) AS phrase,

@@ -28,7 +28,13 @@ _MADE_BY = '<meta name="generator" content="seorep report">'
 _BEYOND = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_BEYOND}]")
 _MOST_DAYS = 90
-BANDS = {"1 to 3": (1, 3), "4 to 10": (4, 10), "11 to 20": (11, 20), "21 to 50": (21, 50), "51 on": (51, 2**63 - 1)}
+BANDS = {
+    "1 to 3": (1, 3),
+    "4 to 10": (4, 10),
+    "11 to 20": (11, 20),
+    "21 to 50": (21, 50),
+    "51 on": (51, 2**63 - 1),
+}
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 _GROUPED_BY = {
     "campaign": """coalesce((SELECT max(nullif(trim(company), '') || ' (' || campaign_id || ')') FROM campaigns AS named
@@ -80,13 +86,17 @@ def report(
     if title is not None and (not isinstance(title, str) or not title.strip()):
         raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
     if campaign is not None and group is not None:
-        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
+        raise ConfigurationError(
+            "campaign=… and group=… can't be combined; give one", argument="group"
+        )
     names, target = _engine_names(engine_names), _checked_target(out)
     campaign = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
     last = None if end_date is None else check_date("end_date", end_date)
     if first is not None and last is not None and first > last:
-        raise ConfigurationError(f"end_date must be {first} or a later day, got {last}", argument="end_date")
+        raise ConfigurationError(
+            f"end_date must be {first} or a later day, got {last}", argument="end_date"
+        )
     with asked(database) as history:
         chosen = _choose(history, history.account(account), campaign, group)
         query = f"""WITH drawn AS (SELECT as_of, campaign_id FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
@@ -94,7 +104,9 @@ def report(
             SELECT as_of, count(*) < (SELECT count(DISTINCT campaign_id) FROM drawn) FROM drawn GROUP BY 1 ORDER BY 1"""
         if not (by_day := dict(chosen.execute(query, first=first, last=last).fetchall())):
             within = (f" from {first}" if first else "") + (f" to {last}" if last else "")
-            known = f"{history.label} has rankings of {chosen.name} of {listed(chosen.known_days())}"
+            known = (
+                f"{history.label} has rankings of {chosen.name} of {listed(chosen.known_days())}"
+            )
             raise ConfigurationError(f"no rankings speak of a day{within}: {known}")
         values = _values(chosen, by_day, is_latest=last is None)
     _write(target, _page(**values, title=title or f"Search rankings: {chosen.name}", names=names))
@@ -108,14 +120,18 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
     found = history.connection.execute(query, [account]).fetchall()
     known = {id_: ((company or "").strip(), (title or "").strip()) for id_, company, title in found}
     if campaign is not None:
-        return Chosen(history, account, [campaign], known.get(campaign, ("",))[0] or f"campaign {campaign}")
+        return Chosen(
+            history, account, [campaign], known.get(campaign, ("",))[0] or f"campaign {campaign}"
+        )
     if group is None:
         return Chosen(history, account, [*known] or None, account)
     wanted = str(group).strip().casefold()
     ids = [id_ for id_, (_, title) in known.items() if title and title.casefold() == wanted]
     if not ids:
         others = listed(sorted({title for _, title in known.values() if title})) or "none"
-        raise ConfigurationError(f"{history.label} has no rankings of group {shown(group)}; it has {others}")
+        raise ConfigurationError(
+            f"{history.label} has no rankings of group {shown(group)}; it has {others}"
+        )
     return Chosen(history, account, ids, known[ids[0]][1])
 
 
@@ -161,7 +177,9 @@ def _days(chosen: Chosen, dates: Sequence[dt.date]) -> list[dict[str, Any]]:
     return _rows(chosen, query, dates=dates)
 
 
-def _groups(chosen: Chosen, engine: str, first: dt.date, last: dt.date) -> dict[str, list[dict[str, Any]]]:
+def _groups(
+    chosen: Chosen, engine: str, first: dt.date, last: dt.date
+) -> dict[str, list[dict[str, Any]]]:
     """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
     now, before = (_standing(engine, f"as_of = ${day}") for day in ("last", "first"))
     # as two queries, each of which DuckDB answers from the rows of its day alone
@@ -181,7 +199,10 @@ def _groups(chosen: Chosen, engine: str, first: dt.date, last: dt.date) -> dict[
 def _moves(chosen: Chosen, days: Days) -> dict[str, Changes]:
     """Return the largest moves of each kind, of lost keywords those whose rank was best."""
     both = days, unlike_reports(chosen, days)
-    return {name: changes_between(chosen, *both, where, limit=_MOST_LISTED, moved=1) for name, where in _MOVES.items()}
+    return {
+        name: changes_between(chosen, *both, where, limit=_MOST_LISTED, moved=1)
+        for name, where in _MOVES.items()
+    }
 
 
 def _rows(chosen: Chosen, query: str, **values: object) -> list[dict[str, Any]]:
@@ -194,14 +215,20 @@ def _standing(engine: str, where: str = "true") -> str:
     """Return the expression of how many keywords are in each of `bands`, then not ranked, and their `average` rank."""
     rank = f"{engine}_ranking"
     bands = [f"{rank} BETWEEN {first} AND {last}" for first, last in BANDS.values()]
-    counts = ", ".join(f"count(*) FILTER ({where} AND {band})" for band in (*bands, f"coalesce({rank} <= 0, true)"))
+    counts = ", ".join(
+        f"count(*) FILTER ({where} AND {band})" for band in (*bands, f"coalesce({rank} <= 0, true)")
+    )
     return f"{{'bands': [{counts}], 'average': avg({rank}) FILTER ({where} AND {rank} > 0)}}"
 
 
 def _page(**values: Any) -> str:
     jinja, here = require("jinja2"), Path(__file__)
-    style, template = (here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html"))
-    env = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    style, template = (
+        here.with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "html")
+    )
+    env = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     env.filters |= {"words": _words, "number": _number, "figure": _figure}
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     values |= {"marks": marks, "style": style, "digest": digest, "made_by": _MADE_BY}
@@ -231,7 +258,11 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
     magnitude = 10 ** (len(str(step)) - 1)
     step = next(size * magnitude for size in (1, 2, 5, 10) if size * magnitude >= step)
     bottom = math.floor((lowest - first) / step) * step + first
-    return list(range(bottom, max(math.ceil((highest - first) / step) * step + first, bottom + step) + 1, step))
+    return list(
+        range(
+            bottom, max(math.ceil((highest - first) / step) * step + first, bottom + step) + 1, step
+        )
+    )
 
 
 def _engine_names(names: object) -> dict[str, str]:
@@ -246,13 +277,17 @@ def _engine_names(names: object) -> dict[str, str]:
 def _checked_target(out: str | os.PathLike[str]) -> Path:
     """Return the path of the page, if it can be written there and nothing of another program's is in the way."""
     if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
-        raise ConfigurationError(f"out must be the path of a file, got {shown(out)}", argument="out")
+        raise ConfigurationError(
+            f"out must be the path of a file, got {shown(out)}", argument="out"
+        )
     target = Path(out)
     if target.suffix.lower() not in (".html", ".htm"):
         raise refusal(target, "the name must end in .html")
     check_file(target, Path(os.path.realpath(target)))
     has_bytes = target.exists() and target.stat().st_size
-    if has_bytes and not (os.access(target, os.R_OK) and _MADE_BY.encode() in target.read_bytes()[:1024]):
+    if has_bytes and not (
+        os.access(target, os.R_OK) and _MADE_BY.encode() in target.read_bytes()[:1024]
+    ):
         raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 

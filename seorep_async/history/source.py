@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.schema import AS_OF, COUNTED_REPORTS, VIEWS, first_line, found_columns, problems, why_closed
+from seorep_async.export.schema import (
+    AS_OF,
+    COUNTED_REPORTS,
+    VIEWS,
+    first_line,
+    found_columns,
+    problems,
+    why_closed,
+)
 from seorep_async.models import Feed
 from seorep_async.session.retry_policy import cause_of_status
 from seorep_async.tables.optional import require
@@ -49,7 +57,12 @@ class History:
 
     def accounts(self) -> list[str]:
         """Return the names of its accounts."""
-        return [name for (name,) in self.connection.execute("SELECT DISTINCT account FROM pulls ORDER BY 1").fetchall()]
+        return [
+            name
+            for (name,) in self.connection.execute(
+                "SELECT DISTINCT account FROM pulls ORDER BY 1"
+            ).fetchall()
+        ]
 
     def account(self, name: str | None) -> str:
         """Return the only account, if no name is given, or else the named one.
@@ -97,10 +110,14 @@ class Chosen:
         if days := self.values(AS_OF):
             return days
         others = attrs.evolve(self, campaigns=None).values("campaign_id")
-        advice = f"it has campaigns {listed(others)}" if others else "pull the feed campaign into it"
+        advice = (
+            f"it has campaigns {listed(others)}" if others else "pull the feed campaign into it"
+        )
         if errors := self.values("error", "(FROM failures WHERE table_name = 'keyword_rankings')"):
             advice = f"its reports failed ({listed(errors)})"
-        raise ConfigurationError(f"{self.history.label} has no keyword rankings of {self.name}; {advice}")
+        raise ConfigurationError(
+            f"{self.history.label} has no keyword rankings of {self.name}; {advice}"
+        )
 
     @property
     def more_days(self) -> str:
@@ -124,7 +141,9 @@ class Chosen:
                 USING (account, campaign_id) WHERE e.as_of = $before AND l.as_of = $after
                 AND abs((e.end_date - e.start_date) - (l.end_date - l.start_date)) > 3
             GROUP BY ALL ORDER BY count(*) DESC, 1, 2, 3, 4 LIMIT 1"""
-        for first, last, other_first, other_last in self.execute(query, before=before, after=after).fetchall():
+        for first, last, other_first, other_last in self.execute(
+            query, before=before, after=after
+        ).fetchall():
             windows = f"from {first} to {last}, those of {after} in a window from {other_first} to {other_last}"
             return f"The ranks of {before} were found in a window {windows}: windows of other lengths compare badly."
         return None
@@ -146,15 +165,22 @@ def open_history(
         ImportError: the extra `duckdb` is missing.
     """
     if not isinstance(database, str | os.PathLike):
-        raise ConfigurationError(f"database must be the path of a file, got {shown(database)}", argument="database")
+        raise ConfigurationError(
+            f"database must be the path of a file, got {shown(database)}", argument="database"
+        )
     duckdb, path = require("duckdb"), Path(database)
     if not path.is_file():
         raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
         try:
-            connection = stack.enter_context(duckdb.connect(str(path), read_only=True, config=_SETTINGS))
+            connection = stack.enter_context(
+                duckdb.connect(str(path), read_only=True, config=_SETTINGS)
+            )
             _check_tables(connection, path)
-            for name, view in VIEWS.items():  # for this connection, if no pull of this version has added them
+            for (
+                name,
+                view,
+            ) in VIEWS.items():  # for this connection, if no pull of this version has added them
                 connection.execute(f"CREATE TEMP VIEW {name} AS {view}")
             for name, value in {**(limits or {}), "lock_configuration": "true"}.items():
                 connection.execute(f"SET {name} = '{value}'")
@@ -182,7 +208,11 @@ def asked(database: str | os.PathLike[str]) -> Generator[History, None, None]:
 
 
 def complete_windows(
-    database: str | os.PathLike[str], *, account: str, selection: str | None = None, compared: bool = False
+    database: str | os.PathLike[str],
+    *,
+    account: str,
+    selection: str | None = None,
+    compared: bool = False,
 ) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
@@ -208,10 +238,18 @@ def complete_windows(
         WHERE p.account = $account AND list_contains(string_split(p.feeds, ','), known.feed)
             AND p.selection IS NOT DISTINCT FROM $selection AND (p.compared OR NOT $compared) GROUP BY ALL"""
     feeds, tables = [feed.value for feed in Feed], [table_of(feed).name for feed in Feed]
-    values = {"account": account, "selection": selection, "compared": compared, "feeds": feeds, "tables": tables}
+    values = {
+        "account": account,
+        "selection": selection,
+        "compared": compared,
+        "feeds": feeds,
+        "tables": tables,
+    }
     with asked(database) as history:
         found = history.connection.execute(query, values).fetchall()
-    return {(first, last, Feed(name)): (complete, began) for first, last, name, began, complete in found}
+    return {
+        (first, last, Feed(name)): (complete, began) for first, last, name, began, complete in found
+    }
 
 
 def listed(names: Iterable[object]) -> str:

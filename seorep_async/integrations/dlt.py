@@ -56,37 +56,58 @@ def dlt_source(
         ImportError: the extra is missing.
     """
     dlt, chosen, wanted = require("dlt"), list(check_ids("campaign", ids)), check_feeds(feeds)
-    named: dict[str, Any] = {"snapshot_date": snapshot_date, "account": account, "base_url": base_url}
+    named: dict[str, Any] = {
+        "snapshot_date": snapshot_date,
+        "account": account,
+        "base_url": base_url,
+    }
     named |= {"api_key_env": api_key_env, "settings": settings, "on_error": "rows", **options}
-    pull: Callable[..., pa.Table] = partial(pull_table, start_date=start_date, end_date=end_date, **named)
+    pull: Callable[..., pa.Table] = partial(
+        pull_table, start_date=start_date, end_date=end_date, **named
+    )
     for feed in wanted:
         feed_params(feed, options)
         pull((), feed=feed)  # it checks the other arguments, and has nothing to send
     size = check_id("size", size)
     parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
-    made = [dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed)) for feed in wanted]
+    made = [
+        dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed))
+        for feed in wanted
+    ]
     return dlt.source(lambda: made, name="seorep")()
 
 
 def _hints(feed: Feed) -> dict[str, Any]:
     table = table_of(feed)
     nested = {ColumnType.TAGS: {"data_type": "json"}}
-    columns = {one.name: {"description": one.description} | nested.get(one.type, {}) for one in table.columns}
+    columns = {
+        one.name: {"description": one.description} | nested.get(one.type, {})
+        for one in table.columns
+    }
     return {"primary_key": list(table.key), "write_disposition": _MERGE, "columns": columns}
 
 
 def _rows(feed: Feed, parts: list[list[int]], pull: Callable[..., pa.Table]) -> Iterator[Any]:
     dlt, pc, schema = require("dlt"), require("pyarrow.compute"), table_schema(feed)
-    kind = getattr(dlt.current.pipeline().destination, "destination_type", "")  # none, outside a run
-    if kind.endswith(".filesystem") and dlt.current.resource().table_format not in ("delta", "iceberg"):
+    kind = getattr(
+        dlt.current.pipeline().destination, "destination_type", ""
+    )  # none, outside a run
+    if kind.endswith(".filesystem") and dlt.current.resource().table_format not in (
+        "delta",
+        "iceberg",
+    ):
         problem = "a filesystem needs a table format, as dlt appends without one: pipeline.run(…, table_format='delta')"
         raise ConfigurationError(problem, argument="table_format")
-    hints = dlt.mark.make_hints(table_name="failures", primary_key="row_id", write_disposition=_MERGE, columns={})
+    hints = dlt.mark.make_hints(
+        table_name="failures", primary_key="row_id", write_disposition=_MERGE, columns={}
+    )
     for part in parts:
         found = pull(part, feed=feed)
         failed = pc.is_valid(found["error"])
         yield _with_json(found.filter(pc.invert(failed)).select(schema.names).cast(schema))
-        yield dlt.mark.with_hints(_failures(feed, found.filter(failed)), hints, create_table_variant=True)
+        yield dlt.mark.with_hints(
+            _failures(feed, found.filter(failed)), hints, create_table_variant=True
+        )
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:

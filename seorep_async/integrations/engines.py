@@ -15,7 +15,14 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
 from seorep_async.models import Feed
 from seorep_async.reports import RankingReport, column_values
-from seorep_async.resources.arguments import MAX_ID, Date, check_date, check_dates, check_feed, check_ids
+from seorep_async.resources.arguments import (
+    MAX_ID,
+    Date,
+    check_date,
+    check_dates,
+    check_feed,
+    check_ids,
+)
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session import Limits
 from seorep_async.settings import Settings
@@ -28,7 +35,9 @@ if TYPE_CHECKING:
 
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
-_limits: dict[tuple[str, Settings], list[Limits]] = {}  # not in use now: what one learnt, the next call knows
+_limits: dict[
+    tuple[str, Settings], list[Limits]
+] = {}  # not in use now: what one learnt, the next call knows
 
 
 def pull_table(
@@ -70,24 +79,37 @@ def pull_table(
     schema = table_schema(asked, on_error=on_error)
     feed_params(asked, options)
     if not isinstance(settings, Settings):
-        raise ConfigurationError(f"settings must be a Settings, got {type(settings).__name__}", argument="settings")
+        raise ConfigurationError(
+            f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
+        )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
-        name = _KEY if api_key_env == _KEY else "that api_key_env names"  # which might be the key itself
-        raise ConfigurationError(f"the environment variable {name} is not set on this machine", argument="api_key_env")
+        name = (
+            _KEY if api_key_env == _KEY else "that api_key_env names"
+        )  # which might be the key itself
+        raise ConfigurationError(
+            f"the environment variable {name} is not set on this machine", argument="api_key_env"
+        )
 
     async def pull() -> pa.Table:
         ends: set[type[BaseException] | None] = set()
-        free = _limits.setdefault((str(base_url or os.environ.get("SEOREP_BASE_URL")), settings), [])
+        free = _limits.setdefault(
+            (str(base_url or os.environ.get("SEOREP_BASE_URL")), settings), []
+        )
         try:
             limits = free.pop()
         except IndexError:  # none yet, or other threads use them
-            limits = Limits(max_concurrency=settings.max_concurrency, requests_per_second=settings.requests_per_second)
+            limits = Limits(
+                max_concurrency=settings.max_concurrency,
+                requests_per_second=settings.requests_per_second,
+            )
         try:
             named: dict[str, Any] = {"settings": settings, "limits": limits, "account": account}
             named["on_attempt"] = lambda attempt: ends.add(attempt.error)
             async with SeoRepClient(base_url, os.environ[api_key_env], **named) as client:
                 found = await _pull(client, campaigns, asked, days, schema, options)
-                if AuthenticationError in ends and None not in ends:  # its own question about the key failed
+                if (
+                    AuthenticationError in ends and None not in ends
+                ):  # its own question about the key failed
                     await client.campaigns.list(limit=1).page(1)
                 return found
         finally:
@@ -96,7 +118,9 @@ def pull_table(
     return _run(pull)
 
 
-def table_schema(feed: Feed | FeedValue = Feed.CAMPAIGN, *, on_error: Literal["raise", "rows"] = "raise") -> pa.Schema:
+def table_schema(
+    feed: Feed | FeedValue = Feed.CAMPAIGN, *, on_error: Literal["raise", "rows"] = "raise"
+) -> pa.Schema:
     """Return the columns of `pull_table`; with "rows" four more, and any column that a failure lacks may be null.
 
     Raises:
@@ -107,13 +131,26 @@ def table_schema(feed: Feed | FeedValue = Feed.CAMPAIGN, *, on_error: Literal["r
         return declared
     if on_error != "rows":
         raise ConfigurationError('on_error must be "raise" or "rows"', argument="on_error")
-    more = {"error": pa.string(), "message": pa.string(), "status": pa.int64(), "attempts": pa.int64()}
-    fields = [field.with_nullable(field.name not in (*_DAYS, "account", "campaign_id")) for field in declared]
+    more = {
+        "error": pa.string(),
+        "message": pa.string(),
+        "status": pa.int64(),
+        "attempts": pa.int64(),
+    }
+    fields = [
+        field.with_nullable(field.name not in (*_DAYS, "account", "campaign_id"))
+        for field in declared
+    ]
     return pa.schema([*fields, *more.items()], metadata=declared.metadata)
 
 
 async def _pull(
-    client: SeoRepClient, ids: list[int], asked: Feed, days: Sequence[dt.date], schema: pa.Schema, options: FeedOptions
+    client: SeoRepClient,
+    ids: list[int],
+    asked: Feed,
+    days: Sequence[dt.date],
+    schema: pa.Schema,
+    options: FeedOptions,
 ) -> pa.Table:
     pa, (night, start, end) = require("pyarrow"), days
     batches: dict[tuple[int, int | None], Any] = {}
@@ -124,18 +161,34 @@ async def _pull(
             keywords[campaign_id] = list(dict.fromkeys(row.keyword_id for row in report.rows))
             return
         try:
-            rows = record_batch(table_of(asked), column_values(report, campaign_id=campaign_id, snapshot_date=night))
+            rows = record_batch(
+                table_of(asked), column_values(report, campaign_id=campaign_id, snapshot_date=night)
+            )
         except (OverflowError, RecursionError) as problem:
-            fail(DecodeError(f"a value does not fit its column: {problem}"), campaign_id, report.keyword_id)
+            fail(
+                DecodeError(f"a value does not fit its column: {problem}"),
+                campaign_id,
+                report.keyword_id,
+            )
         else:
             nulls = [pa.nulls(rows.num_rows, kind) for kind in schema.types[rows.num_columns :]]
-            batches[campaign_id, report.keyword_id] = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=schema)
+            batches[campaign_id, report.keyword_id] = pa.RecordBatch.from_arrays(
+                [*rows.columns, *nulls], schema=schema
+            )
 
     def fail(error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         if "error" not in schema.names:
             raise error
-        ids = {"campaign_id": campaign_id, "keyword_id": keyword_id if abs(keyword_id or 0) < 2**63 else None}
-        why = {"error": type(error).__name__, "message": str(error), "status": error.status, "attempts": error.attempts}
+        ids = {
+            "campaign_id": campaign_id,
+            "keyword_id": keyword_id if abs(keyword_id or 0) < 2**63 else None,
+        }
+        why = {
+            "error": type(error).__name__,
+            "message": str(error),
+            "status": error.status,
+            "attempts": error.attempts,
+        }
         row = dict(zip(_DAYS, days, strict=True)) | {"account": client.account} | ids | why
         batches[campaign_id, keyword_id] = pa.RecordBatch.from_pylist([row], schema)
 
@@ -148,20 +201,32 @@ async def _pull(
                     if one.report is not None:
                         add(one.report, campaign_id)
                     elif one.error is not None:
-                        fail(one.error, campaign_id, one.id if feed is Feed.KEYWORD_BY_DATE else None)
+                        fail(
+                            one.error, campaign_id, one.id if feed is Feed.KEYWORD_BY_DATE else None
+                        )
 
     owners = {id_: [id_] for id_ in ids}
     if asked is Feed.KEYWORD_BY_DATE:
         await each(Feed.CAMPAIGN, owners)
         owners = {}
-        for campaign_id, id_ in ((campaign_id, id_) for campaign_id, found in keywords.items() for id_ in found):
+        for campaign_id, id_ in (
+            (campaign_id, id_) for campaign_id, found in keywords.items() for id_ in found
+        ):
             if 1 <= id_ <= MAX_ID:
                 owners.setdefault(id_, []).append(campaign_id)
             else:
-                fail(DecodeError(f"the service listed the keyword {id_}, which is no valid id"), campaign_id, id_)
+                fail(
+                    DecodeError(f"the service listed the keyword {id_}, which is no valid id"),
+                    campaign_id,
+                    id_,
+                )
     await each(asked, owners)
-    order = [(campaign_id, id_) for campaign_id in ids for id_ in (None, *keywords.get(campaign_id, ()))]
-    return pa.Table.from_batches([batches[key] for key in order if key in batches], schema).combine_chunks()
+    order = [
+        (campaign_id, id_) for campaign_id in ids for id_ in (None, *keywords.get(campaign_id, ()))
+    ]
+    return pa.Table.from_batches(
+        [batches[key] for key in order if key in batches], schema
+    ).combine_chunks()
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -169,7 +234,9 @@ def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:  # leaves the thread's own loop alone
+        with asyncio.Runner(
+            loop_factory=asyncio.new_event_loop
+        ) as runner:  # leaves the thread's own loop alone
             return runner.run(work())
     began: Future[Callable[[], object]] = Future()
 
@@ -181,7 +248,9 @@ def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
         running = thread.submit(_run, begin)
         try:
-            while not wait([running], 0.1).done and not (task and task.cancelling()):  # by `asyncio.run`
+            while not wait([running], 0.1).done and not (
+                task and task.cancelling()
+            ):  # by `asyncio.run`
                 pass
         finally:
             with contextlib.suppress(RuntimeError):  # its loop is closed already

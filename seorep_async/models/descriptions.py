@@ -106,7 +106,10 @@ _MEANINGS: dict[str, dict[str, str]] = {
         "sent neither true nor false, and then the original is in extra.",
         **{f"{engine}_serp_url": _SERP.format(_ENGINES[engine]) for engine in _WITH_ADDRESS},
         "engine_a_maps_serp_url": _SERP.format("the first search engine's maps"),
-        **{f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking") for engine in _ENGINES},
+        **{
+            f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking")
+            for engine in _ENGINES
+        },
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
         **dict.fromkeys(("last_stat_padder_date", "last_metric_rollup_date"), _INTERNAL),
         "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
@@ -126,7 +129,11 @@ _MEANINGS: dict[str, dict[str, str]] = {
         "local_monthly_searches": "Judging by its name, local searches in a month; of which keywords, and how they are "
         f"added up, is not documented. {_ZERO}",
     },
-    "KeywordPeriod": {**_PERIOD, **_METRICS, **_ranks("Of which day of a month is not documented.")},
+    "KeywordPeriod": {
+        **_PERIOD,
+        **_METRICS,
+        **_ranks("Of which day of a month is not documented."),
+    },
     "RankingTotals": {
         **{
             name: f"The report's total of {name}; how the service calculates it is not documented. Null if it sent "
@@ -168,5 +175,8 @@ def with_meanings(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()` and pdoc."""
     texts = [f"{field.name}: {description_of(model, field.name)}" for field in attrs.fields(model)]
     lines = ["\n            ".join(_LINE.findall(text)) for text in texts]
-    model.__doc__ = "\n        ".join([f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:", *lines]) + "\n    "
+    model.__doc__ = (
+        "\n        ".join([f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:", *lines])
+        + "\n    "
+    )
     return model

@@ -30,10 +30,14 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     """
     fields = attrs.fields(model)
     names = {field.name for field in fields}
-    namespace = {name: value for name, value in vars(model).items() if name not in _ABOUT_STORAGE | names}
+    namespace = {
+        name: value for name, value in vars(model).items() if name not in _ABOUT_STORAGE | names
+    }
     namespace["__reduce__"] = _reduced
     make = partial(msgspec.defstruct, module=model.__module__, gc=False)
-    layout = make("Layout", [(field.name, field.type) for field in fields], bases=(Model, msgspec.Struct))
+    layout = make(
+        "Layout", [(field.name, field.type) for field in fields], bases=(Model, msgspec.Struct)
+    )
     declared = [(field.name, field.type, _default(field, field.default)) for field in fields]
     return cast("type[M]", make(model.__name__, declared, bases=(layout,), namespace=namespace))
 
@@ -52,9 +56,16 @@ def raw_row_struct(
         kind = wire_types.get(field.name, msgspec.UnsetType)
         absent = {msgspec.UnsetType: field.default, msgspec.Raw: msgspec.Raw(b"null")}.get(kind)
         declared.append((field.name, kind, _default(field, absent)))
-        rename[field.name] = wire_names.get(field.name, f" {field.name}")  # no wire name begins with a space
+        rename[field.name] = wire_names.get(
+            field.name, f" {field.name}"
+        )  # no wire name begins with a space
     return msgspec.defstruct(
-        "RawRow", declared, bases=model.__bases__, rename=rename, forbid_unknown_fields=strict, gc=False
+        "RawRow",
+        declared,
+        bases=model.__bases__,
+        rename=rename,
+        forbid_unknown_fields=strict,
+        gc=False,
     )
 
 

@@ -51,7 +51,9 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, tuple | list):
         return list(map(_plain, value))
-    return {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value
+    return (
+        {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value
+    )
 
 
 class _NoExtra(dict[str, Any]):

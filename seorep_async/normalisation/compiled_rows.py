@@ -33,7 +33,9 @@ REFUSALS = (ValueError, RecursionError)
 
 _NESTED = re.compile(rb'"data"[ \t\n\r]*:[ \t\n\r]*\{')
 _BEGINNING = 16 * 1024  # bytes of a page in which to look for its shape
-_REFUSED_FIELD = re.compile(r"\]\.(\w+)`$")  # in msgspec's `… - at `$.data.rows[3].lastResultsDate``
+_REFUSED_FIELD = re.compile(
+    r"\]\.(\w+)`$"
+)  # in msgspec's `… - at `$.data.rows[3].lastResultsDate``
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 _LONGEST_KEY = 1024
@@ -63,11 +65,17 @@ class RowField(msgspec.Struct, frozen=True, eq=False):
 
 def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
     """Return the lines of a look-up in a plain dict, which takes two thirds of the time of a subclass."""
-    return (f"{indent}try: {targets} = {{seen}}[{key}]", f"{indent}except KeyError: {targets} = {{learn}}({key})")
+    return (
+        f"{indent}try: {targets} = {{seen}}[{key}]",
+        f"{indent}except KeyError: {targets} = {{learn}}({key})",
+    )
 
 
 _INTEGER_LINES = ("if type({field}) is str:", *_look_up("{field}", "{field}", indent="    "))
-_EXTRA_LINES = (*_look_up("{field}", "{field}, inexact"), "if inexact is not None: extra[{name}] = inexact")
+_EXTRA_LINES = (
+    *_look_up("{field}", "{field}, inexact"),
+    "if inexact is not None: extra[{name}] = inexact",
+)
 _PERIOD_LINES = (
     *_look_up("{field}", "{field}, precision"),
     'if precision != "month": {field}_precision = precision',  # the default
@@ -95,7 +103,9 @@ FIELDS: dict[Any, RowField] = {
         accepted_lines=_EXTRA_LINES,
         convert=values.flag,
     ),
-    dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, convert=values.day, limit=16 * 1024),
+    dt.date | None: RowField(
+        dt.date | None, str | None, (), _EXTRA_LINES, convert=values.day, limit=16 * 1024
+    ),
     dt.date: RowField(str, str, _PERIOD_LINES, _PERIOD_LINES, convert=values.period),
 }
 """How to read attributes of each type, but for other models."""
@@ -164,8 +174,18 @@ class CompiledRows(Generic[M]):
         layout = self._layout(self._taken_after(refusal)) if refusal else self._current
         page, feed = _read(body, layout)
         layout.convert(feed.rows)
-        metadata, totals = page.metadata or _Metadata(), _totals(feed.totals) if feed.totals else None
-        return Page(tuple(feed.rows), number, metadata.total_pages, metadata.total_records, totals, metadata.version)
+        metadata, totals = (
+            page.metadata or _Metadata(),
+            _totals(feed.totals) if feed.totals else None,
+        )
+        return Page(
+            tuple(feed.rows),
+            number,
+            metadata.total_pages,
+            metadata.total_records,
+            totals,
+            metadata.version,
+        )
 
     def read_array(self, array: bytes) -> list[M]:
         """Read an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
@@ -173,7 +193,9 @@ class CompiledRows(Generic[M]):
             rows = self._current.array(array)
             self._current.convert(rows)
         except REFUSALS:
-            return self.read_objects(array, _objects(array), lambda array, layout: layout.array(array))[0]
+            return self.read_objects(
+                array, _objects(array), lambda array, layout: layout.array(array)
+            )[0]
         return rows
 
     def read_objects(
@@ -208,24 +230,34 @@ class CompiledRows(Generic[M]):
 
     def _taken_after(self, refusal: Exception) -> _Hints:
         found = _REFUSED_FIELD.search(str(refusal))
-        older = found and any(hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields)
+        older = found and any(
+            hint in _OLDER and self._names[name] == found[1] for name, hint, _ in self._fields
+        )
         return _OLDER if older else _ACCEPTED
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
         hints = typing.get_type_hints(self._model)
-        return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
+        return [
+            (name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name]))
+            for name in self._names
+        ]
 
     @cached_property
     def _totals_type(self) -> Any:
         names = wire_names(RankingTotals, self._engine_names)
         fields = [(name, _Metric | None, None) for name in names]
-        struct = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True, gc=False)
+        struct = msgspec.defstruct(
+            "Totals", fields, rename=names, forbid_unknown_fields=True, gc=False
+        )
         return struct | bool | None
 
     def _compiled(self, taken: _Hints, *, strict: bool = True) -> _Layout:
-        types = {name: field.accepted if hint in taken else field.documented for name, hint, field in self._fields}
+        types = {
+            name: field.accepted if hint in taken else field.documented
+            for name, hint, field in self._fields
+        }
         row = raw_row_struct(self._model, types, self._names, strict=strict)
         rows: Any = list[row]  # type: ignore[valid-type]  # made as we run
         make = functools.partial(msgspec.defstruct, forbid_unknown_fields=strict, gc=False)
@@ -249,7 +281,10 @@ class CompiledRows(Generic[M]):
         for name, hint, field in self._fields:
             words = {word: f"{word}_{name}" for word in ("seen", "learn", "last", "value")}
             words |= {"field": f"row.{name}", "name": repr(self._names[name])}
-            scope |= {words["seen"]: self._memo(field).seen, words["learn"]: self._memo(field).learn}
+            scope |= {
+                words["seen"]: self._memo(field).seen,
+                words["learn"]: self._memo(field).learn,
+            }
             before += [line.format(**words) for line in field.first_lines]
             lines = field.accepted_lines if hint in taken else field.documented_lines
             within += [line.format(**words) for line in lines]
@@ -282,7 +317,9 @@ def _totals(found: Any) -> RankingTotals:
 
 def _field_of_objects(hint: Any) -> RowField:
     """Return how to read other models: as bytes, so that known objects need no decoding."""
-    model = next((one for one in typing.get_args(hint) if one in (Tag, SearchLocation, SearchLanguage)), None)
+    model = next(
+        (one for one in typing.get_args(hint) if one in (Tag, SearchLocation, SearchLanguage)), None
+    )
     if model is None:
         raise TypeError(f"`FIELDS` does not say how to read {hint}")
     rows = CompiledRows[Any](model, EngineNames())
@@ -298,4 +335,6 @@ def _field_of_objects(hint: Any) -> RowField:
             raise
 
     first, lasting = ("{last} = None",), _has_no_extra
-    return RowField(msgspec.Raw, msgspec.Raw, _OBJECT_LINES, _OBJECT_LINES, first, convert, lasting=lasting)
+    return RowField(
+        msgspec.Raw, msgspec.Raw, _OBJECT_LINES, _OBJECT_LINES, first, convert, lasting=lasting
+    )

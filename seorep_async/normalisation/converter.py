@@ -11,7 +11,12 @@ from typing import Any, TypeVar
 
 import attrs
 from cattrs import Converter
-from cattrs.errors import AttributeValidationNote, ClassValidationError, IterableValidationError, IterableValidationNote
+from cattrs.errors import (
+    AttributeValidationNote,
+    ClassValidationError,
+    IterableValidationError,
+    IterableValidationNote,
+)
 from cattrs.gen import make_dict_structure_fn, override
 
 from seorep_async.errors import DecodeError
@@ -24,7 +29,11 @@ M = TypeVar("M")
 _Take = Callable[[Any], Any]
 
 _REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
-_HALVES: dict[Any, _Take] = {float | None: values.total, dt.date | None: values.day, dt.date: values.period}
+_HALVES: dict[Any, _Take] = {
+    float | None: values.total,
+    dt.date | None: values.day,
+    dt.date: values.period,
+}
 """What takes a value of a type in two: what the model holds, and a rest for another attribute."""
 _STEP = 20  # models to make before others on the loop get their turn
 
@@ -37,9 +46,13 @@ class ModelConverter:
         self._cattrs = Converter(detailed_validation=True)
         for scalar, take in ((int, values.integer), (str, values.string), (bool, values.boolean)):
             self._cattrs.register_structure_hook(scalar, _ignoring_type(take))
-        self._cattrs.register_structure_hook_func(partial(eq, dt.datetime | None), _ignoring_type(values.date_time))
+        self._cattrs.register_structure_hook_func(
+            partial(eq, dt.datetime | None), _ignoring_type(values.date_time)
+        )
         for model in (SearchLocation, SearchLanguage):
-            self._cattrs.register_structure_hook_func(partial(eq, model | None), partial(self._optional, model))
+            self._cattrs.register_structure_hook_func(
+                partial(eq, model | None), partial(self._optional, model)
+            )
         self._cattrs.register_structure_hook_func(partial(eq, tuple[Tag, ...]), self._tags)
         self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
 
@@ -52,7 +65,9 @@ class ModelConverter:
         # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
 
-    def structure_all(self, items: Sequence[object], model: type[M], path: str) -> Generator[bool, None, tuple[M, ...]]:
+    def structure_all(
+        self, items: Sequence[object], model: type[M], path: str
+    ) -> Generator[bool, None, tuple[M, ...]]:
         """Turn an array of parsed JSON objects into models in steps; see `structure`."""
         structured: list[M] = []
         for number, item in enumerate(items):
@@ -68,10 +83,14 @@ class ModelConverter:
             halves["primary_keyword"] = values.flag
         hooks = {name: partial(_first, half) for name, half in halves.items()}
         overrides = {
-            name: override(rename=names.get(name), omit=name not in names, struct_hook=hooks.get(name))
+            name: override(
+                rename=names.get(name), omit=name not in names, struct_hook=hooks.get(name)
+            )
             for name in attrs.fields_dict(model)
         }
-        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]  # mypy takes them for options, too
+        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(
+            model, self._cattrs, **overrides
+        )  # type: ignore[arg-type]  # mypy takes them for options, too
         known = frozenset(names.values())
 
         def hook(value: Any, _: Any) -> Any:
@@ -104,7 +123,10 @@ class ModelConverter:
 
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
         while isinstance(error, ClassValidationError | IterableValidationError):
-            names, error = wire_names(error.cl, self._engine_names) if attrs.has(error.cl) else {}, error.exceptions[0]
+            names, error = (
+                wire_names(error.cl, self._engine_names) if attrs.has(error.cl) else {},
+                error.exceptions[0],
+            )
             for note in getattr(error, "__notes__", ()):
                 if isinstance(note, AttributeValidationNote):
                     path += f".{names[note.name]}"
@@ -112,7 +134,9 @@ class ModelConverter:
                     path += f"[{note.index}]"
         if not isinstance(error, KeyError | ValueError):
             raise error
-        return DecodeError(f"{path}: {'is missing' if isinstance(error, KeyError) else error}", field_path=path)
+        return DecodeError(
+            f"{path}: {'is missing' if isinstance(error, KeyError) else error}", field_path=path
+        )
 
 
 def _first(half: _Take, value: Any, _: Any) -> Any:

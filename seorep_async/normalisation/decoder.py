@@ -75,7 +75,9 @@ class Decoder:
         compiled, is_huge = self._compiled.get(model), len(body) > _HUGE
         yield len(body) > _LARGE
         envelope = envelopes.parse(body, slowly=is_huge)
-        page, rows_path, totals_path = envelopes.raw_page(envelope, number, is_feed=compiled is not None)
+        page, rows_path, totals_path = envelopes.raw_page(
+            envelope, number, is_feed=compiled is not None
+        )
         items: Sequence[M] | None = None
         unknown = None
         if compiled and not is_huge:
@@ -87,7 +89,11 @@ class Decoder:
         if items is None:
             items = yield from self._converter.structure_all(page.items, model, rows_path)
         totals: Any = page.totals
-        totals = None if totals is None else self._converter.structure(totals, RankingTotals, totals_path)
+        totals = (
+            None
+            if totals is None
+            else self._converter.structure(totals, RankingTotals, totals_path)
+        )
         return attrs.evolve(page, items=tuple(items), totals=totals)
 
     def single(self, body: bytes, model: type[M]) -> M:

@@ -59,7 +59,9 @@ def parse_any(body: bytes) -> dict[str, Any]:
 def _load_slowly(body: bytes) -> Any:
     if _ESCAPED_SURROGATE.search(body) and (problem := _find_problem(body)):
         raise refused(*problem)
-    numbers: Any = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), msgspec.json.decode)
+    numbers: Any = dict.fromkeys(
+        ("parse_int", "parse_float", "parse_constant"), msgspec.json.decode
+    )
     # in the hook the interpreter can switch to another thread
     return json.loads(body.decode(), object_pairs_hook=lambda pairs: dict(pairs), **numbers)
 
@@ -90,7 +92,9 @@ def raw_page(envelope: dict[str, Any], number: int, *, is_feed: bool) -> tuple[P
     elif is_feed and isinstance(data, list):
         totals = extra.pop("totals", None)
     if not isinstance(data, list):
-        expected = "an array of rows, or an object with rows" if is_feed and path == "data" else "an array"
+        expected = (
+            "an array of rows, or an object with rows" if is_feed and path == "data" else "an array"
+        )
         raise refused(path, str(values.refusal(expected, data)))
     if not isinstance(found, dict) and not values.is_no_object(found):
         raise refused("metadata", str(values.refusal("an object", found)))
@@ -103,10 +107,16 @@ def raw_page(envelope: dict[str, Any], number: int, *, is_feed: bool) -> tuple[P
         extra["metadata"] = metadata
     version = None if version is None else values.boolean(version)
     totals = None if totals is False or values.is_no_object(totals) else totals
-    return Page(tuple(data), number, pages, records, totals, version, extra or NO_EXTRA), path, totals_path
+    return (
+        Page(tuple(data), number, pages, records, totals, version, extra or NO_EXTRA),
+        path,
+        totals_path,
+    )
 
 
-def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int) -> None:
+def refuse_another(
+    envelope: dict[str, Any], unknown: Collection[str] | None, kind: str, asked: int
+) -> None:
     """Refuse a page that says, wherever it does, that it is about another campaign or keyword than the one asked for.
 
     `unknown` are the names in its rows that the reference does not have, if they are known. Of a row's own id, such as
@@ -116,7 +126,10 @@ def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, ki
     places = [("", envelope), ("metadata.", envelope.get("metadata")), ("data.", data)]
     if unknown is None or any(name in unknown for name in names):
         rows, way = (data.get("rows"), "data.rows") if isinstance(data, dict) else (data, "data")
-        places += [(f"{way}[{number}].", row) for number, row in enumerate(rows if isinstance(rows, list) else ())]
+        places += [
+            (f"{way}[{number}].", row)
+            for number, row in enumerate(rows if isinstance(rows, list) else ())
+        ]
     for path, place in places:
         for name in names if isinstance(place, dict) else ():
             found = place.get(name)
@@ -129,7 +142,9 @@ def refuse_another(envelope: dict[str, Any], unknown: Collection[str] | None, ki
 
 def refused(path: str, problem: str) -> DecodeError:
     """Return the error for an undocumented part of a response."""
-    return DecodeError(f"{path}: {problem}" if path else f"the response {problem}", field_path=path or None)
+    return DecodeError(
+        f"{path}: {problem}" if path else f"the response {problem}", field_path=path or None
+    )
 
 
 def _count(value: object) -> int | None:
@@ -149,7 +164,10 @@ def _is_error(envelope: dict[str, Any]) -> bool:
         or any(_error_code(envelope, name) for name in ("status", "code"))
         or any(_is_false(envelope.get(name)) for name in ("success", "ok"))
         or any(envelope.get(name) and not _is_false(envelope[name]) for name in ("error", "errors"))
-        or not ("data" in envelope or envelope.keys().isdisjoint(("error", "errors", "message", "messages")))
+        or not (
+            "data" in envelope
+            or envelope.keys().isdisjoint(("error", "errors", "message", "messages"))
+        )
     )
 
 
@@ -188,7 +206,9 @@ _Found: TypeAlias = tuple[str, str]
 def _number(digits: str) -> _Found | None:
     try:
         msgspec.json.decode(digits)
-    except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python converts to an int
+    except (
+        msgspec.ValidationError
+    ):  # a float beyond the largest, or more digits than Python converts to an int
         return "", "holds a number that is out of range"
     return None
 
@@ -222,7 +242,9 @@ def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
 
 def _within(value: Any) -> _Found | None:
     if isinstance(value, str) and _SURROGATE.search(value):
-        return "", "is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair"
+        return "", "is not valid UTF-8" if _INVALID_BYTE.search(
+            value
+        ) else "holds half a surrogate pair"
     if isinstance(value, list):
         return _first(enumerate(value))
     return value if isinstance(value, tuple) else None

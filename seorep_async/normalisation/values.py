@@ -28,7 +28,9 @@ def describe(value: object) -> str:
         return f'"{shown}"' if len(value) <= _SHOWN else f'"{shown}…"'
     if isinstance(value, list | dict):
         return "an array" if isinstance(value, list) else "an object"
-    if isinstance(value, int) and abs(value) >= 10**_SHOWN:  # Python refuses to write out thousands of digits
+    if (
+        isinstance(value, int) and abs(value) >= 10**_SHOWN
+    ):  # Python refuses to write out thousands of digits
         return f"an integer of more than {_SHOWN} digits"
     return json.dumps(value)
 

@@ -21,12 +21,18 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
     `engine_a_rankings_1_3` is `engineARankings_1_3` in the feeds' camelCase, and `engine_a_cid` is `engineA_cid` in
     the snake_case of the models; the engines' tokens are those of `engine_names`.
     """
-    tokens = {"engine_a": engine_names.engine_a, "engine_b": engine_names.engine_b, "wmt": engine_names.webmaster_tools}
+    tokens = {
+        "engine_a": engine_names.engine_a,
+        "engine_b": engine_names.engine_b,
+        "wmt": engine_names.webmaster_tools,
+    }
     names = {}
     for field in attrs.fields(model):
         first, *others = [tokens.get(word, word) for word in _WORD.findall(field.name)]
         if model in _CAMEL_CASE:
-            others = [f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:] for word in others]
+            others = [
+                f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:] for word in others
+            ]
         names[field.name] = ("" if model in _CAMEL_CASE else "_").join([first, *others])
     return {name: wire for name, wire in names.items() if name not in ("extra", "date_precision")}
 

@@ -15,13 +15,19 @@ T = TypeVar("T")
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
     """Return whether page 1 is the only one and adds up; if not, a `Ledger` says why."""
     rows = len(page.items)
-    return page.total_pages == 1 and page.total_records == rows and len(set(map(key, page.items))) == rows
+    return (
+        page.total_pages == 1
+        and page.total_records == rows
+        and len(set(map(key, page.items))) == rows
+    )
 
 
 class Ledger(Generic[T]):
     """Checks the pages of one listing, in order; `last_page` is None if only reading on can find it."""
 
-    def __init__(self, first: Page[T], key: Callable[[T], Hashable], subject: str | None, max_pages: int) -> None:
+    def __init__(
+        self, first: Page[T], key: Callable[[T], Hashable], subject: str | None, max_pages: int
+    ) -> None:
         self._key = key
         self._subject = subject
         self._max_pages = max_pages
@@ -32,7 +38,9 @@ class Ledger(Generic[T]):
         announced = first.total_pages
         self._records = records = first.total_records
         makes_sense = (
-            announced is not None and 1 <= announced <= max_pages and (records is None or announced <= max(records, 1))
+            announced is not None
+            and 1 <= announced <= max_pages
+            and (records is None or announced <= max(records, 1))
         )
         self.last_page: int | None = announced if makes_sense else None
         self.add(first)
@@ -44,7 +52,11 @@ class Ledger(Generic[T]):
         """
         keys = list(map(self._key, page.items))
         numbered = dict.fromkeys(keys, page.number)
-        if self.last_page is None and self.has_all_records() and numbered.keys() <= self._page_of.keys():
+        if (
+            self.last_page is None
+            and self.has_all_records()
+            and numbered.keys() <= self._page_of.keys()
+        ):
             self._ended = True  # some services repeat the last page beyond the end
             return False
         self._sizes.append(len(keys))
@@ -61,8 +73,14 @@ class Ledger(Generic[T]):
         if page.total_records is not None and page.total_records != self._records:
             problem = f"{self._records} records were announced at first, {page.total_records} by page {page.number}"
             raise self._error(problem, page.number)
-        if self.last_page is not None and page.total_pages is not None and page.total_pages != self.last_page:
-            problem = f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}"
+        if (
+            self.last_page is not None
+            and page.total_pages is not None
+            and page.total_pages != self.last_page
+        ):
+            problem = (
+                f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}"
+            )
             raise self._error(problem, page.number)
         return bool(page.items)
 
@@ -90,15 +108,23 @@ class Ledger(Generic[T]):
         """
         if self._records is None:
             largest = max(self._sizes)
-            for number, size in enumerate([*filter(None, self._sizes)][:-1], 1):  # an empty page can only be the last
+            for number, size in enumerate(
+                [*filter(None, self._sizes)][:-1], 1
+            ):  # an empty page can only be the last
                 if size < largest:
-                    raise self._error(f"page {number} has {size} records, another has {largest}", number)
+                    raise self._error(
+                        f"page {number} has {size} records, another has {largest}", number
+                    )
         elif not self.has_all_records():
-            raise self._error(f"the service announced {self._records} records but sent {self._received}", None)
+            raise self._error(
+                f"the service announced {self._records} records but sent {self._received}", None
+            )
 
     def _repetition(self, keys: list[Hashable]) -> str:
         """Name the first repeated key of a page."""
-        key, times = next((key, n) for key, n in Counter(keys).items() if n > 1 or key in self._page_of)
+        key, times = next(
+            (key, n) for key, n in Counter(keys).items() if n > 1 or key in self._page_of
+        )
         if times > 1:
             return f"holds {_shown(key)} more than once"
         return f"repeats {_shown(key)} of page {self._page_of[key]}"

@@ -53,7 +53,11 @@ class Schedule(msgspec.Struct, eq=False):
     @classmethod
     def of(cls, session: Session, deadline: float, listings: int) -> Schedule:
         """Return the schedule of listings that begin now, none yet or one by itself: two pages for each permit."""
-        return cls(deadline, PageCount(2 * session.settings.max_concurrency - listings), session.key.refusals)
+        return cls(
+            deadline,
+            PageCount(2 * session.settings.max_concurrency - listings),
+            session.key.refusals,
+        )
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -103,7 +107,9 @@ class Listing(Generic[T, R_co]):
     Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not add up.
     """
 
-    def __init__(self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R_co]) -> None:
+    def __init__(
+        self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R_co]
+    ) -> None:
         self._session = session
         self._query = query
         self._assemble = assemble
@@ -127,7 +133,9 @@ class Listing(Generic[T, R_co]):
         ledger = self._ledger(first)
         yield first
         prefetch = self._prefetch(ledger, schedule)
-        async with aclosing(self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)) as further:
+        async with aclosing(
+            self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)
+        ) as further:
             async for page in further:
                 if ledger.add(page):
                     yield page
@@ -143,7 +151,9 @@ class Listing(Generic[T, R_co]):
             ConfigurationError: `number` is not an integer from 1.
         """
         if type(number) is not int or number < 1:
-            raise ConfigurationError(f"page must be an integer from 1, got {number!r}", argument="number")
+            raise ConfigurationError(
+                f"page must be an integer from 1, got {number!r}", argument="number"
+            )
         schedule = Schedule.of(self._session, self._session.call_timeout.deadline(), 1)
         return await self._session.send(self._query.page(number, schedule))
 
@@ -176,9 +186,15 @@ class Listing(Generic[T, R_co]):
     def _prefetch(self, ledger: Ledger[T], schedule: Schedule) -> Prefetch[T] | None:
         """Return the pages after page 1, or None if they can only be read one after the other."""
         last = ledger.last_page
-        return None if last is None or last == 1 else Prefetch(self._session, self._query, schedule, last)
+        return (
+            None
+            if last is None or last == 1
+            else Prefetch(self._session, self._query, schedule, last)
+        )
 
-    async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
+    async def _read_on(
+        self, ledger: Ledger[T], schedule: Schedule
+    ) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end; add each to the ledger before the next."""
         for number in count(2):
             if not ledger.wants_more():
@@ -274,7 +290,9 @@ class Prefetch(Generic[T]):
 
     def _start_pages(self) -> None:
         count = self._count
-        while self._next <= self._last and (not self._pages or (count.free > 0 and count.asking[0] == self._priority)):
+        while self._next <= self._last and (
+            not self._pages or (count.free > 0 and count.asking[0] == self._priority)
+        ):
             count.free -= bool(self._pages)
             work = self._session.send(self._query.page(self._next, self._schedule))
             self._pages.append(self._session.spawn(work, self._on_page))
@@ -284,7 +302,9 @@ class Prefetch(Generic[T]):
 
     def _on_page(self, page: asyncio.Task[Page[T]]) -> None:
         closed = "the client was closed while a listing was being read"
-        error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
+        error = (
+            ConfigurationError(closed) if page.cancelled() else page.exception()
+        )  # asked, or asyncio warns
         if error is not None:
             self._stop(error)
         if self._add is not None:

@@ -76,9 +76,12 @@ def _metadata(items: list[Mapping[str, object]], pages: int) -> dict[str, object
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers that set the sandbox and the client up."""
     config.addinivalue_line(
-        "markers", "seorep_sandbox(**options): options of the Sandbox that the fixture `seorep_sandbox` starts"
+        "markers",
+        "seorep_sandbox(**options): options of the Sandbox that the fixture `seorep_sandbox` starts",
     )
-    config.addinivalue_line("markers", "seorep_client(**settings): Settings of the client `seorep_client`")
+    config.addinivalue_line(
+        "markers", "seorep_client(**settings): Settings of the client `seorep_client`"
+    )
 
 
 def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[str, Any]:
@@ -92,9 +95,16 @@ def _on_a_loop(fixture: Any) -> Any:
     """Return a function as a fixture, which fails its tests where pytest-asyncio is not installed."""
 
     def missing() -> NoReturn:
-        pytest.fail("seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio", pytrace=False)
+        pytest.fail(
+            "seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio",
+            pytrace=False,
+        )
 
-    return pytest.fixture(missing, name=fixture.__name__) if pytest_asyncio is None else pytest_asyncio.fixture(fixture)
+    return (
+        pytest.fixture(missing, name=fixture.__name__)
+        if pytest_asyncio is None
+        else pytest_asyncio.fixture(fixture)
+    )
 
 
 @_on_a_loop
@@ -108,13 +118,17 @@ async def seorep_sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbo
 
 
 @_on_a_loop
-async def seorep_client(request: pytest.FixtureRequest, seorep_sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
+async def seorep_client(
+    request: pytest.FixtureRequest, seorep_sandbox: Sandbox
+) -> AsyncIterator[SeoRepClient]:
     """An open client of `seorep_sandbox`, with the settings of `@pytest.mark.seorep_client(max_attempts=…)`."""
     from seorep_async.client import SeoRepClient
     from seorep_async.settings import Settings
 
     settings = Settings(**{**_SHORT_WAITS, **_options(request, "seorep_client", "max_attempts=2")})
-    async with SeoRepClient(seorep_sandbox.base_url, seorep_sandbox.api_key, settings=settings) as client:
+    async with SeoRepClient(
+        seorep_sandbox.base_url, seorep_sandbox.api_key, settings=settings
+    ) as client:
         yield client
 
 

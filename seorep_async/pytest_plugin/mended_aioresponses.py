@@ -25,16 +25,22 @@ def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
     """Answer the requests of every session; one that is not mocked fails the test."""
     mended: dict[str, Any] = {
         "ClientResponse": partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0)),
-        "stream_reader_factory": lambda loop: aiohttp.StreamReader(ResponseHandler(loop=loop), limit=_LIMIT, loop=loop),
+        "stream_reader_factory": lambda loop: aiohttp.StreamReader(
+            ResponseHandler(loop=loop), limit=_LIMIT, loop=loop
+        ),
     }
     with patch.multiple(aioresponses.core, create=True, **mended), _Responses() as responses:
         yield responses
 
 
 class _Responses(aioresponses.aioresponses):
-    async def match(self, method: str, url: Any, *args: Any, **kwargs: Any) -> aiohttp.ClientResponse:
+    async def match(
+        self, method: str, url: Any, *args: Any, **kwargs: Any
+    ) -> aiohttp.ClientResponse:
         response = await super().match(method, url, *args, **kwargs)
-        if response is None:  # aioresponses raises an error that looks like a lost connection, so clients retry
+        if (
+            response is None
+        ):  # aioresponses raises an error that looks like a lost connection, so clients retry
             pytest.fail(
                 f"{method} {url} is not mocked, or its response was used: pass repeat=True for several, and "
                 "a pattern (re.compile) for a query that varies",

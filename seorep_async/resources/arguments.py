@@ -21,7 +21,9 @@ _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
-_SECRET_NAME = re.compile("(?i)password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])")
+_SECRET_NAME = re.compile(
+    "(?i)password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])"
+)
 
 Date: TypeAlias = dt.date | str
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
@@ -42,7 +44,9 @@ class Secret(str):
         return "***"
 
 
-def mask_secrets(values: ExtraParams | None, *, argument: str = "extra_params") -> ExtraParams | None:
+def mask_secrets(
+    values: ExtraParams | None, *, argument: str = "extra_params"
+) -> ExtraParams | None:
     """Return additional parameters, the values of those with secret names as `Secret`s."""
     if values is None or not isinstance(values, Mapping):
         return values  # refused later
@@ -51,7 +55,10 @@ def mask_secrets(values: ExtraParams | None, *, argument: str = "extra_params") 
         twice = next(name for name in names if names.count(name) > 1)
         problem = f"{argument}: {shown(twice)} is given more than once; pass its values as one list"
         raise ConfigurationError(problem, argument=argument)
-    return {name: _masked(value) if _is_secret(name) else _hidden(value) for name, value in values.items()}
+    return {
+        name: _masked(value) if _is_secret(name) else _hidden(value)
+        for name, value in values.items()
+    }
 
 
 class _Hidden:
@@ -74,14 +81,22 @@ def _hidden(value: Any) -> Any:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return value
     try:
-        return _Hidden() if isinstance(value, Mapping | list | tuple) and _is_secret(repr(value)) else value
+        return (
+            _Hidden()
+            if isinstance(value, Mapping | list | tuple) and _is_secret(repr(value))
+            else value
+        )
     except ValueError:  # an integer of thousands of digits beside it
         return _Hidden()
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
     """Return the strings among the values with secret names."""
-    found = (value if isinstance(value, tuple) else (value,) for name, value in values.items() if _is_secret(name))
+    found = (
+        value if isinstance(value, tuple) else (value,)
+        for name, value in values.items()
+        if _is_secret(name)
+    )
     return tuple(one for several in found for one in several if isinstance(one, str))
 
 
@@ -101,7 +116,9 @@ def check_id(name: str, value: object) -> int:
     """Return an id, an int from 1 to 2**31 - 1; a string or a bool is none."""
     number = as_int(value)
     if number is None or not 1 <= number <= MAX_ID:
-        raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}", argument=name)
+        raise ConfigurationError(
+            f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}", argument=name
+        )
     return number
 
 
@@ -109,7 +126,9 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return many ids of campaigns or keywords, each once, in their order."""
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ConfigurationError(f"ids must be several {object_name} ids, got {shown(values)}", argument="ids")
+        raise ConfigurationError(
+            f"ids must be several {object_name} ids, got {shown(values)}", argument="ids"
+        )
     if isinstance(values, range):  # may be huge, and holds its largest at an end
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
@@ -127,7 +146,9 @@ def check_feed(value: object) -> Feed:
         return Feed(value)
     except ValueError:
         feeds = ", ".join(f'{one} or "{one.value}"' for one in Feed)
-        raise ConfigurationError(f"feed must be one of {feeds}; got {shown(value)}", argument="feed") from None
+        raise ConfigurationError(
+            f"feed must be one of {feeds}; got {shown(value)}", argument="feed"
+        ) from None
 
 
 def check_feeds(value: object) -> tuple[Feed, ...]:
@@ -157,7 +178,9 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
     """Return the first and the last day of a range, which must not end before it starts."""
     start, end = check_date("start_date", start_date), check_date("end_date", end_date)
     if end < start:
-        raise ConfigurationError(f"end_date {end} is before start_date {start}; swap them", argument="end_date")
+        raise ConfigurationError(
+            f"end_date {end} is before start_date {start}; swap them", argument="end_date"
+        )
     return start, end
 
 
@@ -176,7 +199,12 @@ def required_strings(**named: object) -> dict[str, str]:
 
 def check_account_name(account: object) -> str:
     """Return the name of an account."""
-    if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
+    if (
+        isinstance(account, str)
+        and account == account.strip()
+        and account.isprintable()
+        and 0 < len(account) <= 100
+    ):
         return account
     problem = "account must be a name of 1 to 100 printable characters, without surrounding spaces"
     raise ConfigurationError(problem, argument="account")
@@ -198,7 +226,9 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
         strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
         if strings:
             return strings
-    raise ConfigurationError(f"{name} must be a string or several strings, got {shown(value)}", argument=name)
+    raise ConfigurationError(
+        f"{name} must be a string or several strings, got {shown(value)}", argument=name
+    )
 
 
 def asks_to_compare(value: object) -> bool:
@@ -227,14 +257,20 @@ def build_params(
         return checked
     extra_params = mask_secrets(extra_params, argument=argument)
     if not isinstance(extra_params, Mapping):
-        raise ConfigurationError(f"{argument} must map names to values, got {shown(extra_params)}", argument=argument)
+        raise ConfigurationError(
+            f"{argument} must map names to values, got {shown(extra_params)}", argument=argument
+        )
     for name, value in extra_params.items():
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"{argument}: a name must be a string, got {shown(name)}", argument=argument)
+            raise ConfigurationError(
+                f"{argument}: a name must be a string, got {shown(name)}", argument=argument
+            )
         _check_unicode(f"{argument}: a name", name)
         if (own := name.removesuffix("[]")) in named:
             own = places.get(own, f"{own}=…")
-            raise ConfigurationError(f"{argument}: {name!r} has a place of its own: {own}", argument=argument)
+            raise ConfigurationError(
+                f"{argument}: {name!r} has a place of its own: {own}", argument=argument
+            )
         if value is not None:
             checked[name] = _checked(name, value)
     return checked

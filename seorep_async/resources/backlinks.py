@@ -69,7 +69,9 @@ class Backlinks(DeletableEndpoint[Backlink]):
             **required_strings(title=title, url=url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
-            **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
+            **optional_strings(
+                link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes
+            ),
         }
         return await self._create(values, extra_params)
 
@@ -100,7 +102,9 @@ class Backlinks(DeletableEndpoint[Backlink]):
         """
         extra_params = mask_secrets(extra_params)
         values: Params = {
-            "date_published": None if date_published is None else check_date("date_published", date_published),
+            "date_published": None
+            if date_published is None
+            else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
             **optional_strings(url=url, title=title, notes=notes, link_type=link_type),
             **optional_strings(target_anchor=target_anchor, target_url=target_url),
@@ -162,5 +166,7 @@ def _date_string(dates: object) -> str | None:
         raise ConfigurationError(problem, argument="date_string")
     start, end = (check_date("date_string", date) for date in dates)
     if end < start:
-        raise ConfigurationError(f"date_string: {end} is before {start}; swap them", argument="date_string")
+        raise ConfigurationError(
+            f"date_string: {end} is before {start}; swap them", argument="date_string"
+        )
     return f"{start.isoformat()}-{end.isoformat()}"

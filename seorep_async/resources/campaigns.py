@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from seorep_async.models import Campaign
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, mask_secrets, optional_strings, required_strings
+from seorep_async.resources.arguments import (
+    ExtraParams,
+    mask_secrets,
+    optional_strings,
+    required_strings,
+)
 from seorep_async.resources.endpoint import DeletableEndpoint
 
 
@@ -40,7 +45,9 @@ class Campaigns(DeletableEndpoint[Campaign]):
             OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
         """
         extra_params = mask_secrets(extra_params)
-        values = required_strings(url=url, company=company) | optional_strings(scope=scope, group_title=group_title)
+        values = required_strings(url=url, company=company) | optional_strings(
+            scope=scope, group_title=group_title
+        )
         return await self._create(values, extra_params)
 
     async def update(

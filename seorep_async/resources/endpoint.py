@@ -56,23 +56,35 @@ class Endpoint(Generic[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        return await self._session.send(self._of_one("GET", id, self._single(self._model, id=id), extra_params))
+        return await self._session.send(
+            self._of_one("GET", id, self._single(self._model, id=id), extra_params)
+        )
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
         sent = build_params(values, extra_params)
         decode = self._single(self._model, campaign_id=sent.get("campaign_id"))
-        request = self._request("POST", self._path, self._object_name, decode, sent, idempotent=False)
+        request = self._request(
+            "POST", self._path, self._object_name, decode, sent, idempotent=False
+        )
         return await self._session.send(request)
 
     async def _update(self, one: int, values: Params, extra_params: ExtraParams | None) -> M:
         path, subject = f"{self._path}/{check_id('id', one)}", f"{self._object_name} {one}"
         sent = build_params({**values, "id": None}, extra_params)
         if not sent:
-            raise ConfigurationError(f"{subject}: there is nothing to change; give at least one value")
-        return await self._session.send(self._request("PUT", path, subject, self._single(self._model, id=one), sent))
+            raise ConfigurationError(
+                f"{subject}: there is nothing to change; give at least one value"
+            )
+        return await self._session.send(
+            self._request("PUT", path, subject, self._single(self._model, id=one), sent)
+        )
 
     def _list(
-        self, values: Params, limit: int | None, extra_params: ExtraParams | None, subject: str | None = None
+        self,
+        values: Params,
+        limit: int | None,
+        extra_params: ExtraParams | None,
+        subject: str | None = None,
     ) -> ModelListing[M]:
         sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
         campaign = sent.get("campaign_id")
@@ -80,7 +92,9 @@ class Endpoint(Generic[M]):
         query = Query(
             path=self._list_path or self._path,
             query=encode_query(sent, self._session.settings.array_encoding),
-            decode=lambda number: partial(self._decoder.model_page, model=self._model, number=number, asked=asked),
+            decode=lambda number: partial(
+                self._decoder.model_page, model=self._model, number=number, asked=asked
+            ),
             key=attrgetter("id"),
             subject=subject,
             secrets=secrets_in(sent),
@@ -97,7 +111,11 @@ class Endpoint(Generic[M]):
         def decode(body: bytes) -> T:
             found = self._decoder.single(body, model)
             for name, value in asked.items():
-                if value is not None and (got := getattr(found, name, None)) is not None and got != value:
+                if (
+                    value is not None
+                    and (got := getattr(found, name, None)) is not None
+                    and got != value
+                ):
                     problem = f"the response is about {got}, not about {value}, which was asked for"
                     raise refused(f"data.{name}", problem)
             return found
@@ -105,21 +123,42 @@ class Endpoint(Generic[M]):
         return decode
 
     def _of_one(
-        self, method: str, one: int, decode: Decode[T], extra_params: ExtraParams | None, subpath: str = "", **how: Any
+        self,
+        method: str,
+        one: int,
+        decode: Decode[T],
+        extra_params: ExtraParams | None,
+        subpath: str = "",
+        **how: Any,
     ) -> Request[T]:
         sent = build_params({"id": None}, extra_params)
         path = f"{self._path}/{check_id('id', one)}{subpath}"
         return self._request(method, path, f"{self._object_name} {one}", decode, sent, **how)
 
     def _request(
-        self, method: str, path: str, subject: str, decode: Decode[T], sent: Mapping[str, ParamValue], **how: Any
+        self,
+        method: str,
+        path: str,
+        subject: str,
+        decode: Decode[T],
+        sent: Mapping[str, ParamValue],
+        **how: Any,
     ) -> Request[T]:
         settings = self._session.settings
         encoding = settings.request_encoding if method in ("POST", "PUT") else RequestEncoding.QUERY
         query, body, content_type = encode_write(sent, encoding, settings.array_encoding)
         deadline, secrets = self._session.call_timeout.deadline(), secrets_in(sent)
         return Request(
-            method, path, decode, query, body, content_type, subject, deadline=deadline, secrets=secrets, **how
+            method,
+            path,
+            decode,
+            query,
+            body,
+            content_type,
+            subject,
+            deadline=deadline,
+            secrets=secrets,
+            **how,
         )
 
 
@@ -147,18 +186,33 @@ async def raw_request(
     """Send any request; see `SeoRepClient.request`."""
     settings = session.settings
     if not isinstance(method, str) or method.upper() not in _METHODS:
-        raise ConfigurationError(f"method must be one of {', '.join(_METHODS)}, got {method!r}", argument="method")
-    if not isinstance(path, str) or not _PATH.fullmatch(path) or ".." in urllib.parse.unquote(path).split("/"):
+        raise ConfigurationError(
+            f"method must be one of {', '.join(_METHODS)}, got {method!r}", argument="method"
+        )
+    if (
+        not isinstance(path, str)
+        or not _PATH.fullmatch(path)
+        or ".." in urllib.parse.unquote(path).split("/")
+    ):
         problem = f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}"
         raise ConfigurationError(problem, argument="path")
     method = method.upper()
     is_grant = path.rstrip("/").endswith("/loginGrant")
     if body is not None and method in ("GET", "DELETE"):
         raise ConfigurationError(f"a {method} request has no body; use params", argument="body")
-    asked, values = build_params({}, params, argument="params"), build_params({}, body, argument="body")
-    encoding, arrays = RequestEncoding.QUERY if body is None else settings.request_encoding, settings.array_encoding
+    asked, values = (
+        build_params({}, params, argument="params"),
+        build_params({}, body, argument="body"),
+    )
+    encoding, arrays = (
+        RequestEncoding.QUERY if body is None else settings.request_encoding,
+        settings.array_encoding,
+    )
     # in one go, and deleted: they may hold secrets, and tracebacks may show locals
-    chosen, written, content, content_type = encode_query(asked, arrays), *encode_write(values, encoding, arrays)
+    chosen, written, content, content_type = (
+        encode_query(asked, arrays),
+        *encode_write(values, encoding, arrays),
+    )
     request = Request(
         method=method,
         path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),

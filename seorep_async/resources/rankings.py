@@ -134,19 +134,43 @@ class Rankings:
 
     @overload
     def pull(
-        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _Campaign = ..., **options: Unpack[PullOptions]
+        self,
+        ids: Ids,
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: _Campaign = ...,
+        **options: Unpack[PullOptions],
     ) -> Pull[KeywordRanking]: ...
     @overload
     def pull(
-        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _CampaignByDate, **options: Unpack[PullOptions]
+        self,
+        ids: Ids,
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: _CampaignByDate,
+        **options: Unpack[PullOptions],
     ) -> Pull[CampaignPeriod]: ...
     @overload
     def pull(
-        self, ids: Ids, start_date: Date, end_date: Date, *, feed: _KeywordByDate, **options: Unpack[PullOptions]
+        self,
+        ids: Ids,
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: _KeywordByDate,
+        **options: Unpack[PullOptions],
     ) -> Pull[KeywordPeriod]: ...
     @overload
     def pull(
-        self, ids: Ids, start_date: Date, end_date: Date, *, feed: Feed | FeedValue, **options: Unpack[PullOptions]
+        self,
+        ids: Ids,
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: Feed | FeedValue,
+        **options: Unpack[PullOptions],
     ) -> Pull[KeywordRanking] | Pull[CampaignPeriod] | Pull[KeywordPeriod]: ...
     def pull(
         self,
@@ -175,11 +199,17 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        options["extra_params"] = mask_secrets(options.get("extra_params"))  # in all frames that hold it
+        options["extra_params"] = mask_secrets(
+            options.get("extra_params")
+        )  # in all frames that hold it
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
-            raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
-        night = self._session.clock.now().date()  # of all reports, as the pull may last until the next day
+            raise ConfigurationError(
+                f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error"
+            )
+        night = (
+            self._session.clock.now().date()
+        )  # of all reports, as the pull may last until the next day
         return Pull(
             self._session,
             feed,
@@ -189,25 +219,44 @@ class Rankings:
             ordered=ordered,
         )
 
-    def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
-        options["extra_params"] = mask_secrets(options.get("extra_params"))  # in all frames that hold it
+    def _feed(
+        self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions
+    ) -> ReportListing[Any]:
+        options["extra_params"] = mask_secrets(
+            options.get("extra_params")
+        )  # in all frames that hold it
         one = check_id(f"{feed.object_name}_id", one)
         return self._listings(feed, *check_dates(start_date, end_date), options)(one)
 
     def _listings(
-        self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions, night: dt.date | None = None
+        self,
+        feed: Feed,
+        start: dt.date,
+        end: dt.date,
+        options: FeedOptions,
+        night: dt.date | None = None,
     ) -> Callable[[int], ReportListing[Any]]:
         """Return the function from an id to its listing in a feed; `night` is the day on which a pull began."""
-        (path, row, key), kind, settings = _ENDPOINTS[feed], feed.object_name, self._session.settings
+        (path, row, key), kind, settings = (
+            _ENDPOINTS[feed],
+            feed.object_name,
+            self._session.settings,
+        )
         compared = asks_to_compare(options.get("compare_previous_period"))
         sent = feed_params(feed, options, settings.feed_search_param)
-        fixed = encode_query({"start_date": start, "end_date": end, **sent}, settings.array_encoding)
+        fixed = encode_query(
+            {"start_date": start, "end_date": end, **sent}, settings.array_encoding
+        )
         secrets = secrets_in(sent)
 
         def report(one: int, pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
             # an account has one set of names, so one row is enough
-            if not self._warned and first.items and (warning := engine_warning(first.items[0])) is not None:
+            if (
+                not self._warned
+                and first.items
+                and (warning := engine_warning(first.items[0])) is not None
+            ):
                 self._warned = True
                 _log.warning("%s", warning)
             return RankingReport(
@@ -215,7 +264,9 @@ class Rankings:
                 id=one,
                 start_date=start,
                 end_date=end,
-                rows=first.items if len(pages) == 1 else tuple(chain.from_iterable(page.items for page in pages)),
+                rows=first.items
+                if len(pages) == 1
+                else tuple(chain.from_iterable(page.items for page in pages)),
                 totals=next((page.totals for page in pages if page.totals), None),
                 total_records=first.total_records,
                 version=first.version,
@@ -230,7 +281,9 @@ class Rankings:
             query = Query(
                 path=path,
                 query=f"{kind}_id={one}&{fixed}",
-                decode=lambda number: partial(self._decoder.feed_page, row=row, number=number, asked=asked),
+                decode=lambda number: partial(
+                    self._decoder.feed_page, row=row, number=number, asked=asked
+                ),
                 key=key,
                 subject=f"{kind} {one}",
                 secrets=secrets,
@@ -252,7 +305,9 @@ def feed_params(
         "filter": search if names is not FeedSearchParam.SEARCH else None,
         "search": search if names is not FeedSearchParam.FILTER else None,
         "limit": check_limit(options.get("limit")),
-        **optional_strings(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
+        **optional_strings(
+            sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")
+        ),
         "compare_previous_period": options.get("compare_previous_period"),
     }
     reserved = dict.fromkeys((f"{feed.object_name}_id", "start_date", "end_date", "page"))

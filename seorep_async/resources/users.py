@@ -93,7 +93,13 @@ class Users(DeletableEndpoint[User]):
             password = Secret.of(password)
             required_strings(password=password)
         values = {
-            **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
+            **optional_strings(
+                first_name=first_name,
+                last_name=last_name,
+                username=username,
+                email=email,
+                role=role,
+            ),
             "password": password,
         }
         return await self._update(id, values, extra_params)
@@ -141,4 +147,6 @@ class Users(DeletableEndpoint[User]):
         """
         extra_params = mask_secrets(extra_params)
         decode, how = self._single(LoginGrant, user_id=id), {"idempotent": False, "private": True}
-        return await self._session.send(self._of_one("GET", id, decode, extra_params, "/loginGrant", **how))
+        return await self._session.send(
+            self._of_one("GET", id, decode, extra_params, "/loginGrant", **how)
+        )

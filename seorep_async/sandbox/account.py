@@ -27,7 +27,12 @@ IDS_PER_CAMPAIGN = 100_000
 """Ids of keywords and seeded backlinks are `campaign id x this + number`; created backlinks come after all of these."""
 MOST_CAMPAIGNS = 2**31 // IDS_PER_CAMPAIGN - 1
 
-NEW_CAMPAIGN: Record = {"scope": "domain", "type": "real", "status": "active", "engineA_ignore_places": "false"}
+NEW_CAMPAIGN: Record = {
+    "scope": "domain",
+    "type": "real",
+    "status": "active",
+    "engineA_ignore_places": "false",
+}
 
 _CACHED_KEYWORDS = 50_000
 _CACHED_RECORDS = 20_000
@@ -105,7 +110,9 @@ Trend = tuple[int, int, int, int, int]
 """The movement of a rank from month to month: a level, a wave around it (height, speed, phase), and the best rank."""
 
 
-class Keyword(msgspec.Struct, frozen=True, gc=False):  # else hundreds of thousands slow the garbage collector down
+class Keyword(
+    msgspec.Struct, frozen=True, gc=False
+):  # else hundreds of thousands slow the garbage collector down
     """The account's data about one keyword; `trends` are None where an engine is not tracked."""
 
     id: int
@@ -175,7 +182,10 @@ def make_user(key: int, account_id: int, id_: int) -> Record:
     drawn = SeededRandom(mix(key ^ mix(id_ + 2**33)))
     # The numbers of first and last names have no common divisor, so all pairs come before one comes again.
     place = id_ - 1 + key % 1000
-    first, last = words.FIRST_NAMES[place % len(words.FIRST_NAMES)], words.LAST_NAMES[place % len(words.LAST_NAMES)]
+    first, last = (
+        words.FIRST_NAMES[place % len(words.FIRST_NAMES)],
+        words.LAST_NAMES[place % len(words.LAST_NAMES)],
+    )
     again = (id_ - 1) // (len(words.FIRST_NAMES) * len(words.LAST_NAMES))
     username = f"{slug(first)}.{slug(last)}{again + 1 if again else ''}"
     role, access = _ROLES[-1] if id_ == 1 else drawn.pick(_ROLES)
@@ -248,20 +258,30 @@ class Account:
     Campaigns and users have the ids from 1 to their number. `keywords` and `backlinks` are numbers per campaign.
     """
 
-    def __init__(self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0) -> None:
+    def __init__(
+        self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0
+    ) -> None:
         self.key: int = mix(seed)
         self.account_id: int = 1000 + mix(self.key) % 9000
         self._keywords, self._backlinks = keywords, backlinks
         self._tokens = itertools.count(2**35 + 1)
         self._made_keywords = lru_cache(max(1, _CACHED_KEYWORDS // (keywords + 1)))(
-            lambda campaign_id: make_keywords(self.key, self.campaigns.made(campaign_id) or {}, keywords)
+            lambda campaign_id: make_keywords(
+                self.key, self.campaigns.made(campaign_id) or {}, keywords
+            )
         )
         own = self.key, self.account_id
         self.campaigns: Records = Records(partial(make_campaign, *own), range(1, campaigns + 1))
         self.users: Records = Records(partial(make_user, *own), range(1, users + 1))
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
-        self.backlinks: Records = Records(partial(make_backlink, self.key, self.campaigns, backlinks), backlink_ids)
-        self.records: dict[str, Records] = {"campaign": self.campaigns, "user": self.users, "backlink": self.backlinks}
+        self.backlinks: Records = Records(
+            partial(make_backlink, self.key, self.campaigns, backlinks), backlink_ids
+        )
+        self.records: dict[str, Records] = {
+            "campaign": self.campaigns,
+            "user": self.users,
+            "backlink": self.backlinks,
+        }
 
     def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
         """Return the ids of one campaign's keywords, or of all, oldest campaign first."""
@@ -279,14 +299,22 @@ class Account:
     def keyword(self, keyword_id: int) -> Keyword | None:
         """Return a keyword, or None if there is none with this id."""
         campaign_id, number = divmod(keyword_id, IDS_PER_CAMPAIGN)
-        return self.keywords(campaign_id)[number - 1] if keyword_id in self.keyword_ids(campaign_id) else None
+        return (
+            self.keywords(campaign_id)[number - 1]
+            if keyword_id in self.keyword_ids(campaign_id)
+            else None
+        )
 
     def backlink_ids(self, campaign_id: int) -> Sequence[int]:
         """Return the ids of a campaign's backlinks, oldest first."""
         first = campaign_id * IDS_PER_CAMPAIGN + 1
-        seeded = range(first, first + self._backlinks) if campaign_id in self.campaigns.seeded else ()
+        seeded = (
+            range(first, first + self._backlinks) if campaign_id in self.campaigns.seeded else ()
+        )
         found = ((id_, self.backlinks.get(id_)) for id_ in self.backlinks.ids(seeded))
-        return [id_ for id_, backlink in found if backlink and backlink["campaign_id"] == campaign_id]
+        return [
+            id_ for id_, backlink in found if backlink and backlink["campaign_id"] == campaign_id
+        ]
 
     def token(self) -> str:
         """Return a token that was never given before."""

@@ -43,11 +43,17 @@ class Faults:
     def __attrs_post_init__(self) -> None:
         for kind, share in self.shares.items():
             if kind not in KINDS and not _STATUS.fullmatch(kind):
-                raise ValueError(f"faults: there is no kind {kind!r}: use {', '.join(KINDS)}, or 400s to 599s")
+                raise ValueError(
+                    f"faults: there is no kind {kind!r}: use {', '.join(KINDS)}, or 400s to 599s"
+                )
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise ValueError(f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}")
+                raise ValueError(
+                    f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}"
+                )
         if (total := sum(self.shares.values())) > 1 + 1e-9:
-            raise ValueError(f"faults: the shares must not add up to more than 100%: they are {total * 100:g}%")
+            raise ValueError(
+                f"faults: the shares must not add up to more than 100%: they are {total * 100:g}%"
+            )
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -60,7 +66,9 @@ class Faults:
         for part in filter(None, (part.strip() for part in string.split(","))):
             name, equals, value = (one.strip() for one in part.partition("="))
             if not equals:
-                raise ValueError(f"faults: {part!r} is not of the form kind=share, such as resets=5%")
+                raise ValueError(
+                    f"faults: {part!r} is not of the form kind=share, such as resets=5%"
+                )
             if name in values:
                 raise ValueError(f"faults: {name} is given twice")
             values[name] = value
@@ -82,7 +90,9 @@ class Faults:
 
 def _read_share(kind: str, value: str) -> float:
     if not (parts := _SHARE.fullmatch(value)):
-        raise ValueError(f"faults: the share of {kind} must be written like 5% or 0.05, not {value!r}")
+        raise ValueError(
+            f"faults: the share of {kind} must be written like 5% or 0.05, not {value!r}"
+        )
     return float(parts[1]) / (100 if parts[2] else 1)
 
 
@@ -92,7 +102,9 @@ JSON_HEADERS = {"Content-Type": "application/json; charset=utf-8"}
 
 HTML = b"<!DOCTYPE html><html><head><title>Sorry</title></head><body><h1>We will be back soon</h1></body></html>"
 GARBAGE = b"\x16\x03\x01 220 mail.example ESMTP\r\n\r\n"
-ERROR_IN_200 = msgspec.json.encode({"status": "error", "code": 500, "results": {"messages": ["an injected fault"]}})
+ERROR_IN_200 = msgspec.json.encode(
+    {"status": "error", "code": 500, "results": {"messages": ["an injected fault"]}}
+)
 _INSTEAD: dict[str, dict[str, Any]] = {
     "empty": {"headers": JSON_HEADERS},
     "html": {"body": HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}},
@@ -110,19 +122,25 @@ class RawResponse(web.Response):
         raise ConnectionResetError("an injected fault")
 
 
-async def inject_fault(kind: str, response: web.Response, connection: asyncio.Transport) -> web.Response:
+async def inject_fault(
+    kind: str, response: web.Response, connection: asyncio.Transport
+) -> web.Response:
     """Return the replacement of a response; the guide "testing" lists the kinds."""
     body = response.body if isinstance(response.body, bytes) else b""
     half = body[: len(body) // 2]
     if kind == "malformed":
-        return web.Response(body=half or b"{", status=response.status if body else 200, headers=JSON_HEADERS)
+        return web.Response(
+            body=half or b"{", status=response.status if body else 200, headers=JSON_HEADERS
+        )
     if kind in _INSTEAD:
         return web.Response(**_INSTEAD[kind])
     head = _head(response, len(body))
     cut = head + half if body else head[: len(head) // 2]
     sent = {"cut": cut, "garbage": GARBAGE, "resets": b"", "hang": b""}.get(kind, head + body)
     if kind == "resets":
-        connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
+        connection.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0
+        )
         connection.abort()
     elif kind == "hang":
         while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up

@@ -21,14 +21,35 @@ from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields, vocabulary as words
 from seorep_async.sandbox.account import Account, Keyword, Trend, mix
-from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Service, found, in_order, matches
+from seorep_async.sandbox.request import (
+    ApiRequest,
+    Operation,
+    Refusal,
+    Service,
+    found,
+    in_order,
+    matches,
+)
 
 ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
 RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)
 CHANGES = tuple(f"{name}Change" for name in RANKINGS)
 VOLUMES = ("competitors", "localMonthlySearches")
-OLDER_METRICS = ("backlinks", "globalMonthlySearches", "wmtRanking", "wmtClicks", "wmtImpressions", "wmtCtr")
-BANDS = {"1_3": range(1, 4), "4_10": range(4, 11), "11_20": range(11, 21), "21_50": range(21, 51), "51": range(51, 101)}
+OLDER_METRICS = (
+    "backlinks",
+    "globalMonthlySearches",
+    "wmtRanking",
+    "wmtClicks",
+    "wmtImpressions",
+    "wmtCtr",
+)
+BANDS = {
+    "1_3": range(1, 4),
+    "4_10": range(4, 11),
+    "11_20": range(11, 21),
+    "21_50": range(21, 51),
+    "51": range(51, 101),
+}
 LAST_DATES = (
     "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
     "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
@@ -90,13 +111,20 @@ class Span(NamedTuple):
     months: range
 
 
-def keywords_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
+def keywords_of_campaign(
+    account: Account, campaign_id: int, span: Span, compare: bool
+) -> list[Row]:
     """Return one row per keyword, with the ranks of the range's last month, checked within its last week."""
     last_day = span.end.toordinal()
     last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(7)]
     before, last = span.months[0] - 1, span.months[-1]
     return [
-        _keyword_row(keyword, measure(keyword, last), measure(keyword, before) if compare else None, last_days)
+        _keyword_row(
+            keyword,
+            measure(keyword, last),
+            measure(keyword, before) if compare else None,
+            last_days,
+        )
         for keyword in account.keywords(campaign_id)
     ]
 
@@ -118,12 +146,16 @@ def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Ro
     rows = []
     for month in span.months:
         now = facts(month)
-        rows.append({"date": f"{month // 12:04}-{month % 12 + 1:02}-01", **now, **_changes(now, before)})
+        rows.append(
+            {"date": f"{month // 12:04}-{month % 12 + 1:02}-01", **now, **_changes(now, before)}
+        )
         before = now if compare else None
     return rows
 
 
-def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
+def _keyword_row(
+    keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]
+) -> Row:
     _, mobile, places, engine_b = keyword.trends
     searched = f".example/search?q={quote(keyword.phrase)}"
     row: Row = {
@@ -153,7 +185,10 @@ def _over_keywords(keywords: Sequence[Keyword], month: int) -> Row:
         for engine in ENGINES
         for band, positions in BANDS.items()
     }
-    return bands | {metric: aggregate(metric, (one[metric] for one in measured)) for metric in (*RANKINGS, *VOLUMES)}
+    return bands | {
+        metric: aggregate(metric, (one[metric] for one in measured))
+        for metric in (*RANKINGS, *VOLUMES)
+    }
 
 
 def _changes(now: Row, before: Row | None) -> Measures:
@@ -207,21 +242,34 @@ class Feed:
             "sort_metric": fields.choice([name for name in self.older.fields if name not in _UNSORTABLE]),
             "sort_direction": fields.DIRECTION,
         }  # fmt: skip
-        return Operation("GET", self.path, self.report, asked, (self.id_name, "start_date", "end_date"))
+        return Operation(
+            "GET", self.path, self.report, asked, (self.id_name, "start_date", "end_date")
+        )
 
     def report(self, service: Service, request: ApiRequest) -> dict[str, Any]:
         id_ = campaign_id = request[self.id_name]
         if self.id_name == "keyword_id":
             campaign_id = found("keyword", id_, service.account.keyword(id_)).campaign_id
         service.campaign(campaign_id)
-        metadata, rows, sums = service.page(self.name, request, lambda: self._found(service, request, id_))
-        if service.shape == "nested" or (service.shape == "mixed" and _choice(service, id_) & 1 > 0):
+        metadata, rows, sums = service.page(
+            self.name, request, lambda: self._found(service, request, id_)
+        )
+        if service.shape == "nested" or (
+            service.shape == "mixed" and _choice(service, id_) & 1 > 0
+        ):
             return {"metadata": metadata, "data": {"totals": sums, "rows": rows}}
         return {"metadata": metadata | {"version": False}, "data": rows, "totals": sums}
 
-    def _found(self, service: Service, request: ApiRequest, id_: int) -> tuple[list[msgspec.Raw], Any]:
-        older = service.rows == "older" or (service.rows == "mixed" and _choice(service, id_) & 2 > 0)
-        row_format, compare = self.older if older else self.current, request["compare_previous_period"]
+    def _found(
+        self, service: Service, request: ApiRequest, id_: int
+    ) -> tuple[list[msgspec.Raw], Any]:
+        older = service.rows == "older" or (
+            service.rows == "mixed" and _choice(service, id_) & 2 > 0
+        )
+        row_format, compare = (
+            self.older if older else self.current,
+            request["compare_previous_period"],
+        )
         facts = self.facts(service.account, id_, _span(request), compare)
         pairs = [(fact, row_format.format(fact)) for fact in facts]
         if (self.name, id_) in service.reports:
@@ -229,9 +277,14 @@ class Feed:
         wanted = request["filter"], request["search"]
         pairs = [pair for pair in pairs if matches(str(pair[1].get(self.searched, "")), *wanted)]
         if sort_metric := request["sort_metric"]:
-            pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"])
+            pairs = in_order(
+                pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"]
+            )
         metrics = row_format.totals if pairs else ()
-        sums = {metric: {"value": aggregate(metric, (fact[metric] for fact, _ in pairs))} for metric in metrics}
+        sums = {
+            metric: {"value": aggregate(metric, (fact[metric] for fact, _ in pairs))}
+            for metric in metrics
+        }
         return [msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs], sums or False
 
 
@@ -246,7 +299,9 @@ def _span(request: ApiRequest) -> Span:
     if end < start:
         raise Refusal(400, "end_date is before start_date")
     if last - first >= _LONGEST_MONTHS:
-        raise Refusal(400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months")
+        raise Refusal(
+            400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months"
+        )
     return Span(end, range(first, last + 1))
 
 
@@ -261,7 +316,9 @@ def _replaced(
             if values["date"][:7] not in dated:
                 continue
             fact, row = dated[values["date"][:7]]
-        numbers = {name: value for name, value in values.items() if value is None or type(value) is int}
+        numbers = {
+            name: value for name, value in values.items() if value is None or type(value) is int
+        }
         yield dict.fromkeys(row_format.totals) | fact | numbers, row | values
 
 
@@ -284,7 +341,14 @@ _CAMPAIGN_MONTH = RowFormat(
     ), *VOLUMES),
     totals=(*RANKINGS, *CHANGES, *VOLUMES), dates=_AS_MONTH,
 )  # fmt: skip
-_KEYWORD_MONTH = ("date", *RANKINGS, "engineARankingUrl", "engineAMobileRankingUrl", "engineBRankingUrl", *VOLUMES)
+_KEYWORD_MONTH = (
+    "date",
+    *RANKINGS,
+    "engineARankingUrl",
+    "engineAMobileRankingUrl",
+    "engineBRankingUrl",
+    *VOLUMES,
+)
 _OLDER_KEYWORD_MONTH = RowFormat(
     (*_KEYWORD_MONTH, *OLDER_METRICS),
     # The reference lists no engineAMobileRankingChange here.

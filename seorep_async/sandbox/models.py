@@ -12,7 +12,16 @@ from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import NEW_CAMPAIGN, RESTRICTED, STATUSES, Record, moment
-from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, Service, found, in_order, matches
+from seorep_async.sandbox.request import (
+    ApiRequest,
+    Fields,
+    Operation,
+    Refusal,
+    Service,
+    found,
+    in_order,
+    matches,
+)
 
 _OWNER_ID = 1  # the user of the key's login grants
 
@@ -50,12 +59,20 @@ class Model:
         """Yield the operations; a list is sorted by any field that a get or a list shows."""
         search, order, direction = self.words
         never = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        sorts = {order: fields.choice([name for name in self.shown if name not in never]), direction: fields.DIRECTION}
-        one, listing = f"{self.path}/:id", {search: fields.STRING, **fields.PAGE, **sorts, **self.asked}
+        sorts = {
+            order: fields.choice([name for name in self.shown if name not in never]),
+            direction: fields.DIRECTION,
+        }
+        one, listing = (
+            f"{self.path}/:id",
+            {search: fields.STRING, **fields.PAGE, **sorts, **self.asked},
+        )
         yield Operation("GET", one, self.get)
         yield Operation("GET", self.list_path or self.path, self.list_, listing, self.must_ask)
         if self.written:
-            yield Operation("POST", self.path, self.create, {**self.created, **self.written}, self.required)
+            yield Operation(
+                "POST", self.path, self.create, {**self.created, **self.written}, self.required
+            )
             yield Operation("PUT", one, self.update, self.written)
             yield Operation("DELETE", one, self.delete)
 
@@ -87,9 +104,16 @@ class Model:
         record = partial(self.record, service)
 
         def chosen() -> tuple[Sequence[int], None]:
-            ids, (search, order, descending) = self.ids(service, request), (request[word] for word in self.words)
+            ids, (search, order, descending) = (
+                self.ids(service, request),
+                (request[word] for word in self.words),
+            )
             if search:
-                ids = [id_ for id_ in ids if any(matches(record(id_)[name], search) for name in self.searched)]
+                ids = [
+                    id_
+                    for id_ in ids
+                    if any(matches(record(id_)[name], search) for name in self.searched)
+                ]
             if any(request[name] for name in self.asked):
                 ids = [id_ for id_ in ids if self.wanted(request, record(id_))]
             if order or descending:
@@ -100,7 +124,11 @@ class Model:
         return {"metadata": metadata, "data": [self._shown("list", record(id_)) for id_ in part]}
 
     def create(self, service: Service, request: ApiRequest) -> Record:
-        new = {"date_created": moment(service.now()), "account_id": service.account.account_id, **self.fresh}
+        new = {
+            "date_created": moment(service.now()),
+            "account_id": service.account.account_id,
+            **self.fresh,
+        }
         record = service.account.records[self.name].add(new | self.values(service, request, {}))
         return _single(self._shown("create", record))
 
@@ -152,7 +180,12 @@ class Users(Model):
     def login_grant(self, service: Service, request: ApiRequest) -> Record:
         """Grant a login to a user; each grant has a token of its own."""
         user, token = self.find(service, request.id), service.account.token
-        grant = {"token": token(), "time": moment(service.now()), "user_id": user["id"], "origin_user_id": _OWNER_ID}
+        grant = {
+            "token": token(),
+            "time": moment(service.now()),
+            "user_id": user["id"],
+            "origin_user_id": _OWNER_ID,
+        }
         # As in the reference's sample: plain http, and not the token above.
         return _single(grant | {"login_url": f"http://reports.example/login?token={token()}"})
 
@@ -215,17 +248,25 @@ MODELS: tuple[Model, ...] = (
     Campaigns(
         name="campaign",
         path="/v3/campaigns",
-        shown=_names("id date_created date_modified url company scope account_id type group_title") + _LISTED_ONLY,
-        hidden={"create": ("group_title", *_LISTED_ONLY), "get": _LISTED_ONLY, "update": _LISTED_ONLY},
+        shown=_names("id date_created date_modified url company scope account_id type group_title")
+        + _LISTED_ONLY,
+        hidden={
+            "create": ("group_title", *_LISTED_ONLY),
+            "get": _LISTED_ONLY,
+            "update": _LISTED_ONLY,
+        },
         searched=("company", "url"),
-        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED) | {"group_title": fields.CLEARABLE},
+        written=dict.fromkeys(("url", "company", "scope"), fields.FILLED)
+        | {"group_title": fields.CLEARABLE},
         required=("url", "company"),
         fresh=NEW_CAMPAIGN,
     ),
     Users(
         name="user",
         path="/v3/users",
-        shown=_names("id date_created email username first_name last_name role campaign_access account_id password"),
+        shown=_names(
+            "id date_created email username first_name last_name role campaign_access account_id password"
+        ),
         hidden={"create": ("password",), "update": ("password",)},
         searched=_names("first_name last_name username email"),
         asked={"role": fields.STRINGS},
@@ -255,7 +296,12 @@ MODELS: tuple[Model, ...] = (
         },
         searched=("title", "url", "notes"),
         words=("search", "sort_metric", "sort_direction"),
-        asked={"campaign_id": fields.INT32, "status": _STATUS, "date_string": fields.DAYS, "link_type": fields.STRING},
+        asked={
+            "campaign_id": fields.INT32,
+            "status": _STATUS,
+            "date_string": fields.DAYS,
+            "link_type": fields.STRING,
+        },
         must_ask=("campaign_id",),
         written=dict.fromkeys(("title", "url"), fields.FILLED)
         | {"status": _STATUS, "date_published": fields.DAY}

@@ -15,7 +15,9 @@ def require(expected: str, holds: Callable[[Any], bool], *, shown: bool = True) 
 
     def check(instance: object, attribute: "Attribute[Any]", value: object) -> None:
         if not holds(value):
-            raise ValueError(f"{attribute.name} must be {expected}{f', not {value!r}' if shown else ''}")
+            raise ValueError(
+                f"{attribute.name} must be {expected}{f', not {value!r}' if shown else ''}"
+            )
 
     return check
 
@@ -24,7 +26,8 @@ def integer(low: float = -math.inf, high: float = math.inf) -> Check:
     """Require an integer in low..high."""
     within = f"at least {low}" if high == math.inf else f"between {low} and {high}"
     return and_(
-        require("an integer", lambda value: type(value) is int), require(within, lambda value: low <= value <= high)
+        require("an integer", lambda value: type(value) is int),
+        require(within, lambda value: low <= value <= high),
     )
 
 
@@ -32,7 +35,9 @@ def number(*, or_zero: bool = False) -> Check:
     """Require a finite number above 0, or 0."""
     return require(
         f"a finite number {'of at least' if or_zero else 'above'} 0",
-        lambda value: type(value) in (int, float) and 0 <= value < math.inf and (or_zero or value > 0),
+        lambda value: (
+            type(value) in (int, float) and 0 <= value < math.inf and (or_zero or value > 0)
+        ),
     )
 
 

@@ -61,7 +61,9 @@ class RateLimit:
             raise ValueError("burst must be given with a bucket only")
         most = (self.per_second or 0) * self.window
         if self.kind != "bucket" and not 0.5 < most <= _MOST_PER_WINDOW:
-            raise ValueError(f"per_second * window must be from 1 to {_MOST_PER_WINDOW:,}: the requests of a window")
+            raise ValueError(
+                f"per_second * window must be from 1 to {_MOST_PER_WINDOW:,}: the requests of a window"
+            )
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -173,7 +175,9 @@ class _Window:
 
     def wait(self, now: float) -> float:
         """Record a request and return 0, or return the seconds until one is accepted if none comes meanwhile."""
-        in_window = (now - self._since) % self._limit.window if self._limit.kind == "fixed-window" else 0.0
+        in_window = (
+            (now - self._since) % self._limit.window if self._limit.kind == "fixed-window" else 0.0
+        )
         refused = len(self._free_at) == self._most and self._free_at[0] > now
         if not refused or self._limit.counts_refused:
             self._free_at.append(now - in_window + self._limit.window)

@@ -84,12 +84,18 @@ def _read_days(value: str) -> tuple[str, str]:
 FILLED = Field("a string that is not empty", lambda value: _matched(_FILLED, value)[0])
 STRING = Field("a string", str, absent="")
 CLEARABLE = Field("a string", lambda value: value or None)
-STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
+STRINGS = Field(
+    "an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True
+)
 INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
-DAYS = Field("a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days)
+DAYS = Field(
+    "a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days
+)
 FLAG = Field("true or false", lambda value: _YES_NO[value.lower()], absent=False)
-DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[value.lower()], absent=False)
+DIRECTION = Field(
+    "asc or desc", lambda value: {"asc": False, "desc": True}[value.lower()], absent=False
+)
 
 
 def choice(allowed: Collection[str]) -> Field:
@@ -126,14 +132,18 @@ class ApiRequest:
     `given` has the values of those fields that were given. A body without content has no fields, whatever its type.
     """
 
-    def __init__(self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes) -> None:
+    def __init__(
+        self, operation: Operation, path_id: str, query: Values, media_type: str, body: bytes
+    ) -> None:
         self._path_id = path_id
         self.given: dict[str, Any] = {}
         form, json = _read_body(media_type, body) if body else ({}, {})
         strings = {**query, **form}
         for name, known in operation.fields.items():
             try:
-                value = _as_string(known, json[name]) if name in json else _find(name, known, strings)
+                value = (
+                    _as_string(known, json[name]) if name in json else _find(name, known, strings)
+                )
                 if not value and name in operation.required:
                     raise Refusal(400, f"{name} is required")
                 if value is not None:
@@ -205,7 +215,11 @@ class Service:
         """Return a campaign; refuse an unknown or a failing one."""
         if id_ in self.failing:
             status = self.failing[id_]
-            problem = "is not one that this API key has access to" if status == 403 else "was asked to fail"
+            problem = (
+                "is not one that this API key has access to"
+                if status == 403
+                else "was asked to fail"
+            )
             raise Refusal(status, f"campaign {id_} {problem}")
         return found("campaign", id_, self.account.campaigns.get(id_))
 
@@ -228,7 +242,11 @@ class Service:
             del self.recent[next(iter(self.recent))]
         limit = min(request["limit"] or self.default_limit, self.max_limit)
         end = (request["page"] or 1) * limit
-        return {"total_pages": -(-len(rows) // limit), "total_records": len(rows)}, rows[end - limit : end], totals
+        return (
+            {"total_pages": -(-len(rows) // limit), "total_records": len(rows)},
+            rows[end - limit : end],
+            totals,
+        )
 
 
 def found(kind: str, id_: int, record: T | None) -> T:
@@ -247,5 +265,9 @@ def matches(string: str, *wanted: str) -> bool:
 def in_order(rows: Iterable[T], value: Callable[[T], Any], descending: bool) -> list[T]:
     """Sort rows by a value; None goes last either way, and equal rows stay in their order."""
     pairs = [(value(row), row) for row in rows]
-    some = sorted((pair for pair in pairs if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
+    some = sorted(
+        (pair for pair in pairs if pair[0] is not None),
+        key=lambda pair: pair[0],
+        reverse=descending,
+    )
     return [row for _, row in some] + [row for key, row in pairs if key is None]

@@ -37,7 +37,9 @@ _BACKLOG = 1024
 _LARGEST_BODY = 256 * 1024
 _MOST_USERS = 100_000
 _FEEDS = tuple(feed.name for feed in FEEDS)
-_filled = require("a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False)
+_filled = require(
+    "a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False
+)
 
 
 @define(kw_only=True)
@@ -70,7 +72,9 @@ class Chain:
     service: Service
     stats: Stats
     closing: asyncio.Event = field(init=False, factory=asyncio.Event)
-    _limiter: Callable[[RateLimit], Limiter] = field(init=False, factory=lambda: lru_cache(1)(Limiter))
+    _limiter: Callable[[RateLimit], Limiter] = field(
+        init=False, factory=lambda: lru_cache(1)(Limiter)
+    )
     _numbers: "itertools.count[int]" = field(init=False, factory=lambda: itertools.count(1))
 
     def application(self) -> web.Application:
@@ -92,7 +96,11 @@ class Chain:
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
+        operation = (
+            f"{request.method} {resource.canonical.replace('{id}', ':id')}"
+            if resource
+            else "unknown"
+        )
         stats = self.stats
         stats.requests += 1
         stats.in_flight += 1
@@ -157,7 +165,9 @@ class Chain:
         body = await request.read() if operation.method in ("POST", "PUT") else b""
         query = {name: request.query.getall(name) for name in request.query}
         path_id = request.match_info.get("id", "")
-        answer = operation.handler(self.service, ApiRequest(operation, path_id, query, request.content_type, body))
+        answer = operation.handler(
+            self.service, ApiRequest(operation, path_id, query, request.content_type, body)
+        )
         if operation.method != "GET":
             self.service.recent.clear()
         if answer is None:
@@ -174,12 +184,18 @@ def _password(request: web.Request) -> bytes:
 
 
 def _error(refusal: Refusal) -> web.Response:
-    body = msgspec.json.encode({"status": "error", "code": refusal.status, "message": refusal.message})
+    body = msgspec.json.encode(
+        {"status": "error", "code": refusal.status, "message": refusal.message}
+    )
     return web.Response(body=body, status=refusal.status, headers=JSON_HEADERS | refusal.headers)
 
 
 def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
-    return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(_ids("failing", campaigns), 500)
+    return (
+        dict(campaigns)
+        if isinstance(campaigns, Mapping)
+        else dict.fromkeys(_ids("failing", campaigns), 500)
+    )
 
 
 def _forbidden(campaigns: Iterable[int]) -> frozenset[int]:
@@ -254,30 +270,48 @@ class Sandbox:
     forbidden: frozenset[int] = field(default=(), converter=_forbidden)
     reports: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = field(factory=dict)
     faults: Faults = field(default=None, converter=_faults)
-    clock: Callable[[], datetime] = field(default=datetime.now, validator=require("a function", callable))
+    clock: Callable[[], datetime] = field(
+        default=datetime.now, validator=require("a function", callable)
+    )
     default_limit: int = field(default=25, validator=integer(1))
     max_limit: int = field(default=500, validator=integer(1))
     api_key: str = field(default="sandbox", validator=_filled, repr=False)
     host: str = field(default="127.0.0.1", validator=_filled)
     port: int = field(default=0, validator=integer(0, 65535))
     _stats: Stats = field(init=False, factory=Stats, repr=False)
-    _running: tuple[asyncio.Server, contextlib.AsyncExitStack] | None = field(init=False, default=None, repr=False)
+    _running: tuple[asyncio.Server, contextlib.AsyncExitStack] | None = field(
+        init=False, default=None, repr=False
+    )
 
     @failing.validator
     @forbidden.validator
     def _check_ids(self, attribute: "Attribute[Any]", campaigns: Collection[Any]) -> None:
         for id_ in campaigns:
             if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
-                raise ValueError(f"{attribute.name} must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
+                raise ValueError(
+                    f"{attribute.name} must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}"
+                )
 
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
         for key, rows in reports.items():
-            if not (isinstance(key, tuple) and len(key) == 2 and key[0] in _FEEDS and isinstance(key[1], int)):
-                raise ValueError(f"reports must have keys such as ('campaign', 1), of {', '.join(_FEEDS)}; not {key!r}")
+            if not (
+                isinstance(key, tuple)
+                and len(key) == 2
+                and key[0] in _FEEDS
+                and isinstance(key[1], int)
+            ):
+                raise ValueError(
+                    f"reports must have keys such as ('campaign', 1), of {', '.join(_FEEDS)}; not {key!r}"
+                )
             undated = key[0] == "campaign"
-            if not all(isinstance(row, Mapping) and (undated or isinstance(row.get("date"), str)) for row in rows):
-                raise ValueError(f"reports must hold mappings, by date with a date such as '2023-01': {key!r}")
+            if not all(
+                isinstance(row, Mapping) and (undated or isinstance(row.get("date"), str))
+                for row in rows
+            ):
+                raise ValueError(
+                    f"reports must hold mappings, by date with a date such as '2023-01': {key!r}"
+                )
 
     def __attrs_post_init__(self) -> None:
         for status in self.failing.values():
@@ -286,7 +320,9 @@ class Sandbox:
         if both := self.forbidden & self.failing.keys():
             raise ValueError(f"forbidden and failing must not hold the same campaign, {min(both)}")
         if self.default_limit > self.max_limit:
-            raise ValueError(f"default_limit must be at most the maximum, {self.max_limit}, not {self.default_limit}")
+            raise ValueError(
+                f"default_limit must be at most the maximum, {self.max_limit}, not {self.default_limit}"
+            )
 
     @property
     def base_url(self) -> str:
@@ -314,7 +350,10 @@ class Sandbox:
         )  # fmt: skip
         chain = Chain(self, service, self._stats)
         runner = web.AppRunner(
-            chain.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False
+            chain.application(),
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+            auto_decompress=False,
         )
         async with contextlib.AsyncExitStack() as leaving:
             leaving.callback(chain.forget)
@@ -323,11 +362,19 @@ class Sandbox:
             assert runner.server is not None, "the runner is set up"  # noqa: S101
             create_server = asyncio.get_running_loop().create_server
             try:
-                listener = await create_server(runner.server, self.host, self.port, backlog=_BACKLOG)
+                listener = await create_server(
+                    runner.server, self.host, self.port, backlog=_BACKLOG
+                )
             except OSError as error:
-                problem = (error.strerror or str(error)).rpartition(": ")[2]  # asyncio repeats the address
-                raise OSError(error.errno, f"can't listen on {self.host}:{self.port}: {problem}") from error
-            leaving.callback(chain.closing.set)  # or aiohttp would have to cancel pauses, and sometimes fails at that
+                problem = (error.strerror or str(error)).rpartition(": ")[
+                    2
+                ]  # asyncio repeats the address
+                raise OSError(
+                    error.errno, f"can't listen on {self.host}:{self.port}: {problem}"
+                ) from error
+            leaving.callback(
+                chain.closing.set
+            )  # or aiohttp would have to cancel pauses, and sometimes fails at that
             self._running = listener, leaving.pop_all()
         return self
 

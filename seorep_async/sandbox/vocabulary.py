@@ -15,13 +15,76 @@ PHRASINGS = (
     "{product} reviews", "cheap {product}", "{product} prices", "how to choose {product}", "{product} for beginners",
 )  # fmt: skip
 TRADES = (
-    ("Running", ("running shoes", "trail shoes", "racing flats", "running socks", "gait analysis", "running vest")),
-    ("Dental", ("dentist", "teeth whitening", "dental implants", "invisible braces", "dental crown", "veneers")),
-    ("Garden", ("garden furniture", "raised beds", "greenhouse", "lawn seed", "garden design", "water butt")),
-    ("Plumbing", ("plumber", "boiler repair", "boiler service", "bathroom fitter", "leak repair", "power flush")),
-    ("Roofing", ("roof repair", "metal roofing", "gutter cleaning", "roof inspection", "shingles", "skylights")),
-    ("Coffee", ("coffee beans", "espresso machine", "cold brew", "café au lait", "decaf coffee", "coffee grinder")),
-    ("Pâtisserie", ("wedding cake", "crème brûlée", "macarons", "éclairs", "birthday cake", "gâteau")),
+    (
+        "Running",
+        (
+            "running shoes",
+            "trail shoes",
+            "racing flats",
+            "running socks",
+            "gait analysis",
+            "running vest",
+        ),
+    ),
+    (
+        "Dental",
+        (
+            "dentist",
+            "teeth whitening",
+            "dental implants",
+            "invisible braces",
+            "dental crown",
+            "veneers",
+        ),
+    ),
+    (
+        "Garden",
+        (
+            "garden furniture",
+            "raised beds",
+            "greenhouse",
+            "lawn seed",
+            "garden design",
+            "water butt",
+        ),
+    ),
+    (
+        "Plumbing",
+        (
+            "plumber",
+            "boiler repair",
+            "boiler service",
+            "bathroom fitter",
+            "leak repair",
+            "power flush",
+        ),
+    ),
+    (
+        "Roofing",
+        (
+            "roof repair",
+            "metal roofing",
+            "gutter cleaning",
+            "roof inspection",
+            "shingles",
+            "skylights",
+        ),
+    ),
+    (
+        "Coffee",
+        (
+            "coffee beans",
+            "espresso machine",
+            "cold brew",
+            "café au lait",
+            "decaf coffee",
+            "coffee grinder",
+        ),
+    ),
+    (
+        "Pâtisserie",
+        ("wedding cake", "crème brûlée", "macarons", "éclairs", "birthday cake", "gâteau"),
+    ),
     ("Sushi", ("sushi delivery", "寿司", "omakase", "sashimi", "ramen", "fish market")),
 )
 
@@ -31,9 +94,30 @@ NAMES = (
     "Beacon", "Alder", "Three Rivers", "Juniper", "Castle", "Meadow", "Granite", "Fairview", "Orchard", "Vale", "Wren",
     "Canal", "Atlas", "Primrose", "Stone", "Maple", "Quay", "Foxglove", "Union", "Cedar", "Highland", "Willow",
 )  # fmt: skip
-SUFFIXES = ("", " Group", " & Co", " Direct", " Partners", " Works", " House", " Studio", " Collective", " Brothers")
+SUFFIXES = (
+    "",
+    " Group",
+    " & Co",
+    " Direct",
+    " Partners",
+    " Works",
+    " House",
+    " Studio",
+    " Collective",
+    " Brothers",
+)
 GROUPS = ("Key accounts", "Retail", "Local services", "Onboarding", None)
-TAGS = ("brand", "money page", "local", "seasonal", "blog", "competitor", "quick win", "long tail", "Größe")
+TAGS = (
+    "brand",
+    "money page",
+    "local",
+    "seasonal",
+    "blog",
+    "competitor",
+    "quick win",
+    "long tail",
+    "Größe",
+)
 
 FIRST_NAMES = (
     "Ada", "Ben", "Chloé", "Dev", "Edith", "Farid", "Grace", "Hugo", "Ines", "Jürgen", "Kofi", "Lena", "Marta", "Noor",
@@ -47,7 +131,14 @@ SITES = (
     ("blog.weekend-notes", "what we learnt"), ("www.town-directory", "our listing"), ("news.county-herald", "a report"),
     ("www.hobby-forum", "a thread"), ("www.buyers-guide", "ten to try"), ("magazine.home-and-away", "an interview"),
 )  # fmt: skip
-LINK_TYPES = ("guest post", "resource page", "directory", "press release", "editorial link", "forum")
+LINK_TYPES = (
+    "guest post",
+    "resource page",
+    "directory",
+    "press release",
+    "editorial link",
+    "forum",
+)
 
 # Search volumes come in the steps of keyword tools.
 SEARCH_VOLUMES = (

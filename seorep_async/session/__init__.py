@@ -17,5 +17,8 @@ from seorep_async.session.request import (
     encode_query as encode_query,
     encode_write as encode_write,
 )
-from seorep_async.session.secrets import Authentication as Authentication, key_problem as key_problem
+from seorep_async.session.secrets import (
+    Authentication as Authentication,
+    key_problem as key_problem,
+)
 from seorep_async.session.session import Session as Session, cancel_all as cancel_all

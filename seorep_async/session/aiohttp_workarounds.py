@@ -71,7 +71,9 @@ class UsedConnections:
         request.send = send  # type: ignore[method-assign]  # of this request alone
 
 
-def own_request(authentication: Authentication, used: UsedConnections) -> type[aiohttp.ClientRequest]:
+def own_request(
+    authentication: Authentication, used: UsedConnections
+) -> type[aiohttp.ClientRequest]:
     """Return the class of our own sessions' requests, which get the key as they are sent.
 
     As a header of the session, aiohttp's trace configs, wrappers of it and the locals of its frames would hold the key.

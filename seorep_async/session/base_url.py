@@ -59,7 +59,9 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> tuple[st
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]", ""
     name = url.raw_host or ""
-    if ":" not in name and (len(name) > 253 or not _HOST_NAME.fullmatch(name)):  # with a colon, it is IPv6
+    if ":" not in name and (
+        len(name) > 253 or not _HOST_NAME.fullmatch(name)
+    ):  # with a colon, it is IPv6
         return "base_url is not a valid address: its host is neither a name nor an IP address", ""
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment", ""

@@ -33,7 +33,9 @@ class KeyGuard:
 
     def refusal_since(self, refusals: int) -> AuthenticationError | None:
         """Return a copy of the last refusal of the key, or None if there was none since `refusals` were counted."""
-        return None if self._refusal is None or self.refusals <= refusals else self._refusal.evolve()
+        return (
+            None if self._refusal is None or self.refusals <= refusals else self._refusal.evolve()
+        )
 
     def may_start(self, request: Request[Any], refusals: int) -> bool:
         """Return whether a request may start that began after so many refusals of the key."""
@@ -62,7 +64,13 @@ class KeyGuard:
 
     def new_probe(self, refusals: int, deadline: float) -> Request[Any]:
         """Return a request that shows whether the key is refused; a 403 was recorded before."""
-        fresh = {"subject": None, "deadline": deadline, "priority": 0, "taker": None, "refusals": refusals}
+        fresh = {
+            "subject": None,
+            "deadline": deadline,
+            "priority": 0,
+            "taker": None,
+            "refusals": refusals,
+        }
         return msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
 
     def start_probe(self, deadline: float) -> Request[Any]:

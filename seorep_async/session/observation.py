@@ -135,18 +135,27 @@ class Stats:
 
 
 def _grown(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
-    return {name: value - before.get(name, 0) for name, value in now.items() if value != before.get(name)}
+    return {
+        name: value - before.get(name, 0)
+        for name, value in now.items()
+        if value != before.get(name)
+    }
 
 
 class Observer:
     """Passes what a client's attempts show to `on_attempt`, to recordings and to the log."""
 
     def __init__(
-        self, on_attempt: OnAttempt | None, scrub: Callable[[str, Request[Any]], str], settings: Settings
+        self,
+        on_attempt: OnAttempt | None,
+        scrub: Callable[[str, Request[Any]], str],
+        settings: Settings,
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
         self._scrub = scrub
-        self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
+        self._pace = (
+            math.inf if settings.requests_per_second is None else settings.requests_per_second
+        )
         self._concurrency = settings.max_concurrency
 
     def record_answers(self) -> Block[list[RawAnswer]]:
@@ -167,18 +176,35 @@ class Observer:
                 scrubbed = self._scrub(value, request)
                 headers[name] = f"{headers[name]}, {scrubbed}" if name in headers else scrubbed
         body, seconds = response.body, call.ended - call.started
-        return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
+        return RawAnswer(
+            request.method, request.path, response.status, body, headers, call.attempts, seconds
+        )
 
     def report(self, call: Call[Any], response: object, result: object) -> None:
         """Call `on_attempt`; `result` is the failure, the exception that ended the attempt, or that of a success."""
-        if self.on_attempt is None or isinstance(result, ConfigurationError):  # raised before anything was sent
+        if self.on_attempt is None or isinstance(
+            result, ConfigurationError
+        ):  # raised before anything was sent
             return
-        status, size = (response.status, len(response.body)) if isinstance(response, Response) else (None, 0)
-        failed, cause = (result.error, result.cause.value) if isinstance(result, Failure) else (result, None)
+        status, size = (
+            (response.status, len(response.body)) if isinstance(response, Response) else (None, 0)
+        )
+        failed, cause = (
+            (result.error, result.cause.value) if isinstance(result, Failure) else (result, None)
+        )
         error = type(failed) if isinstance(failed, BaseException) else None
         request, started = call.request, call.started
         attempt = Attempt(
-            *(request.method, request.path, request.subject, call.attempts, status, error, cause, size),
+            *(
+                request.method,
+                request.path,
+                request.subject,
+                call.attempts,
+                status,
+                error,
+                cause,
+                size,
+            ),
             *(call.ended - started, started - call.idle_since),
         )
         call.idle_since = call.ended
@@ -205,7 +231,9 @@ def log_retry(call: Call[Any], failure: Failure, delay: float) -> None:
     if _log.isEnabledFor(logging.DEBUG):
         about = call.request.subject or f"{call.request.method} {call.request.path}"
         what = about, call.attempts, failure.error.message, delay
-        _log.debug("%s: attempt %d: %s; retried in %.3g s", *what, extra=_log_fields(call, delay=delay))
+        _log.debug(
+            "%s: attempt %d: %s; retried in %.3g s", *what, extra=_log_fields(call, delay=delay)
+        )
 
 
 def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
@@ -228,7 +256,9 @@ def check_callback(name: str, function: object, takes: str) -> None:
     while isinstance(unwrapped, functools.partial):
         unwrapped = unwrapped.func
     called = unwrapped, type(unwrapped).__call__
-    is_async = any(map(inspect.iscoroutinefunction, called)) or any(map(inspect.isasyncgenfunction, called))
+    is_async = any(map(inspect.iscoroutinefunction, called)) or any(
+        map(inspect.isasyncgenfunction, called)
+    )
     if function is not None and (not callable(function) or is_async):
         problem = f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}"
         raise ConfigurationError(problem, argument=name)

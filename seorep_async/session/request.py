@@ -65,7 +65,9 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Request({self.method} {self.path})"  # tracebacks show locals; the rest may be private
+        return (
+            f"Request({self.method} {self.path})"  # tracebacks show locals; the rest may be private
+        )
 
 
 class Call(msgspec.Struct, Generic[T], eq=False):
@@ -103,11 +105,17 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     def may_reuse(self) -> bool:
         """Whether the next attempt may reuse a connection: not if the last one had no response, of another fault."""
         lost = AttemptTimeoutError, ConnectionFailedError
-        return self.failure is None or self.failure.no_room or not isinstance(self.failure.error, lost)
+        return (
+            self.failure is None or self.failure.no_room or not isinstance(self.failure.error, lost)
+        )
 
     def was_deleted_before(self, failure: Failure) -> bool:
         """Return whether an earlier attempt, whose response was lost, deleted the missing object."""
-        return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
+        return (
+            self.request.method == "DELETE"
+            and self.may_have_run
+            and isinstance(failure.error, NotFoundError)
+        )
 
     def start(self, now: float, longest: float) -> None:
         """Record the start of an attempt; from the first one, the call may take `longest` seconds."""
@@ -125,7 +133,10 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         """Add the facts of this call to an error."""
         request = self.request
         completed = error.evolve(
-            subject=request.subject, method=request.method, path=request.path, attempts=self.attempts
+            subject=request.subject,
+            method=request.method,
+            path=request.path,
+            attempts=self.attempts,
         )
         completed.__cause__ = error.__cause__
         return completed
@@ -133,7 +144,11 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
 def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
     """Return values as a percent-encoded query without `?`."""
-    return urllib.parse.urlencode([*_pairs(values, arrays)], quote_via=urllib.parse.quote) if values else ""
+    return (
+        urllib.parse.urlencode([*_pairs(values, arrays)], quote_via=urllib.parse.quote)
+        if values
+        else ""
+    )
 
 
 def encode_write(
@@ -144,7 +159,11 @@ def encode_write(
         case RequestEncoding.QUERY:
             return encode_query(values, arrays), None, None
         case RequestEncoding.JSON:
-            return "", json.dumps({name: _json(value) for name, value in values.items()}).encode(), "application/json"
+            return (
+                "",
+                json.dumps({name: _json(value) for name, value in values.items()}).encode(),
+                "application/json",
+            )
         case RequestEncoding.FORM:
             form = urllib.parse.urlencode([*_pairs(values, arrays)])
             return "", form.encode(), "application/x-www-form-urlencoded"
@@ -181,4 +200,6 @@ def _json(value: ParamValue) -> str | float | list[str]:
     if isinstance(value, tuple):
         return list(value)
     # the reference types booleans as strings: "true" and "false" in JSON too
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else _string(value)
+    return (
+        value if isinstance(value, int | float) and not isinstance(value, bool) else _string(value)
+    )

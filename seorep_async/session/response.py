@@ -131,7 +131,9 @@ class ResponseReader:
                 return self._undecodable(error, request, outcome)
         return outcome
 
-    async def read(self, request: Request[T], response: Response, remaining: Callable[[], float | None]) -> T | Failure:
+    async def read(
+        self, request: Request[T], response: Response, remaining: Callable[[], float | None]
+    ) -> T | Failure:
         """Return the result of a successful response, or its failure; a large body is decoded in turns with others.
 
         Steps of decoding a huge one end with the call, which has `remaining` seconds.
@@ -141,7 +143,9 @@ class ResponseReader:
             await self._turns.wait(min(size, SHARE))
         try:
             decoded: Any = response.decoded if size <= SMALL else request.decode(response.body)
-            if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
+            if isinstance(
+                decoded, GeneratorType
+            ):  # to ask for the abstract Generator takes four times as long
                 async with asyncio.timeout(remaining() if size > HUGE else None):
                     decoded = await self._finished(decoded, size)
         except SeoRepError as error:
@@ -167,27 +171,41 @@ class ResponseReader:
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
         if 300 <= status < 400 and "Location" in response.headers:
-            location = None if request.private else response.headers["Location"].partition("?")[0] or None
+            location = (
+                None if request.private else response.headers["Location"].partition("?")[0] or None
+            )
             advice = "the client never follows a redirect; pass the right address as base_url=…"
-            error: SeoRepError = RedirectError(f"{advice} (here to {location or 'another'})", location=location)
+            error: SeoRepError = RedirectError(
+                f"{advice} (here to {location or 'another'})", location=location
+            )
         elif status < 400:
-            error = StatusError("the service answered with a status that is neither a success nor an error")
+            error = StatusError(
+                "the service answered with a status that is neither a success nor an error"
+            )
         elif status == 403 and self._knows_service and _is_page(response):
             slow_down = RateLimitedError("a firewall in front of the service refused the request")
             return self._failure(Sent.RESPONDED, Cause.THROTTLE, slow_down, request, response)
         elif status == 404 and not self._knows_service and _is_foreign(request, response.body):
             error = status_error_type(status)(_WRONG_SERVER)
         else:
-            message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
+            message = _MESSAGES.get(
+                status, "the service refused" if status < 500 else "the service failed"
+            )
             error = status_error_type(status)(message)
-        return self._failure(sent_of_status(status), cause_of_status(status), error, request, response)
+        return self._failure(
+            sent_of_status(status), cause_of_status(status), error, request, response
+        )
 
-    def _undecodable(self, error: SeoRepError, request: Request[Any], response: Response) -> Failure:
+    def _undecodable(
+        self, error: SeoRepError, request: Request[Any], response: Response
+    ) -> Failure:
         message = error.message
         if isinstance(error, ProtocolError):
             sent, cause = Sent.MAYBE, Cause.TRANSIENT
         elif isinstance(error, StatusError):
-            code = next((c for c in (400, 403, 404, 429, 500) if type(error) is status_error_type(c)), 500)
+            code = next(
+                (c for c in (400, 403, 404, 429, 500) if type(error) is status_error_type(c)), 500
+            )
             sent, cause = Sent.RESPONDED, cause_of_status(code)
             if request.private:
                 message = "the service reported an error in a response that claims success"
@@ -198,7 +216,12 @@ class ResponseReader:
         return self._failure(sent, cause, error.evolve(message=message), request, response)
 
     def _failure(
-        self, sent: Sent, cause: Cause, error: SeoRepError, request: Request[Any], response: Response
+        self,
+        sent: Sent,
+        cause: Cause,
+        error: SeoRepError,
+        request: Request[Any],
+        response: Response,
     ) -> Failure:
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
@@ -207,17 +230,25 @@ class ResponseReader:
             fields["body_excerpt"] = self._quoted(text, request, _EXCERPT, is_cut=is_cut) or None
         if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
             fields["retry_after"] = response.retry_after
-            fields["message"] = f"{error.message}; it asked for a pause of {response.retry_after:g} s"
-        return self.clean(Failure(sent, cause, error.evolve(**fields), response.retry_after), request)
+            fields["message"] = (
+                f"{error.message}; it asked for a pause of {response.retry_after:g} s"
+            )
+        return self.clean(
+            Failure(sent, cause, error.evolve(**fields), response.retry_after), request
+        )
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
         """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
         facts = vars(failure.error)
-        quoting = {name: facts[name] for name in ("message", "location", "field_path") if facts.get(name)}
+        quoting = {
+            name: facts[name] for name in ("message", "location", "field_path") if facts.get(name)
+        }
         cleaned = {name: self._quoted(string, request, _QUOTED) for name, string in quoting.items()}
         return attrs.evolve(failure, error=failure.error.evolve(**cleaned))
 
-    def _quoted(self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False) -> str:
+    def _quoted(
+        self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
+    ) -> str:
         """Return a text that may quote the service as one line without secrets, of so many bytes, not to fill a log."""
         # scrub before cutting, or half a key could remain at the cut
         beginning = string[: 8 * longest]
@@ -261,4 +292,6 @@ def _is_foreign(request: Request[Any], body: bytes) -> bool:
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
         return False
     names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
-    return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
+    return not (
+        names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"}
+    )

@@ -72,7 +72,9 @@ class Failure:
     @property
     def is_refusal(self) -> bool:
         """Whether the service responded with 429 or 503."""
-        return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.RESPONDED)
+        return self.cause is Cause.THROTTLE or (
+            self.cause is Cause.OVERLOAD and self.sent is Sent.RESPONDED
+        )
 
     @property
     def is_answer(self) -> bool:
@@ -162,12 +164,20 @@ def decide(
         wait: how long the call waited for a permit, and for what.
     """
     is_lost = failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION
-    if not idempotent and not certainly_not_executed(failure) and (is_lost or failure.cause.may_pass):
+    if (
+        not idempotent
+        and not certainly_not_executed(failure)
+        and (is_lost or failure.cause.may_pass)
+    ):
         problem = "whether the request was carried out is not known"
         advice = "if it creates an object, look for it in the list, by filter or username, before you send it again"
-        return _caused_by(failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}")
+        return _caused_by(
+            failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}"
+        )
     asked = failure.retry_after
-    if not failure.cause.may_pass or (asked is not None and asked > min(settings.retry_after_max, remaining)):
+    if not failure.cause.may_pass or (
+        asked is not None and asked > min(settings.retry_after_max, remaining)
+    ):
         return failure.error
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
@@ -187,7 +197,10 @@ def decide(
 
 
 def deadline_exceeded(
-    last: Failure | None, refused_in_a_row: int = 0, others: SeoRepError | None = None, wait: str = ""
+    last: Failure | None,
+    refused_in_a_row: int = 0,
+    others: SeoRepError | None = None,
+    wait: str = "",
 ) -> DeadlineExceededError:
     """Return the error for a call that timed out, caused by its last failure, or else by that of `others`.
 
@@ -203,7 +216,9 @@ def deadline_exceeded(
         advice = "raise Settings.call_timeout, or the seconds of client.timeout()"
         message += f"; {advice if others is None else f'other calls fail, too: {others.message}'}"
     if last is not None:
-        return _caused_by(last.error, DeadlineExceededError, f"{message}; last error: {last.error.message}")
+        return _caused_by(
+            last.error, DeadlineExceededError, f"{message}; last error: {last.error.message}"
+        )
     error = DeadlineExceededError(message)
     error.__cause__ = others
     return error

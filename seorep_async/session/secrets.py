@@ -44,7 +44,9 @@ class Authentication:
     __slots__ = ("header", "scrub")
 
     def __init__(self, api_key: str, *others: str) -> None:
-        encoded, alone = (base64.b64encode(secret.encode()).decode() for secret in (f":{api_key}", api_key))
+        encoded, alone = (
+            base64.b64encode(secret.encode()).decode() for secret in (f":{api_key}", api_key)
+        )
         self.header: str = f"Basic {encoded}"
         forms = {api_key, *others, encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
         self.scrub: Callable[..., str] = Scrubber(forms).scrub
@@ -80,7 +82,10 @@ class Scrubber:
         while found := self._heads.search(string, end):
             start = found.start()
             parts += [string[end:start], "***"]
-            end = max(found.end(), *(start + _equal_characters(string[start:], form) for form in self._forms))
+            end = max(
+                found.end(),
+                *(start + _equal_characters(string[start:], form) for form in self._forms),
+            )
         parts.append(string[end:])
         scrubbed = "".join(parts)
         return scrubbed[:-_HEAD_LENGTH] if cut else scrubbed
@@ -89,12 +94,17 @@ class Scrubber:
 def _pattern(head: str) -> str:
     """Return the pattern of a head; a short secret counts only if no letters, but those of an escape, are around it."""
     before = r"(?:(?<![a-z])|(?<=\\.)|(?<=%..)|(?<=\\u....))"
-    return re.escape(head) if len(head) == _HEAD_LENGTH else f"{before}(?:{re.escape(head)})+(?![a-z])"
+    return (
+        re.escape(head) if len(head) == _HEAD_LENGTH else f"{before}(?:{re.escape(head)})+(?![a-z])"
+    )
 
 
 def _equal_characters(string: str, form: str) -> int:
     pairs = zip(string[: len(form)].lower(), form.lower(), strict=False)
-    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(string), len(form)))
+    return next(
+        (place for place, (one, other) in enumerate(pairs) if one != other),
+        min(len(string), len(form)),
+    )
 
 
 _QUOTES: tuple[Callable[[str], str], ...] = (

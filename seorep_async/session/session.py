@@ -50,7 +50,9 @@ class Session:
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication)
         self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
-        self._transport = Transport(base_url, authentication, settings, borrowed, self.clock.wall_clock)
+        self._transport = Transport(
+            base_url, authentication, settings, borrowed, self.clock.wall_clock
+        )
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
         self.key: KeyGuard = KeyGuard()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -75,7 +77,9 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         if self.state == "open":
             if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
-                raise ConfigurationError("this client was opened in another event loop; close it there")
+                raise ConfigurationError(
+                    "this client was opened in another event loop; close it there"
+                )
             self.state = "closed"
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone
@@ -112,13 +116,17 @@ class Session:
 
     def _require_not_closed(self, last: Failure | None = None) -> None:
         if self.state != "open" and last is not None:
-            raise last.error.evolve(message=f"{last.error.message}; not tried again, as the client was closed")
+            raise last.error.evolve(
+                message=f"{last.error.message}; not tried again, as the client was closed"
+            )
         if self.state != "open":
             advice = "use it inside `async with SeoRepClient(...) as client:`"
             raise ConfigurationError(f"this client is {self.state}: {advice}")
 
     def spawn(
-        self, work: Coroutine[Any, Any, T], when_done: Callable[[asyncio.Task[T]], None] | None = None
+        self,
+        work: Coroutine[Any, Any, T],
+        when_done: Callable[[asyncio.Task[T]], None] | None = None,
     ) -> asyncio.Task[T]:
         """Start a task that ends with this session at the latest, and have a function called when it is done."""
 
@@ -144,7 +152,11 @@ class Session:
         call = Call(request, request.deadline, refusals, self.clock.monotonic())
         try:
             while True:
-                permit = self.governor.try_acquire(request.deadline, request.subject) if self._may_start(call) else None
+                permit = (
+                    self.governor.try_acquire(request.deadline, request.subject)
+                    if self._may_start(call)
+                    else None
+                )
                 if permit is None:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
@@ -193,7 +205,9 @@ class Session:
             self._require_not_closed(call.failure)
             try:
                 await self._require_key(call)
-                permit = await governor.acquire(call.priority, call.deadline, request.subject, request.taker)
+                permit = await governor.acquire(
+                    call.priority, call.deadline, request.subject, request.taker
+                )
             except TimeoutError as end:
                 others = self._latest_failure if governor.only_probes else None
                 wait = governor.in_words(self.clock.monotonic() - since, *end.args or (reason,))
@@ -248,7 +262,9 @@ class Session:
         try:
             try:
                 try:
-                    response = await self._transport.attempt(request, call.deadline - call.started, call.may_reuse)
+                    response = await self._transport.attempt(
+                        request, call.deadline - call.started, call.may_reuse
+                    )
                 finally:
                     call.ended = self.clock.monotonic()
                     self.governor.end(permit)
@@ -260,7 +276,9 @@ class Session:
             if isinstance(outcome, Failure):
                 result: T | Failure = outcome
             else:
-                result = await self._reader.read(request, outcome, lambda: self._remaining(call.deadline))
+                result = await self._reader.read(
+                    request, outcome, lambda: self._remaining(call.deadline)
+                )
             self._judge(call, result)
         except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, response, error)
@@ -277,8 +295,12 @@ class Session:
                 self._refuse_key(call.complete(result.error).evolve(subject=None))
             elif self.key.forbid(call.request):
                 self.governor.withdraw()  # nothing else starts until the probe is answered
-                probe = self._send_probe(self.key.start_probe(call.ended + self.settings.attempt_timeout))
-                self._key_probe = self.spawn(probe, self.key.end_probe)  # no caller's, who may be cancelled
+                probe = self._send_probe(
+                    self.key.start_probe(call.ended + self.settings.attempt_timeout)
+                )
+                self._key_probe = self.spawn(
+                    probe, self.key.end_probe
+                )  # no caller's, who may be cancelled
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""

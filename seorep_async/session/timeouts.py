@@ -54,7 +54,9 @@ class AttemptTimeouts:
         expired = [limit for limit in self.running if limit.due <= now]
         if expired and late is None:
             is_late = now - due > LATE
-            self._set_alarm(now + GRACE * is_late, is_late)  # of an alarm in time, the moment is one iteration
+            self._set_alarm(
+                now + GRACE * is_late, is_late
+            )  # of an alarm in time, the moment is one iteration
             return
         self.running.difference_update(expired)
         for limit in expired:
@@ -91,10 +93,16 @@ class TimeLimit:
         self._is_over = True
         self._task.cancel()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         self._timeouts.running.discard(self)  # the alarm stays for the next one
         # another cancellation takes precedence
-        if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:
+        if (
+            self._is_over
+            and self._task.uncancel() <= self._cancelled_before
+            and kind is asyncio.CancelledError
+        ):
             raise TimeoutError from error
 
 
@@ -115,13 +123,17 @@ class Block(Generic[T]):
 
     def __exit__(self, *_: object) -> None:
         blocks = [*self._variable.get()]
-        with suppress(ValueError):  # an asynchronous generator may be closed in another context, which hasn't got it
+        with suppress(
+            ValueError
+        ):  # an asynchronous generator may be closed in another context, which hasn't got it
             blocks.remove(self)
         self._variable.set((*blocks,))
 
     def __call__(self, function: object) -> NoReturn:
         """Raise a ConfigurationError: this is no decorator."""
-        raise ConfigurationError("this is no decorator: write `with client.…(…):` inside the function")
+        raise ConfigurationError(
+            "this is no decorator: write `with client.…(…):` inside the function"
+        )
 
 
 Blocks: TypeAlias = tuple[Block[T], ...]
@@ -148,4 +160,6 @@ class CallTimeout:
         return self._monotonic() + self._shortest()
 
     def _shortest(self) -> float:
-        return min((block.value for block in _limits.get() if block.owner is self), default=math.inf)
+        return min(
+            (block.value for block in _limits.get() if block.owner is self), default=math.inf
+        )

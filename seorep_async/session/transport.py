@@ -61,7 +61,9 @@ class Transport:
 
     def __attrs_post_init__(self) -> None:
         self._closing = AsyncExitStack()
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._settings.connect_timeout)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._settings.connect_timeout
+        )
         self._headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
@@ -90,9 +92,13 @@ class Transport:
         with warnings.catch_warnings(action="ignore"):
             loop = borrowed.loop  # its name is deprecated, and there is no other
         if loop is not self._timeouts.loop:
-            raise ConfigurationError("the session that was passed in is of another event loop: create it in this one")
+            raise ConfigurationError(
+                "the session that was passed in is of another event loop: create it in this one"
+            )
         if borrowed.trust_env:
-            problem = "the session that was passed in takes proxies and passwords from the environment"
+            problem = (
+                "the session that was passed in takes proxies and passwords from the environment"
+            )
             advice = "which could send the API key elsewhere: create it with trust_env=False"
             raise ConfigurationError(f"{problem}, {advice}")
         self._reads = self._writes = borrowed
@@ -100,9 +106,13 @@ class Transport:
     async def close(self) -> None:
         """End running attempts, and close our own sessions."""
         self._timeouts.close()
-        await self._closing.aclose()  # closes the second session even if we are cancelled in closing the first
+        await (
+            self._closing.aclose()
+        )  # closes the second session even if we are cancelled in closing the first
 
-    async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Response | Failure:
+    async def attempt(
+        self, request: Request[Any], remaining: float, may_reuse: bool
+    ) -> Response | Failure:
         """Send a request once, within `Settings.attempt_timeout` from opening the connection to the last byte.
 
         The call ends in `remaining` seconds, possibly infinite; a read uses an idle connection only if it `may_reuse`.
@@ -122,7 +132,9 @@ class Transport:
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             if type(error) is TimeoutError and self._timeouts.is_closed:
-                closed = ConnectionFailedError("the client was closed before the response was received")
+                closed = ConnectionFailedError(
+                    "the client was closed before the response was received"
+                )
                 return Failure(Sent.MAYBE, Cause.PERMANENT, closed, inconclusive=True)
             if type(error) is TimeoutError:
                 seconds = min(self._settings.attempt_timeout, remaining)
@@ -130,33 +142,47 @@ class Transport:
                 return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=limit.inconclusive)
             failure = _classify(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
-                return attrs.evolve(failure, inconclusive=limit.is_very_late(self._settings.connect_timeout))
+                return attrs.evolve(
+                    failure, inconclusive=limit.is_very_late(self._settings.connect_timeout)
+                )
             return failure
         except Exception as error:  # a bug, ours or of a session that was passed in
-            error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
+            error.add_note(
+                "".join(traceback.format_tb(error.__traceback__))
+            )  # which shows no locals
             raise error.with_traceback(None) from None
 
     def _send(self, request: Request[Any], may_reuse: bool) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request, and receive the head of the response and what came with it."""
-        session = self._reads if request.method == "GET" and request.idempotent and may_reuse else self._writes
+        session = (
+            self._reads
+            if request.method == "GET" and request.idempotent and may_reuse
+            else self._writes
+        )
         options = {}
         if self._borrowed is not None:
             if session.closed:
-                raise ConfigurationError("the session that was passed in was closed while the client was in use")
+                raise ConfigurationError(
+                    "the session that was passed in was closed while the client was in use"
+                )
             options = self._for_borrowed | {"headers": self._headers}
         else:
             self.attempts += 1
         if request.content_type is not None:
             options["headers"] = self._headers | {"Content-Type": request.content_type}
         address = self._base_url.address(request.path, request.query)
-        return session.request(request.method, address, data=request.body, allow_redirects=False, **options)
+        return session.request(
+            request.method, address, data=request.body, allow_redirects=False, **options
+        )
 
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Authenticate one wire attempt of a borrowed session, count it, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
-            raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.string}")
+            raise ConfigurationError(
+                f"refused to send the API key to an origin other than {self._base_url.string}"
+            )
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
@@ -170,13 +196,19 @@ class Transport:
         """Receive the rest of a response; most are whole already."""
         content, headers = response.content, response.headers
         try:
-            body = self._counted(content.read_nowait()) if content.is_eof() else await self._read(response)
+            body = (
+                self._counted(content.read_nowait())
+                if content.is_eof()
+                else await self._read(response)
+            )
         except BaseException:  # the rest of the body would come, and nobody reads it
             response.close()
             raise
         retry_after = None
         if hdrs.RETRY_AFTER in headers:
-            retry_after = parse_retry_after(headers[hdrs.RETRY_AFTER], headers.get(hdrs.DATE), self._wall_clock())
+            retry_after = parse_retry_after(
+                headers[hdrs.RETRY_AFTER], headers.get(hdrs.DATE), self._wall_clock()
+            )
         return Response(response.status, body, retry_after, headers)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -197,7 +229,9 @@ class Transport:
     def _check_size(self, size: int) -> None:
         if size > self._settings.max_body_bytes:
             problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
-            raise BodyTooLargeError(f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…")
+            raise BodyTooLargeError(
+                f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…"
+            )
 
     def _own(self, *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
@@ -227,7 +261,11 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
     sent, cause, no_room = Sent.MAYBE, Cause.TRANSIENT, False
     kind: type[SeoRepError] = ConnectionFailedError
     match error:
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | aiohttp.ServerFingerprintMismatch():
+        case (
+            aiohttp.ClientConnectorCertificateError()
+            | aiohttp.ClientSSLError()
+            | aiohttp.ServerFingerprintMismatch()
+        ):
             sent, cause, said = Sent.NO, Cause.PERMANENT, "no TLS connection could be established"
         case aiohttp.ConnectionTimeoutError():
             sent, cause, kind = Sent.NO, Cause.OVERLOAD, AttemptTimeoutError
@@ -238,7 +276,11 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             sent, said = Sent.NO, "the connection could not be opened"
             no_room = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
         case TimeoutError():
-            cause, kind, said = Cause.OVERLOAD, AttemptTimeoutError, "the service did not answer in time"
+            cause, kind, said = (
+                Cause.OVERLOAD,
+                AttemptTimeoutError,
+                "the service did not answer in time",
+            )
         case aiohttp.ClientConnectionError() | OSError():
             said = "the connection broke"
         case aiohttp.ClientHttpProxyError():

@@ -26,7 +26,8 @@ def arrow_schema(table: Table) -> pa.Schema:
     """
     pa = require("pyarrow")
     fields = [
-        pa.field(one.name, _type(one.type), one.nullable, {"description": one.description}) for one in table.columns
+        pa.field(one.name, _type(one.type), one.nullable, {"description": one.description})
+        for one in table.columns
     ]
     metadata = {"description": table.description, "pandas": json.dumps(_for_pandas(table))}
     return pa.schema(fields, metadata=metadata)
@@ -38,7 +39,10 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
     Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON strings or null.
     """
     pa = require("pyarrow")
-    arrays = [_array(pa, column.type, values) for column, values in zip(table.columns, columns, strict=True)]
+    arrays = [
+        _array(pa, column.type, values)
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
@@ -63,7 +67,9 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
     for index, field in enumerate(schema):
         if not field.nullable and any(batch.column(index).null_count for batch in batches):
             schema = schema.set(index, field.with_nullable(True))
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches], schema)
+    return pa.Table.from_batches(
+        [pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches], schema
+    )
 
 
 def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
@@ -77,7 +83,9 @@ def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
             columns[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
         elif column.type in _NESTED:
-            columns[column.name] = pd.Series(list(map(_as_object, values.to_pylist())), dtype=object)
+            columns[column.name] = pd.Series(
+                list(map(_as_object, values.to_pylist())), dtype=object
+            )
         else:
             columns[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
     return pd.DataFrame(columns)
@@ -102,7 +110,9 @@ def _type(kind: ColumnType) -> pa.DataType:
         ColumnType.BOOLEAN: pa.bool_(),
         ColumnType.DATE: pa.date32(),
         ColumnType.DATETIME: pa.timestamp("us"),
-        ColumnType.TAGS: pa.list_(pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()})),
+        ColumnType.TAGS: pa.list_(
+            pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()})
+        ),
     }
     return types.get(kind, pa.string())
 
@@ -113,7 +123,9 @@ def _tags(pa: Any, values: Sequence[Any]) -> pa.Array:
     tags, ends = list(chain.from_iterable(plain)), list(accumulate(map(len, plain), initial=0))
     members, fields = zip(*tags, strict=True) if tags else ((), (), ()), list(kind.value_type)
     arrays = [pa.array(one, field.type) for one, field in zip(members, fields, strict=True)]
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.StructArray.from_arrays(arrays, fields=fields), kind)
+    return pa.ListArray.from_arrays(
+        pa.array(ends, pa.int32()), pa.StructArray.from_arrays(arrays, fields=fields), kind
+    )
 
 
 def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
@@ -126,8 +138,19 @@ _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool"
 
 def _for_pandas(table: Table) -> dict[str, Any]:
     columns = [
-        {"name": one.name, "field_name": one.name, "pandas_type": known[0], "numpy_type": known[1], "metadata": None}
+        {
+            "name": one.name,
+            "field_name": one.name,
+            "pandas_type": known[0],
+            "numpy_type": known[1],
+            "metadata": None,
+        }
         for one in table.columns
         if (known := _NULLABLE.get(one.type))
     ]
-    return {"index_columns": [], "column_indexes": [], "columns": columns, "creator": {"library": "pyarrow"}}
+    return {
+        "index_columns": [],
+        "column_indexes": [],
+        "columns": columns,
+        "creator": {"library": "pyarrow"},
+    }

@@ -123,7 +123,9 @@ def columns_of_model(model: type) -> Iterator[Column]:
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; a model may be None."""
     read, absent, nested = _reading(model)
-    has_gaps = types.NoneType in map(type, rows)  # `None in rows` would ask each row whether it equals None
+    has_gaps = types.NoneType in map(
+        type, rows
+    )  # `None in rows` would ask each row whether it equals None
     values = (absent if row is None else read(row) for row in rows) if has_gaps else map(read, rows)
     columns: list[Sequence[Any]]
     if 0 < len(rows) < _FEW_ROWS:
@@ -140,9 +142,13 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
     """Return a reader of a model's values, the values of None, and the indices of nested models, the last first."""
     attributes = {name: held for name, (held, _) in _attributes(model).items()}
-    absent: Values = tuple({} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values())
+    absent: Values = tuple(
+        {} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values()
+    )
     # a struct returns all its values in half the time of single ones
-    read: Callable[[Any], Values] = astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
+    read: Callable[[Any], Values] = (
+        astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
+    )
     nested = [(index, held) for index, held in enumerate(attributes.values()) if attrs.has(held)]
     return read, absent, nested[::-1]
 
@@ -152,15 +158,25 @@ def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
     if len(values) < 2 or kind not in _COMPARABLE:
         return False
     first = values[0]
-    return values[-1] is first and values[len(values) // 2] is first and values.count(first) == len(values)
+    return (
+        values[-1] is first
+        and values[len(values) // 2] is first
+        and values.count(first) == len(values)
+    )
 
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
     """Return attribute name → type without None, a string for a literal, and whether it may be None; no secrets."""
     found, hints = {}, typing.get_type_hints(model)
-    for name, hint in ((field.name, hints[field.name]) for field in attrs.fields(model) if field.repr):
-        parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    for name, hint in (
+        (field.name, hints[field.name]) for field in attrs.fields(model) if field.repr
+    ):
+        parts = (
+            typing.get_args(hint)
+            if typing.get_origin(hint) in (typing.Union, types.UnionType)
+            else (hint,)
+        )
         held = next(part for part in parts if part is not types.NoneType)
         found[name] = (str if typing.get_origin(held) is Literal else held, types.NoneType in parts)
     return found
@@ -187,4 +203,7 @@ def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any
 
 def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
     """Return tags as JSON objects; only tags with unknown fields have `extra`."""
-    return [{"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {}) for tag in tags]
+    return [
+        {"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {})
+        for tag in tags
+    ]

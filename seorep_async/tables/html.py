@@ -26,7 +26,11 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 
 
 def html_table(
-    caption: str, columns: Sequence[Column], rows: Iterable[Values], total: int, totals: Mapping[str, Any] | None = None
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Values],
+    total: int,
+    totals: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the first rows as an HTML table: phrase or date, ranks and changes first, without empty columns.
 
@@ -35,16 +39,27 @@ def html_table(
     shown = list(islice(rows, SHOWN_ROWS))
     footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
     caption += f": {total:,} {'row' if total == 1 else 'rows'}"
-    caption += f", the first {len(shown)} shown" * (len(shown) < total) + (", and totals" if footer else "")
+    caption += f", the first {len(shown)} shown" * (len(shown) < total) + (
+        ", and totals" if footer else ""
+    )
     every = ((column, [row[place] for row in shown]) for place, column in enumerate(columns))
-    kept = [one for one in every if one[0].name in footer or any(value not in _EMPTY for value in one[1])]
+    kept = [
+        one
+        for one in every
+        if one[0].name in footer or any(value not in _EMPTY for value in one[1])
+    ]
     kept.sort(key=lambda one: _FIRST.fullmatch(one[0].name) is None)
     sides = ["right" if column.type in _NUMBERS else "left" for column, _ in kept]
     names = [_BREAK.sub("_<wbr>", html.escape(column.name)) for column, _ in kept]
-    head = "".join(_HEAD.format(side=side, name=name) for name, side in zip(names, sides, strict=True))
+    head = "".join(
+        _HEAD.format(side=side, name=name) for name, side in zip(names, sides, strict=True)
+    )
     cells = zip(*(values for _, values in kept), strict=True)
     body = "".join(f"<tr>{_cells('td', row, sides)}</tr>" for row in cells)
-    last = [footer.get(column.name, "totals" if number == 0 else None) for number, (column, _) in enumerate(kept)]
+    last = [
+        footer.get(column.name, "totals" if number == 0 else None)
+        for number, (column, _) in enumerate(kept)
+    ]
     foot = f"<tfoot><tr>{_cells('th', last, sides)}</tr></tfoot>" if footer else ""
     return _TABLE.format(caption=html.escape(caption), head=head, body=body, foot=foot)
 

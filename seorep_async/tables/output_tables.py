@@ -7,16 +7,39 @@ from typing import Any
 
 import attrs
 
-from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, RankingTotals
-from seorep_async.tables.columns import Column, ColumnType, FeedTable, Table, columns_of_model, is_change
+from seorep_async.models import (
+    Campaign,
+    CampaignPeriod,
+    Feed,
+    KeywordPeriod,
+    KeywordRanking,
+    RankingTotals,
+)
+from seorep_async.tables.columns import (
+    Column,
+    ColumnType,
+    FeedTable,
+    Table,
+    columns_of_model,
+    is_change,
+)
 
-_INTEGER, _STRING, _DATE, _FIELDS = ColumnType.INTEGER, ColumnType.STRING, ColumnType.DATE, ColumnType.FIELDS
+_INTEGER, _STRING, _DATE, _FIELDS = (
+    ColumnType.INTEGER,
+    ColumnType.STRING,
+    ColumnType.DATE,
+    ColumnType.FIELDS,
+)
 _known = partial(Column, nullable=False)
 _ACCOUNT = _known(
-    "account", _STRING, "Name of the account: as given to the pull or the client, or else the host of the service."
+    "account",
+    _STRING,
+    "Name of the account: as given to the pull or the client, or else the host of the service.",
 )
 _SNAPSHOT = _known(
-    "snapshot_date", _DATE, "Night of the row: the UTC day on which its pull began, or the day given to the pull."
+    "snapshot_date",
+    _DATE,
+    "Night of the row: the UTC day on which its pull began, or the day given to the pull.",
 )
 _CAMPAIGN = _known("campaign_id", _INTEGER, "Id of the campaign.")
 _KEYWORD = _known("keyword_id", _INTEGER, "Id of the keyword.")
@@ -42,7 +65,15 @@ _REPORT = (
 )
 TOTALS = tuple(attrs.fields_dict(RankingTotals))
 """Names of the totals, in the order of their columns."""
-_REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
+_REPORT_KEY = (
+    "account",
+    "table_name",
+    "campaign_id",
+    "keyword_id",
+    "snapshot_date",
+    "start_date",
+    "end_date",
+)
 
 
 @cache
@@ -51,7 +82,9 @@ def table_of(feed: Feed) -> FeedTable:
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
         key = ("account", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
-        return _feed_table(feed, "keyword_rankings", "A keyword of a campaign on one night.", KeywordRanking, key)
+        return _feed_table(
+            feed, "keyword_rankings", "A keyword of a campaign on one night.", KeywordRanking, key
+        )
     if feed is Feed.CAMPAIGN_BY_DATE:
         key = ("account", "campaign_id", "date", "date_precision")
         return _feed_table(feed, "campaign_periods", "A period of a campaign.", CampaignPeriod, key)
@@ -59,17 +92,26 @@ def table_of(feed: Feed) -> FeedTable:
     return _feed_table(feed, "keyword_periods", "A date of a keyword.", KeywordPeriod, key)
 
 
-def _feed_table(feed: Feed, name: str, description: str, model: type, key: tuple[str, ...]) -> FeedTable:
+def _feed_table(
+    feed: Feed, name: str, description: str, model: type, key: tuple[str, ...]
+) -> FeedTable:
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))
-    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, model, lead=len(lead))
+    return FeedTable(
+        name, f"{description} Feed {feed.value}.", columns, key, feed, model, lead=len(lead)
+    )
 
 
 @cache
 def totals_table() -> Table:
     columns = tuple(_CAMPAIGN if column.name == "campaign_id" else column for column in _REPORT)
-    return Table("totals", "The totals of one report.", (*columns, *columns_of_model(RankingTotals)), _REPORT_KEY)
+    return Table(
+        "totals",
+        "The totals of one report.",
+        (*columns, *columns_of_model(RankingTotals)),
+        _REPORT_KEY,
+    )
 
 
 def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
@@ -81,15 +123,29 @@ def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
 def campaigns_table() -> Table:
     _, *others = columns_of_model(Campaign)
     columns, key = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others), ("account", "campaign_id")
-    return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, key, lead=2)
+    return Table(
+        "campaigns", "A campaign, as it was when it was last pulled.", columns, key, lead=2
+    )
 
 
 @cache
 def keywords_table() -> Table:
     """Return the table of keywords: the campaign feed's columns that are the same every night."""
     key, place = ("account", "campaign_id", "keyword_id"), "search_location"
-    names = {*key, "snapshot_date", "keyword_phrase", "search_language_id", "search_language_name", "primary_keyword"}
-    names |= {f"{place}_id", f"{place}_canonical_name", f"{place}_country_code", f"{place}_target_type"}
+    names = {
+        *key,
+        "snapshot_date",
+        "keyword_phrase",
+        "search_language_id",
+        "search_language_name",
+        "primary_keyword",
+    }
+    names |= {
+        f"{place}_id",
+        f"{place}_canonical_name",
+        f"{place}_country_code",
+        f"{place}_target_type",
+    }
     columns = tuple(column for column in table_of(Feed.CAMPAIGN).columns if column.name in names)
     description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
     return Table("keywords", description, columns, key, lead=3)
@@ -103,15 +159,21 @@ def failures_table() -> Table:
         Column("status", _INTEGER, "HTTP status of the last response; null if there was none."),
         Column("attempts", _INTEGER, "Requests that were made for the page that failed."),
     )
-    return Table("failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY)
+    return Table(
+        "failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY
+    )
 
 
 _WAITED = (
     "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace (the service's rate), "
     "asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none waited."
 )
-_RETRIES = "Those that were retries, by cause: throttle, overload, transient. Null if there were none."
-_SELECTION = "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids."
+_RETRIES = (
+    "Those that were retries, by cause: throttle, overload, transient. Null if there were none."
+)
+_SELECTION = (
+    "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids."
+)
 _FAILURES = "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted."
 
 
@@ -129,12 +191,18 @@ def pulls_table() -> Table:
         _known("campaigns", _INTEGER, "Campaigns that were requested."),
         Column("selection", _STRING, _SELECTION),
         _known("rows", _INTEGER, "Rows of all feeds that were written."),
-        _known("requests", _INTEGER, "Requests, retries included; of a resumed pull, of its last run."),
+        _known(
+            "requests", _INTEGER, "Requests, retries included; of a resumed pull, of its last run."
+        ),
         Column("retries", _FIELDS, _RETRIES),
         Column("refusals", _INTEGER, "Responses with status 429."),
         Column("waited", _FIELDS, _WAITED),
         _known("failures", _INTEGER, _FAILURES),
-        _known("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were requested."),
+        _known(
+            "compared",
+            ColumnType.BOOLEAN,
+            "Whether changes from the previous period were requested.",
+        ),
         _known("version", _STRING, "Version of seorep-async that wrote it."),
     )
     return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from seorep_async.tables.arrow import arrow_table, pandas_frame
-from seorep_async.tables.columns import Columns, ColumnType, Table, columns_of_model, model_columns, plain_tags
+from seorep_async.tables.columns import (
+    Columns,
+    ColumnType,
+    Table,
+    columns_of_model,
+    model_columns,
+    plain_tags,
+)
 from seorep_async.tables.html import html_table
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines
@@ -41,7 +48,11 @@ class Tabular:
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
-        return [dict(zip(names, row, strict=True)) for part in parts for row in zip(*_plain(table, part), strict=True)]
+        return [
+            dict(zip(names, row, strict=True))
+            for part in parts
+            for row in zip(*_plain(table, part), strict=True)
+        ]
 
     def to_jsonl(self) -> bytes:
         """Return the rows as JSON lines in UTF-8: the bytes of an exported file.
@@ -92,7 +103,10 @@ class Tabular:
 
 
 def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
-    return [_AS_DICTS.get(column.type, list)(values) for column, values in zip(table.columns, columns, strict=True)]
+    return [
+        _AS_DICTS.get(column.type, list)(values)
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
 
 
 _AS_DICTS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
@@ -129,7 +143,9 @@ class TableList(list[T], Tabular):
 
     def __iadd__(self, other: Iterable[T], /) -> Self:  # type: ignore[misc, override]
         if not self._takes(items := list(other)):
-            raise TypeError(f"+= takes items of this list's kind, {self._kind}; + makes a plain list of others, too")
+            raise TypeError(
+                f"+= takes items of this list's kind, {self._kind}; + makes a plain list of others, too"
+            )
         return super().__iadd__(items)
 
     def _takes(self, items: Iterable[Any]) -> bool:

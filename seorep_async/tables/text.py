@@ -16,7 +16,16 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Tag
-from seorep_async.tables.columns import Column, Columns, ColumnType, Table, as_json, is_constant, once_each, plain_tags
+from seorep_async.tables.columns import (
+    Column,
+    Columns,
+    ColumnType,
+    Table,
+    as_json,
+    is_constant,
+    once_each,
+    plain_tags,
+)
 
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
@@ -48,7 +57,9 @@ def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     columns: list[Sequence[str]] = []
     for constant, some in groupby(cells, partial(is_constant, ColumnType.STRING)):
         group = list(some)
-        columns += [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
+        columns += (
+            [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
+        )
     # joining cells and separators in one step takes a third of the time of `csv.writer`
     step = 2 * len(columns)
     flat = [","] * (step * len(cells[0]))
@@ -81,7 +92,9 @@ def _integers(values: Sequence[Any]) -> list[str]:
 
 
 def _dates(values: Sequence[Any]) -> list[str]:
-    strings = {value: "" if value is None else str(value) for value in set(values)}  # few, and they recur
+    strings = {
+        value: "" if value is None else str(value) for value in set(values)
+    }  # few, and they recur
     return list(map(strings.__getitem__, values))
 
 
@@ -89,7 +102,10 @@ def _quoted(values: Sequence[str | None]) -> list[str]:
     strings = [value or "" for value in values]
     if not _needs_quotes("".join(strings)):
         return strings
-    return ['"' + string.replace('"', '""') + '"' if _needs_quotes(string) else string for string in strings]
+    return [
+        '"' + string.replace('"', '""') + '"' if _needs_quotes(string) else string
+        for string in strings
+    ]
 
 
 def _needs_quotes(string: str) -> bool:
@@ -100,7 +116,13 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
     # the same string, six times as fast: there are tags in every row
-    return "[" + ", ".join([f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]) + "]"
+    return (
+        "["
+        + ", ".join(
+            [f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]
+        )
+        + "]"
+    )
 
 
 _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
@@ -112,7 +134,9 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
     ColumnType.DATETIME: partial(_each, dt.datetime.isoformat),
     ColumnType.TAGS: partial(once_each, lambda tags: _quoted([_tag_list(tags)])[0]),
     ColumnType.FIELDS: lambda values: (
-        _quoted([as_json(one) if one else "" for one in values]) if any(values) else [""] * len(values)
+        _quoted([as_json(one) if one else "" for one in values])
+        if any(values)
+        else [""] * len(values)
     ),
     ColumnType.ANY: lambda values: _quoted(_each(as_json, values)),
 }
@@ -136,16 +160,23 @@ def _line(table: Table) -> type[msgspec.Struct]:
 _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: partial(once_each, plain_tags),
     # null if there are none: a file with `{}` in every line can't become Parquet
-    ColumnType.FIELDS: lambda values: [msgspec.Raw(as_json(one).encode()) if one else None for one in values],
+    ColumnType.FIELDS: lambda values: [
+        msgspec.Raw(as_json(one).encode()) if one else None for one in values
+    ],
 }
 
 
-def printable_json(value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None) -> str:
+def printable_json(
+    value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
+) -> str:
     """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():
         return encoded
-    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in encoded)
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
+        for letter in encoded
+    )
 
 
 def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any) -> str:
@@ -157,8 +188,14 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
     """
     names = list(map(_cut, columns))
     if isinstance(rows, list) and rows:
-        kept = [place for place, one in enumerate(zip(*rows, strict=True)) if any(value not in _EMPTY for value in one)]
-        facts["columns_without_values"] = [name for place, name in enumerate(names) if place not in kept] or None
+        kept = [
+            place
+            for place, one in enumerate(zip(*rows, strict=True))
+            if any(value not in _EMPTY for value in one)
+        ]
+        facts["columns_without_values"] = [
+            name for place, name in enumerate(names) if place not in kept
+        ] or None
         names, *rows = ([row[place] for place in kept] for row in (names, *rows))
     facts = {name: value for name, value in facts.items() if value is not None}
     room = LONGEST - _NOTES - _size(facts | {"columns": names, "rows": []})
@@ -171,15 +208,27 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
         values = list(map(_cut, row))
         room -= _size(values) + 2
         if room < 0:
-            which = f"{len(rows) - len(shown)} of {len(rows)} rows" if isinstance(rows, list) else "further rows"
-            left_out.append(f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns")
+            which = (
+                f"{len(rows) - len(shown)} of {len(rows)} rows"
+                if isinstance(rows, list)
+                else "further rows"
+            )
+            left_out.append(
+                f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns"
+            )
             break
         shown.append(values)
         pairs = zip(values, row, strict=True)
-        shortened += sum(value is not whole and not isinstance(whole, float) for value, whole in pairs)
+        shortened += sum(
+            value is not whole and not isinstance(whole, float) for value, whole in pairs
+        )
     if shortened:
-        left_out.append(f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}")
-    return _printable(facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown})
+        left_out.append(
+            f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}"
+        )
+    return _printable(
+        facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown}
+    )
 
 
 def _printable(value: Any) -> str:
@@ -198,4 +247,8 @@ def _cut(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     string = value if isinstance(value, str) else _printable(value)
-    return value if len(string) <= _LONGEST_VALUE else f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)"
+    return (
+        value
+        if len(string) <= _LONGEST_VALUE
+        else f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)"
+    )

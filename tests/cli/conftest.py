@@ -6,7 +6,9 @@ from tests.cli.running import Seorep
 
 
 @pytest.fixture
-def seorep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Seorep:
+def seorep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Seorep:
     """The command, in an empty folder and without an account."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)

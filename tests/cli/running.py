@@ -26,7 +26,15 @@ from tests.threads import in_a_thread
 
 TODAY = dt.date(2023, 7, 15)
 KEY = "s3cret-k3y"
-COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.cli import main; main()")
+COMMAND = (
+    sys.executable,
+    "-X",
+    "dev",
+    "-W",
+    "error",
+    "-c",
+    "from seorep_async.cli import main; main()",
+)
 
 
 @attrs.frozen
@@ -63,7 +71,9 @@ def serving(**options: Any) -> Iterator[Sandbox]:
 
 
 @contextmanager
-def process(*arguments: str, under: Sequence[str] = (), **options: Any) -> Iterator[subprocess.Popen[str]]:
+def process(
+    *arguments: str, under: Sequence[str] = (), **options: Any
+) -> Iterator[subprocess.Popen[str]]:
     """Start the command as a process of its own, `under` another; it ends with the block at the latest."""
     pipes: Any = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([*under, *COMMAND, *arguments], text=True, **pipes, **options) as running:
@@ -78,7 +88,9 @@ def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     # without `-X dev`, by which asyncio tells what took long
     command = shlex.join([sys.executable, "-W", "error", *COMMAND[-2:]])
     line = line.replace("seorep", command)
-    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, **options)
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, **options
+    )
 
 
 # a session of its own, so that what asks for passwords finds its terminal
@@ -142,17 +154,25 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*arguments: str, columns: int = 80, environment: Mapping[str, str] | None = None) -> Iterator[Terminal]:
+def terminal(
+    *arguments: str, columns: int = 80, environment: Mapping[str, str] | None = None
+) -> Iterator[Terminal]:
     """Start the command on a terminal; it ends with the block at the latest."""
     screen, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("COLUMNS", "LINES", "NO_COLOR")
+    }
     with subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, *arguments],
         stdin=inside,
         stdout=inside,
         stderr=inside,
-        env=environ | {"TERM": "xterm", "PYTHONPATH": str(Path(__file__).parents[2])} | dict(environment or {}),
+        env=environ
+        | {"TERM": "xterm", "PYTHONPATH": str(Path(__file__).parents[2])}
+        | dict(environment or {}),
     ) as running:
         os.close(inside)
         try:
@@ -164,7 +184,9 @@ def terminal(*arguments: str, columns: int = 80, environment: Mapping[str, str] 
 
 def without_slow_callbacks(err: str) -> str:
     """Return stderr without asyncio's own word that a busy machine was slow."""
-    return "".join(line for line in err.splitlines(keepends=True) if not line.startswith("Executing <"))
+    return "".join(
+        line for line in err.splitlines(keepends=True) if not line.startswith("Executing <")
+    )
 
 
 def wait_for(begun: Callable[[], object], running: subprocess.Popen[str]) -> None:

@@ -25,7 +25,9 @@ from tests.cli.running import Seorep
 PAGES = Path(__file__).with_name("help")
 
 
-def commands(found: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def commands(
+    found: click.Command, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield words, found
     if isinstance(found, click.Group):
         context = click.Context(found)
@@ -50,7 +52,9 @@ def file(words: tuple[str, ...]) -> Path:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
-def test_a_help_page_is_as_it_was_read(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+def test_a_help_page_is_as_it_was_read(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert page(words) == file(words).read_text(encoding="utf-8")
 
@@ -60,12 +64,18 @@ def test_every_help_page_belongs_to_a_command() -> None:
 
 
 def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
-    lines = [line for path in PAGES.iterdir() for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    lines = [
+        line
+        for path in PAGES.iterdir()
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]
+    ]
     assert [line for line in lines if len(line) > 80 or line.endswith("...")] == []
 
 
 def test_pull_has_at_most_32_options() -> None:
-    options = [one for one in COMMANDS["pull",].params if isinstance(one, click.Option) and not one.hidden]
+    options = [
+        one for one in COMMANDS["pull",].params if isinstance(one, click.Option) and not one.hidden
+    ]
     assert len(options) + 1 <= 32
 
 
@@ -101,7 +111,9 @@ def test_as_json_the_columns_of_every_table_are_explained(seorep: Seorep) -> Non
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_program_reads_the_table_and_type_of_a_column(seorep: Seorep, kind: str) -> None:
     said = seorep("columns", "--format", kind).out
-    (first,) = re.findall(r'^(?:\{"table": )?"?keyword_rankings"?,.*account"?,.*?string.*', said, re.MULTILINE)
+    (first,) = re.findall(
+        r'^(?:\{"table": )?"?keyword_rankings"?,.*account"?,.*?string.*', said, re.MULTILINE
+    )
     assert "Name of the account" in first
 
 

@@ -29,11 +29,21 @@ def nightly(folder: Path) -> tuple[Ended, str]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     variables = ("SEOREP_BASE_URL", "SEOREP_API_KEY")
-    (folder / "environment").write_text("".join(f"{name}={os.environ[name]}\n" for name in variables))
-    where = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(README.parent), "HOME": str(folder)}
-    ended = subprocess.run([folder / "nightly"], cwd="/", env=where, capture_output=True, text=True, check=False)
+    (folder / "environment").write_text(
+        "".join(f"{name}={os.environ[name]}\n" for name in variables)
+    )
+    where = {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PYTHONPATH": str(README.parent),
+        "HOME": str(folder),
+    }
+    ended = subprocess.run(
+        [folder / "nightly"], cwd="/", env=where, capture_output=True, text=True, check=False
+    )
     slept = folder / "slept"
-    return Ended(ended.returncode, ended.stdout, ended.stderr), slept.read_text() if slept.exists() else ""
+    return Ended(
+        ended.returncode, ended.stdout, ended.stderr
+    ), slept.read_text() if slept.exists() else ""
 
 
 def test_the_second_night_says_what_changed(tmp_path: Path, seorep: Seorep) -> None:
@@ -47,7 +57,9 @@ def test_the_second_night_says_what_changed(tmp_path: Path, seorep: Seorep) -> N
 
 
 @pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n600\n1800\n")])
-def test_it_sleeps_only_for_what_may_pass(tmp_path: Path, seorep: Seorep, status: int, code: int, slept: str) -> None:
+def test_it_sleeps_only_for_what_may_pass(
+    tmp_path: Path, seorep: Seorep, status: int, code: int, slept: str
+) -> None:
     with seorep.account(failing={2: status}):
         ended, seconds = nightly(tmp_path)
     assert (ended.code, seconds) == (code, slept)
@@ -68,6 +80,15 @@ def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seore
     folder.mkdir(0o700)
     (folder / "pieces").write_bytes(b"no pieces" * 99)
     with seorep.account():
-        command = ("pull", "-o", "a.duckdb", "--month", "2023-01..2023-02", "--account", "acme", "--quiet")
+        command = (
+            "pull",
+            "-o",
+            "a.duckdb",
+            "--month",
+            "2023-01..2023-02",
+            "--account",
+            "acme",
+            "--quiet",
+        )
         assert seorep(*command).code != 0
         assert seorep(*command, "--restart").code == 0

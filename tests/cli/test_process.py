@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import COMMAND, Seorep, process, shell, terminal, wait_for, without_slow_callbacks
+from tests.cli.running import (
+    COMMAND,
+    Seorep,
+    process,
+    shell,
+    terminal,
+    wait_for,
+    without_slow_callbacks,
+)
 
 pytestmark = pytest.mark.heavy
 
@@ -68,17 +76,26 @@ def test_the_sandbox_serves_until_it_is_interrupted() -> None:
         assert curl == f"curl --user ':a b' '{exports['SEOREP_BASE_URL']}/v3/campaigns?limit=2'"
         running.send_signal(signal.SIGINT)
         _, err = running.communicate()
-    assert (running.returncode, without_slow_callbacks(err).strip()) == (130, "Stopped after 0 requests.")
+    assert (running.returncode, without_slow_callbacks(err).strip()) == (
+        130,
+        "Stopped after 0 requests.",
+    )
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_mcp_ends_on_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
     words = ("mcp", "--sandbox", "--history", "a.duckdb")
     with process(*words, cwd=tmp_path, stdin=subprocess.PIPE) as running:
-        hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        hello = {
+            "protocolVersion": "2025-03-26",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
         assert running.stdin is not None
         assert running.stdout is not None
-        running.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
+        running.stdin.write(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
+        )
         running.stdin.flush()
         assert "seorep" in running.stdout.readline()
         running.send_signal(sent)
@@ -89,7 +106,10 @@ def test_mcp_ends_on_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
 def test_without_the_extra_one_line_names_it(missing: str) -> None:
     ended = program(f"sys.modules[{missing!r}] = None")
     advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
-    assert (ended.returncode, ended.stderr) == (2, f"seorep needs more than the library: {advice}\n")
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        f"seorep needs more than the library: {advice}\n",
+    )
 
 
 def program(before: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -102,13 +122,20 @@ from seorep_async.cli import main
 main()
 """
     return subprocess.run(
-        [sys.executable, "-c", lines, *arguments], capture_output=True, text=True, check=False, **options
+        [sys.executable, "-c", lines, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
     )
 
 
 def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
     imports = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import seorep_async.cli"
-    subprocess.run([sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"], check=True)
+    subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"],
+        check=True,
+    )
 
 
 LEAVING = """
@@ -145,8 +172,16 @@ pull.pull_to = stuck
 INTERRUPTED: dict[str, tuple[str, str, int, str, str]] = {
     "during imports": (IMPORTING, "--version", 130, "", ""),
     "at exit": ("atexit.register(interrupt, signal.SIGINT)", "--version", 0, "seorep ", ""),
-    "after the summary": (LEAVING.format("SIGINT"), "pull -s campaigns=1 -o a.csv", 0, "", "Pulled "),
-    "after the summary of a pipe": (*(LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, "account", "Pulled "),),
+    "after the summary": (
+        LEAVING.format("SIGINT"),
+        "pull -s campaigns=1 -o a.csv",
+        0,
+        "",
+        "Pulled ",
+    ),
+    "after the summary of a pipe": (
+        *(LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, "account", "Pulled "),
+    ),
     "during an unread summary": (UNREAD, "pull -s campaigns=1 --json", 0, "", "Pulled "),
     "twice": (
         LEAVING.format("SIGINT") + STUCK,
@@ -159,12 +194,18 @@ INTERRUPTED: dict[str, tuple[str, str, int, str, str]] = {
 """What is done before the command, its arguments, its exit code, and how its output and messages begin."""
 
 
-@pytest.mark.parametrize(("before", "line", "code", "out", "err"), INTERRUPTED.values(), ids=INTERRUPTED)
+@pytest.mark.parametrize(
+    ("before", "line", "code", "out", "err"), INTERRUPTED.values(), ids=INTERRUPTED
+)
 def test_an_interrupt_ends_it_well_or_comes_too_late(
     tmp_path: Path, before: str, line: str, code: int, out: str, err: str
 ) -> None:
     ended = program(before, *line.split(), cwd=tmp_path)
-    assert (ended.returncode, ended.stdout[: len(out or "x")], ended.stderr[: len(err or "x")]) == (code, out, err)
+    assert (ended.returncode, ended.stdout[: len(out or "x")], ended.stderr[: len(err or "x")]) == (
+        code,
+        out,
+        err,
+    )
     assert ended.stderr.count("Interrupted") == err.count("Interrupted")
 
 
@@ -194,7 +235,9 @@ def minds_signals(running: subprocess.Popen[str]) -> bool:
     """Return whether the command has begun, or has ended: before, it is Python that starts."""
     if running.poll() is not None:
         return True
-    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{running.pid}/status").read_text(), re.MULTILINE)
+    caught = re.search(
+        r"^SigCgt:\s*(\w+)", Path(f"/proc/{running.pid}/status").read_text(), re.MULTILINE
+    )
     return caught is not None and bool(int(caught[1], 16) >> (signal.SIGHUP - 1) & 1)
 
 
@@ -207,7 +250,11 @@ def interrupt(line: str, sent: signal.Signals, pause: float, folder: Path) -> in
         running.send_signal(sent)
         out, err = running.communicate(timeout=LONGEST)
     assert running.returncode in (0, 130), (sent, pause, running.returncode, err)
-    assert not re.search("Traceback|never awaited|was destroyed|unexpected", err), (sent, pause, err)
+    assert not re.search("Traceback|never awaited|was destroyed|unexpected", err), (
+        sent,
+        pause,
+        err,
+    )
     assert len(without_slow_callbacks(err).splitlines()) <= 2, (sent, pause, err)
     if line == "pull" and out:
         assert f'"exit_code": {running.returncode},' in out
@@ -215,7 +262,9 @@ def interrupt(line: str, sent: signal.Signals, pause: float, folder: Path) -> in
 
 
 def resume(line: str, folder: Path) -> str:
-    ended = subprocess.run([*COMMAND, *LINES[line]], cwd=folder, capture_output=True, text=True, timeout=LONGEST)
+    ended = subprocess.run(
+        [*COMMAND, *LINES[line]], cwd=folder, capture_output=True, text=True, timeout=LONGEST
+    )
     assert (ended.returncode, without_slow_callbacks(ended.stderr)) == (0, "")
     return ended.stdout
 
@@ -227,7 +276,9 @@ def folder(tmp_path: Path, seorep: Seorep) -> Iterator[Path]:
         yield tmp_path
 
 
-@pytest.mark.parametrize(("line", "sent"), [("pull", "SIGHUP"), ("stdout", "SIGTERM"), ("pull", "SIGINT")])
+@pytest.mark.parametrize(
+    ("line", "sent"), [("pull", "SIGHUP"), ("stdout", "SIGTERM"), ("pull", "SIGINT")]
+)
 def test_a_signal_at_any_moment_is_130_and_resumable(folder: Path, line: str, sent: str) -> None:
     interrupt(line, signal.Signals[sent], random.uniform(0, 1), folder)
     whole = resume(line, folder)

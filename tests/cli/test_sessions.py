@@ -98,13 +98,18 @@ class Session:
             yield f"[{code}]"
 
     def serve(self, *options: str) -> list[str]:
-        given = {name: ast.literal_eval(value) for name, _, value in (option.partition("=") for option in options)}
+        given = {
+            name: ast.literal_eval(value)
+            for name, _, value in (option.partition("=") for option in options)
+        }
         if self._serving is not None:
             self._serving.close()
         self._serving = self._ending.enter_context(contextlib.ExitStack())
         self._sandbox = self._serving.enter_context(serving(**{"port": self._port, **given}))
         self._port, self._counted = int(self._sandbox.base_url.rpartition(":")[2]), 0
-        return self.export(f"SEOREP_BASE_URL={self._sandbox.base_url}", f"SEOREP_API_KEY={self._sandbox.api_key}")
+        return self.export(
+            f"SEOREP_BASE_URL={self._sandbox.base_url}", f"SEOREP_API_KEY={self._sandbox.api_key}"
+        )
 
     def requests(self) -> list[str]:
         assert self._sandbox is not None
@@ -119,23 +124,35 @@ class Session:
 
     def write(self, name: str, *lines: str) -> list[str]:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text("".join(f"{os.path.expandvars(line)}\n" for line in lines), encoding="utf-8")
+        Path(name).write_text(
+            "".join(f"{os.path.expandvars(line)}\n" for line in lines), encoding="utf-8"
+        )
         Path(name).chmod(0o600)
         return []
 
     def profile(self, *lines: str) -> None:
         usual = {"base_url": "base_url = 'https://api.example.com'", "key": f"key = '{KEY}'"}
-        others = (line for name, line in usual.items() if not any(re.match(rf"(api_)?{name}", one) for one in lines))
+        others = (
+            line
+            for name, line in usual.items()
+            if not any(re.match(rf"(api_)?{name}", one) for one in lines)
+        )
         self.write(".config/seorep/config.toml", "[acme]", *lines, *others)
 
     def stdin(self, content: str) -> list[str]:
-        data = content.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
+        data = (
+            content.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
+        )
         self._ending.enter_context(patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8")))
         return []
 
     def ls(self) -> list[str]:
         beside = re.compile(r"\.(campaigns|keywords|pulls|totals|failures)\.")
-        return sorted(path.name for path in Path().iterdir() if not beside.search(path.name) and path.name != ".config")
+        return sorted(
+            path.name
+            for path in Path().iterdir()
+            if not beside.search(path.name) and path.name != ".config"
+        )
 
     def sql(self, *words: str) -> list[str]:
         *files, query = words
@@ -149,8 +166,12 @@ def replayed(session: str) -> str:
     with contextlib.ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory())
         ending.enter_context(contextlib.chdir(folder))
-        ending.enter_context(patch.dict(os.environ, XDG_CONFIG_HOME=f"{os.getcwd()}/.config", COLUMNS="80"))
-        ending.enter_context(patch("seorep_async.session.clock.SYSTEM", Clock(jitter=lambda: 0.0)))  # retries at once
+        ending.enter_context(
+            patch.dict(os.environ, XDG_CONFIG_HOME=f"{os.getcwd()}/.config", COLUMNS="80")
+        )
+        ending.enter_context(
+            patch("seorep_async.session.clock.SYSTEM", Clock(jitter=lambda: 0.0))
+        )  # retries at once
         for name in names:
             os.environ.pop(name, None)
         running = Session(ending)
@@ -163,16 +184,30 @@ def replayed(session: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-@pytest.mark.parametrize(("session", "never"), [("usage", PYTHON_WORDS), ("usage", "s3cret"), ("profiles", "s3cret")])
-def test_no_refusal_speaks_python_or_repeats_a_secret(session: str, never: str | re.Pattern[str]) -> None:
-    lines = Path(__file__).with_name("sessions").joinpath(f"{session}.txt").read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(
+    ("session", "never"), [("usage", PYTHON_WORDS), ("usage", "s3cret"), ("profiles", "s3cret")]
+)
+def test_no_refusal_speaks_python_or_repeats_a_secret(
+    session: str, never: str | re.Pattern[str]
+) -> None:
+    lines = (
+        Path(__file__)
+        .with_name("sessions")
+        .joinpath(f"{session}.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     refusals = [line for line in lines if line.startswith("! ")]
     assert len(refusals) > 60
     assert [line for line in refusals if re.search(never, line)] == []
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=[pytest.mark.heavy][: path.stem in HEAVY], id=path.stem) for path in SESSIONS]
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.heavy][: path.stem in HEAVY], id=path.stem)
+        for path in SESSIONS
+    ],
 )
 def test_a_session_is_as_it_was_read(path: Path) -> None:
     session = path.read_text(encoding="utf-8")

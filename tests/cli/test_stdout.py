@@ -52,9 +52,15 @@ def test_an_unwritable_stdout_is_7_and_one_line(
 
 @pytest.mark.parametrize(
     ("command", "reader"),
-    [(f"{PULL} -o -", "true"), (f"{PULL} --dry-run", "true"), ("seorep keywords list --format csv", "head -n 1")],
+    [
+        (f"{PULL} -o -", "true"),
+        (f"{PULL} --dry-run", "true"),
+        ("seorep keywords list --format csv", "head -n 1"),
+    ],
 )
-def test_a_reader_that_stops_is_not_reported(seorep: Seorep, tmp_path: Path, command: str, reader: str) -> None:
+def test_a_reader_that_stops_is_not_reported(
+    seorep: Seorep, tmp_path: Path, command: str, reader: str
+) -> None:
     with seorep.account(campaigns=400, keywords=50):
         ended = shell(f"{command} | {reader}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -69,15 +75,23 @@ def test_a_closed_stdin_holds_no_ids(tmp_path: Path) -> None:
 def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:
     ended = shell(f"{PULL} --json -o a.csv >/dev/full", cwd=tmp_path)
     assert (tmp_path / "a.csv").exists()
-    assert (ended.returncode, ended.stderr) == (7, "Error: can't write to stdout: No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (
+        7,
+        "Error: can't write to stdout: No space left on device\n",
+    )
 
 
 def test_an_unread_summary_is_no_error(tmp_path: Path) -> None:
-    ended = shell(f"{PULL.replace(' --quiet', '')} --json -o a.csv | true; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
+    ended = shell(
+        f"{PULL.replace(' --quiet', '')} --json -o a.csv | true; exit ${{PIPESTATUS[0]}}",
+        cwd=tmp_path,
+    )
     assert (ended.returncode, ended.stderr.splitlines()[0][:7]) == (0, "Pulled ")
 
 
-def test_the_code_for_failures_outlives_an_unwritten_summary(tmp_path: Path, seorep: Seorep) -> None:
+def test_the_code_for_failures_outlives_an_unwritten_summary(
+    tmp_path: Path, seorep: Seorep
+) -> None:
     with seorep.account(failing={2: 404}):
         assert shell("seorep pull --quiet --json >/dev/full", cwd=tmp_path).returncode == 9
 
@@ -147,7 +161,10 @@ def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
 def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) -> None:
     seorep.monkeypatch.setenv("SEOREP_API_KEY", KEY)
     with in_a_thread(ScriptedServer(forever=answer(b"[1]"))) as server:
-        said = {method: seorep("api", method, "/v3/x", "--base-url", server.base_url) for method in ("GET", "POST")}
+        said = {
+            method: seorep("api", method, "/v3/x", "--base-url", server.base_url)
+            for method in ("GET", "POST")
+        }
     doubt = "The POST may have had its effect: check before you repeat it.\n"
     assert {method: (ended.code, doubt in ended.err) for method, ended in said.items()} == {
         "GET": (6, False),
@@ -163,8 +180,14 @@ def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -
     assert_key_is_not_in(ended.err)
 
 
-def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_TICK_SECONDS", 0.001)
-    shown = seorep("pull", "-s", "campaigns=6", "-s", "keywords=1", "-c", "requests_per_second=20").err
-    assert re.search(r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", shown, re.MULTILINE)
+    shown = seorep(
+        "pull", "-s", "campaigns=6", "-s", "keywords=1", "-c", "requests_per_second=20"
+    ).err
+    assert re.search(
+        r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", shown, re.MULTILINE
+    )

@@ -39,7 +39,12 @@ def test_a_login_is_tried_and_stored_for_the_owner_alone(tmp_path: Path) -> None
 def test_a_wrong_login_stores_nothing(tmp_path: Path, key: str, code: int) -> None:
     with serving(api_key=KEY) as sandbox:
         ended, shown = log_in(tmp_path, sandbox.base_url, key)
-    assert (ended, key in shown, "SEOREP_API_KEY" in shown, config(tmp_path).exists()) == (code, False, False, False)
+    assert (ended, key in shown, "SEOREP_API_KEY" in shown, config(tmp_path).exists()) == (
+        code,
+        False,
+        False,
+        False,
+    )
 
 
 def test_an_unencrypted_address_is_refused_before_the_key(tmp_path: Path) -> None:
@@ -55,7 +60,11 @@ def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:
     config(tmp_path).write_text("# ours\n[other]\nkey_command = 'true'")
     with serving(api_key=KEY) as sandbox:
         assert log_in(tmp_path, sandbox.base_url, KEY)[0] == 0
-    assert config(tmp_path).read_text().startswith("# ours\n[other]\nkey_command = 'true'\n\n[default]\n")
+    assert (
+        config(tmp_path)
+        .read_text()
+        .startswith("# ours\n[other]\nkey_command = 'true'\n\n[default]\n")
+    )
 
 
 def test_ctrl_c_at_the_question_stores_nothing(tmp_path: Path) -> None:
@@ -66,13 +75,18 @@ def test_ctrl_c_at_the_question_stores_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 4), ("y", 0, 3)])
-def test_a_person_is_asked_before_a_campaign_is_deleted(seorep: Seorep, answer: str, code: int, left: int) -> None:
+def test_a_person_is_asked_before_a_campaign_is_deleted(
+    seorep: Seorep, answer: str, code: int, left: int
+) -> None:
     with seorep.account():
         with terminal("campaigns", "delete", "2") as person:
             person.wait_for("Delete campaign 2 (Maple Garden")
             person.type(f"{answer}\n")
             assert person.end() == code
-        assert seorep("campaigns", "list", "--format", "csv", "--columns", "id").out.count("\n") == left + 1
+        assert (
+            seorep("campaigns", "list", "--format", "csv", "--columns", "id").out.count("\n")
+            == left + 1
+        )
 
 
 def test_a_password_is_asked_for_twice_and_not_shown(seorep: Seorep) -> None:
@@ -91,10 +105,20 @@ def test_control_characters_never_reach_a_terminal(seorep: Seorep) -> None:
         seorep("campaigns", "update", "1", "--company", red)
         one = ("campaigns", "get", "1", "--format")
         pull = ("pull", "--campaign", "1", "-o", "-", "--format")
-        for words in ((*one, "table"), (*one, "csv"), (*one, "json"), (*pull, "csv"), (*pull, "jsonl")):
+        for words in (
+            (*one, "table"),
+            (*one, "csv"),
+            (*one, "json"),
+            (*pull, "csv"),
+            (*pull, "jsonl"),
+        ):
             with terminal(*words) as person:
                 assert person.end() == 0
-            assert ("shoes" in person.shown, "\x1b[31m" in person.shown, "\x9b" in person.shown) == (True, False, False)
+            assert (
+                "shoes" in person.shown,
+                "\x1b[31m" in person.shown,
+                "\x9b" in person.shown,
+            ) == (True, False, False)
 
 
 @pytest.mark.parametrize("words", ["users login-grant 1", "users get 1"])

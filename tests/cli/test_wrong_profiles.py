@@ -36,7 +36,10 @@ KEYS = [
     (f"key = '{KEY}'\nkey = '{KEY}'", "can't read"),
     ("key_command = 'sleep 30'", "key_command took longer than"),
     (f"key_command = ['sh', '-c', 'echo {KEY}; sleep 30; true']", "key_command took longer than"),
-    (f"key_command = ['sh', '-c', 'echo {KEY}; exec >&-; sleep 30']", "key_command took longer than"),
+    (
+        f"key_command = ['sh', '-c', 'echo {KEY}; exec >&-; sleep 30']",
+        "key_command took longer than",
+    ),
     (f"key_command = 'yes {KEY}'", "key_command took longer than"),
     (
         f"key_command = ['head', '-c', '{MANY}', '/dev/zero']",
@@ -46,7 +49,10 @@ KEYS = [
     ("key_command = ['printf', 's3cr\\351t']", "not UTF-8"),
 ]
 SETTINGS = [
-    ("account = 'Acme'", "base_url of profile acme must be set; or run `seorep login`, or try --sandbox."),
+    (
+        "account = 'Acme'",
+        "base_url of profile acme must be set; or run `seorep login`, or try --sandbox.",
+    ),
     (f"{ADDRESS}max_attempts = {DIGITS}", "can't read"),
     (f"{ADDRESS}max_attempts = {'9' * 4000}", "max_attempts must be"),
     (f"{ADDRESS}{'x' * 100_000} = 3", "there is no setting 'xxx"),
@@ -54,7 +60,10 @@ SETTINGS = [
 FILES: list[tuple[bytes | str, str]] = [
     (b"", "there is no profile 'acme' in {config}; it has: none. `seorep login NAME` makes one."),
     (b"[other]\n[third]", "there is no profile 'acme' in {config}; it has: other, third."),
-    (b"[acme]\nbase_uri = 'x'", "profile acme: there is no setting 'base_uri'. Did you mean base_url?"),
+    (
+        b"[acme]\nbase_uri = 'x'",
+        "profile acme: there is no setting 'base_uri'. Did you mean base_url?",
+    ),
     (b"acme = 3", "there is no profile 'acme'"),
     (b"acme = []", "there is no profile 'acme'"),
     (b"[[acme]]\nkey = 'k'", "there is no profile 'acme'"),
@@ -95,7 +104,9 @@ def configure(folder: Path, content: bytes | str) -> None:
 
 def name_of(value: object) -> str:
     text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
-    return ascii(text.removeprefix(f"[acme]\n{ADDRESS}").removeprefix(f"[acme]\nkey = '{KEY}'\n"))[1:40]
+    return ascii(text.removeprefix(f"[acme]\n{ADDRESS}").removeprefix(f"[acme]\nkey = '{KEY}'\n"))[
+        1:40
+    ]
 
 
 @pytest.fixture
@@ -108,7 +119,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("content", "said"), CASES, ids=[name_of(content) for content, _ in CASES])
 def test_it_is_refused_in_one_line(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, content: bytes | str, said: str
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes | str,
+    said: str,
 ) -> None:
     configure(folder, content)
     if "took longer" in said:
@@ -132,7 +147,9 @@ def test_it_is_refused_in_one_line(
         (0o602, "key_command = 'echo k'", True),
     ],
 )
-def test_a_file_that_others_can_use_is_refused(folder: Path, mode: int, key: str, is_refused: bool) -> None:
+def test_a_file_that_others_can_use_is_refused(
+    folder: Path, mode: int, key: str, is_refused: bool
+) -> None:
     configure(folder, f"[acme]\n{ADDRESS}{key}\n".encode())
     (folder / "config.toml").chmod(mode)
     with pytest.raises(UsageError, match="chmod 600") if is_refused else nullcontext():
@@ -147,11 +164,15 @@ def test_a_byte_order_mark_is_no_part_of_a_profile_or_a_key(folder: Path, bom: s
 
 
 def test_what_a_command_prints_after_the_key_is_ignored(folder: Path) -> None:
-    configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', 'echo {KEY}; seq 99999']\n".encode())
+    configure(
+        folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', 'echo {KEY}; seq 99999']\n".encode()
+    )
     assert connect(Service(profile="acme")).api_key == KEY
 
 
-def test_a_process_that_a_command_leaves_behind_holds_nothing_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_a_command_leaves_behind_holds_nothing_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(profiles, "COMMAND_SECONDS", 3600.0)
     command = f"sleep 60 & echo $! > {folder}/left; echo {KEY}"
     configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', '{command}']\n".encode())

@@ -40,7 +40,11 @@ class Account:
         return self.hidden.get(asked.id, page({"rows": rows, "totals": False}, rows))
 
     def one_row(self, asked: Asked) -> list[dict[str, Any]]:
-        row = {"date": "2023-03"} if "date" in asked.path else {"keywordId": 10 * asked.id, "keywordPhrase": "shoes"}
+        row = (
+            {"date": "2023-03"}
+            if "date" in asked.path
+            else {"keywordId": 10 * asked.id, "keywordPhrase": "shoes"}
+        )
         return [row | {"competitors": self.number}]
 
     def campaign(self, id_: int) -> dict[str, Any]:

@@ -24,7 +24,9 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
     """Call a function before each step of the thread of a pull that begins meanwhile."""
 
     def look(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code  # a generator expression may be closed at any time, where no error gets out
+        code = (
+            frame.f_code
+        )  # a generator expression may be closed at any time, where no error gets out
         if (
             event in ("call", "c_call")
             and code.co_filename.startswith(_FOLDER)

@@ -34,7 +34,18 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 asyncio.run(main())
 """
-VARYING = {"pulls": ("started_at", "service", "requests", "retries", "refusals", "waited", "selection", "version")}
+VARYING = {
+    "pulls": (
+        "started_at",
+        "service",
+        "requests",
+        "retries",
+        "refusals",
+        "waited",
+        "selection",
+        "version",
+    )
+}
 """Columns that no two pulls have in common, or that say how a pull was made."""
 Tables: TypeAlias = dict[str, tuple[list[str], list[list[Any]]]]
 
@@ -45,7 +56,9 @@ async def account(seed: int = 1, **options: Any) -> AsyncIterator[SeoRepClient]:
     made = {"campaigns": 4, "keywords": 3, "seed": seed, "failing": {2: 404}, **options}
     async with (
         Sandbox(**made) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key, settings=Settings(max_concurrency=1)) as client,
+        SeoRepClient(
+            sandbox.base_url, sandbox.api_key, settings=Settings(max_concurrency=1)
+        ) as client,
     ):
         yield client
 
@@ -110,7 +123,13 @@ async def nights(out: Path) -> None:
     async with account(shape="mixed") as client:
         await pull(client, out)
         await pull(client, out, snapshot_date=dt.date(2023, 4, 3))
-        await pull(client, out, snapshot_date=dt.date(2023, 4, 3), feeds=Feed.CAMPAIGN, start=dt.date(2023, 3, 1))
+        await pull(
+            client,
+            out,
+            snapshot_date=dt.date(2023, 4, 3),
+            feeds=Feed.CAMPAIGN,
+            start=dt.date(2023, 3, 1),
+        )
 
 
 async def accounts(out: Path) -> None:
@@ -118,27 +137,45 @@ async def accounts(out: Path) -> None:
     for name, seed, times in (("acme", 1, 1), ("globex", 2, 1), ("initech", 3, 2)):
         async with account(seed, shape="mixed", rows="mixed", campaigns=2) as client:
             for _ in range(times):
-                await pull(client, out, account=name, force=True, feeds=(Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE))
+                await pull(
+                    client,
+                    out,
+                    account=name,
+                    force=True,
+                    feeds=(Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE),
+                )
 
 
-NIGHTS = {one.__name__: one for one in (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)}
+NIGHTS = {
+    one.__name__: one for one in (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)
+}
 
 
 def read(out: Path) -> Tables:
     """Return columns and rows of every table, in order, less what varies between pulls."""
     found = _from_database(out) if out.suffix == ".duckdb" else {}
     for path in [] if found else sorted(out.parent.glob(f"{out.stem}*{out.suffix}")):
-        found[path.name.removeprefix(out.stem).removesuffix(out.suffix).strip(".") or "rows"] = _from_file(path)
+        found[path.name.removeprefix(out.stem).removesuffix(out.suffix).strip(".") or "rows"] = (
+            _from_file(path)
+        )
     return {name: _without(name, *table) for name, table in found.items()}
 
 
 def _from_database(out: Path) -> Tables:
     with duckdb.connect(str(out), read_only=True) as database:
-        names = [name for (name,) in database.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
+        names = [
+            name
+            for (name,) in database.execute(
+                "SELECT table_name FROM duckdb_tables() ORDER BY 1"
+            ).fetchall()
+        ]
         found = {}
         for name in names:
             result = database.execute(f"SELECT * FROM {name} ORDER BY rowid")  # noqa: S608
-            found[name] = ([column[0] for column in result.description], [list(row) for row in result.fetchall()])
+            found[name] = (
+                [column[0] for column in result.description],
+                [list(row) for row in result.fetchall()],
+            )
     return found
 
 
@@ -154,10 +191,13 @@ def _from_file(path: Path) -> tuple[list[str], list[list[Any]]]:
     return [*lines[0]] if lines else [], [[*line.values()] for line in lines]
 
 
-def _without(name: str, columns: list[str], rows: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
+def _without(
+    name: str, columns: list[str], rows: list[list[Any]]
+) -> tuple[list[str], list[list[Any]]]:
     varying = VARYING.get(name, ())
     return columns, [
-        [None if name in varying else _plain(cell) for name, cell in zip(columns, row, strict=True)] for row in rows
+        [None if name in varying else _plain(cell) for name, cell in zip(columns, row, strict=True)]
+        for row in rows
     ]
 
 

@@ -33,8 +33,23 @@ REPORTS = [
 REPORT = ("table_name", "campaign_id", "keyword_id", "start_date", "end_date")
 COLUMNS = {
     "keyword_rankings": ("campaign_id", "keyword_id", "start_date", "end_date", "competitors"),
-    "campaign_periods": ("campaign_id", "start_date", "end_date", "date", "date_precision", "competitors"),
-    "keyword_periods": ("campaign_id", "keyword_id", "start_date", "end_date", "date", "date_precision", "competitors"),
+    "campaign_periods": (
+        "campaign_id",
+        "start_date",
+        "end_date",
+        "date",
+        "date_precision",
+        "competitors",
+    ),
+    "keyword_periods": (
+        "campaign_id",
+        "keyword_id",
+        "start_date",
+        "end_date",
+        "date",
+        "date_precision",
+        "competitors",
+    ),
     "totals": (*REPORT, "engine_a_ranking"),
     "campaigns": ("campaign_id", "company"),
     "keywords": ("campaign_id", "keyword_id", "keyword_phrase"),
@@ -78,10 +93,14 @@ class World:
             return 404
         feed, id_ = report
         if feed is Feed.CAMPAIGN:
-            rows = [{"keywordId": one, "keywordPhrase": self.name(id_)} for one in self.keywords[id_]]
+            rows = [
+                {"keywordId": one, "keywordPhrase": self.name(id_)} for one in self.keywords[id_]
+            ]
         else:
             asked_for = dict(asked.pairs)
-            first, last = (dt.date.fromisoformat(asked_for[name]) for name in ("start_date", "end_date"))
+            first, last = (
+                dt.date.fromisoformat(asked_for[name]) for name in ("start_date", "end_date")
+            )
             rows = [{"date": date} for date in self.dates(feed, id_, first, last)]
         totals = {"engineARanking": {"value": self.number}} if self.has_totals(feed, id_) else False
         data = {"rows": [row | {"competitors": self.number} for row in rows], "totals": totals}
@@ -94,7 +113,9 @@ class World:
         return f"{id_} in world {self.number}"
 
     def fails(self, feed: Feed, id_: int) -> bool:
-        return (feed, id_) in self.failing or (feed is not Feed.KEYWORD_BY_DATE and id_ not in self.keywords)
+        return (feed, id_) in self.failing or (
+            feed is not Feed.KEYWORD_BY_DATE and id_ not in self.keywords
+        )
 
     def has_totals(self, feed: Feed, id_: int) -> bool:
         return Random(f"{self.number} {feed} {id_}").random() < 0.6
@@ -104,7 +125,11 @@ class World:
         days = [start + dt.timedelta(number) for number in range(-1, (end - start).days + 1)]
         monthly = id_ in (MONTHLY, MONTHLY * 10)
         # the first day is not of the window
-        dates = {f"{day:%Y-%m}" for day in days[1:]} if monthly else {str(day) for day in days if day.day % 4}
+        dates = (
+            {f"{day:%Y-%m}" for day in days[1:]}
+            if monthly
+            else {str(day) for day in days if day.day % 4}
+        )
         return [one for one in sorted(dates) if random.random() < 0.7]
 
 
@@ -147,7 +172,9 @@ class Pull:
         if asked.path.startswith("/v3/campaigns/"):
             return answer
         if report is None:
-            self.listed = self.listed or (None if answer == 404 else self.world)  # a resume keeps what was found first
+            self.listed = self.listed or (
+                None if answer == 404 else self.world
+            )  # a resume keeps what was found first
             return answer
         if report in self.given:
             self.twice.append(report)
@@ -171,16 +198,29 @@ class Pull:
                 lists_keywords = (Feed.CAMPAIGN, campaign) in self.given
                 of_keyword = feed is Feed.KEYWORD_BY_DATE and lists_keywords
                 for keyword in self.keywords_of(campaign) if of_keyword else (None,):
-                    yield feed, campaign, keyword, self.given.get((feed, campaign if keyword is None else keyword))
+                    yield (
+                        feed,
+                        campaign,
+                        keyword,
+                        self.given.get((feed, campaign if keyword is None else keyword)),
+                    )
 
     @property
     def failures(self) -> list[tuple[Feed, int, int | None]]:
-        return [(feed, campaign, keyword) for feed, campaign, keyword, world in self.reports() if world is None]
+        return [
+            (feed, campaign, keyword)
+            for feed, campaign, keyword, world in self.reports()
+            if world is None
+        ]
 
     @property
     def fails_as_a_whole(self) -> bool:
         failed = {campaign for _, campaign, _ in self.failures}
-        return bool(self.wanted) and failed.issuperset(self.wanted) and not any(one for *_, one in self.reports())
+        return (
+            bool(self.wanted)
+            and failed.issuperset(self.wanted)
+            and not any(one for *_, one in self.reports())
+        )
 
     def arriving(self) -> Tables:
         """Return the rows that it brings."""
@@ -196,7 +236,9 @@ class Pull:
                 found["totals"].append(whose | about | window | {"engine_a_ranking": world.number})
             row = whose | window | {"campaign_id": campaign, "competitors": world.number}
             if feed is Feed.CAMPAIGN:
-                found["keyword_rankings"] += [row | {"keyword_id": one} for one in world.keywords[campaign]]
+                found["keyword_rankings"] += [
+                    row | {"keyword_id": one} for one in world.keywords[campaign]
+                ]
             else:
                 row |= {} if keyword is None else {"keyword_id": keyword}
                 for text in world.dates(feed, id_, self.start, self.end):
@@ -214,8 +256,15 @@ class Pull:
     def _name(self, found: Tables, whose: Row) -> None:
         """Add the names of campaigns and keywords, or that the former could not be listed."""
         if self.listed is None:
-            about = {"table_name": "campaigns", "campaign_id": None, "keyword_id": None, "status": 404}
-            found["failures"].append(whose | about | {"start_date": self.start, "end_date": self.end})
+            about = {
+                "table_name": "campaigns",
+                "campaign_id": None,
+                "keyword_id": None,
+                "status": 404,
+            }
+            found["failures"].append(
+                whose | about | {"start_date": self.start, "end_date": self.end}
+            )
         if self.fails_as_a_whole:
             return
         listed = self.listed or World(0, {})
@@ -224,7 +273,9 @@ class Pull:
         for (feed, one), world in self.given.items():
             if feed is Feed.CAMPAIGN:
                 ids = [{"campaign_id": one, "keyword_id": id_} for id_ in world.keywords[one]]
-                found["keywords"] += [whose | row | {"keyword_phrase": world.name(one)} for row in ids]
+                found["keywords"] += [
+                    whose | row | {"keyword_phrase": world.name(one)} for row in ids
+                ]
 
     def apply_to(self, held: Tables) -> None:
         """Replace rows as the pull should."""
@@ -233,7 +284,11 @@ class Pull:
             if name in ("campaigns", "keywords"):
                 later = {_key(row) for row in rows if row["snapshot_date"] > self.night}
                 new = [row for row in new if _key(row) not in later]
-            fuller = {_key(row) for row in rows if "date" in row and not self.has_days_of(row) and _is_month(row)}
+            fuller = {
+                _key(row)
+                for row in rows
+                if "date" in row and not self.has_days_of(row) and _is_month(row)
+            }
             new = [row for row in new if _key(row) not in fuller]
             keys = {_key(row) for row in new}
             goes = self.goes(name)
@@ -252,12 +307,18 @@ class Pull:
             same_dates = (row["start_date"], row["end_date"]) == (self.start, self.end)
             if table == "failures":
                 of_names = name == "campaigns"
-                return same_night and same_dates and (of_names or (name in tables and campaign in self.wanted))
+                return (
+                    same_night
+                    and same_dates
+                    and (of_names or (name in tables and campaign in self.wanted))
+                )
             if self.fails_as_a_whole or name not in tables or campaign not in self.wanted:
                 return False
             if {(name, campaign, None), (name, campaign, row.get("keyword_id"))} & failed:
                 return False
-            return same_dates or self.has_days_of(row) if "date" in row else same_night and same_dates
+            return (
+                same_dates or self.has_days_of(row) if "date" in row else same_night and same_dates
+            )
 
         return goes
 
@@ -266,7 +327,9 @@ class Pull:
         days = [row["date"]]
         if row["date_precision"] == "month":
             every = [row["date"] + dt.timedelta(number) for number in range(31)]
-            days = [day for day in every if day.month == row["date"].month and day <= row["end_date"]]
+            days = [
+                day for day in every if day.month == row["date"].month and day <= row["end_date"]
+            ]
             days = [day for day in days if day >= row["start_date"]]
         return all(self.start <= day <= self.end for day in days)
 
@@ -287,7 +350,10 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 def expected(held: Tables) -> dict[str, Counter[tuple[Any, ...]]]:
     """Return the rows that a reader should find."""
-    return {table: Counter(tuple(row[name] for name in columns(table)) for row in held[table]) for table in COLUMNS}
+    return {
+        table: Counter(tuple(row[name] for name in columns(table)) for row in held[table])
+        for table in COLUMNS
+    }
 
 
 def columns(table: str) -> tuple[str, ...]:
@@ -303,7 +369,10 @@ def change(keywords: dict[int, set[int]], campaign: int, keyword: int | None) ->
 
 
 def world(
-    number: int, keywords: Mapping[int, set[int]], account_id: int, failing: Iterable[tuple[Feed, int] | None]
+    number: int,
+    keywords: Mapping[int, set[int]],
+    account_id: int,
+    failing: Iterable[tuple[Feed, int] | None],
 ) -> World:
     found = {campaign: tuple(sorted(ids)) for campaign, ids in sorted(keywords.items())}
     return World(number, found, account_id, frozenset(failing))

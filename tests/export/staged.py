@@ -23,7 +23,13 @@ class Staged:
         """Return whether it is of a pull."""
         found = self.request
         dates = (found.start_date, found.end_date)
-        return (found.account, found.snapshot_date, *dates, found.feeds, found.campaigns) == pull.asks
+        return (
+            found.account,
+            found.snapshot_date,
+            *dates,
+            found.feeds,
+            found.campaigns,
+        ) == pull.asks
 
 
 def folder_of(out: Path, account: str | None = None) -> Path:
@@ -48,5 +54,7 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
     for block in blocks:
         for name, records in block.records.items():
             stored.setdefault(name, set()).update(one.id for one in records)
-    lacks_list = "campaigns" not in stored and any("campaigns" in block.failures for block in blocks)
+    lacks_list = "campaigns" not in stored and any(
+        "campaigns" in block.failures for block in blocks
+    )
     return Staged(request, blocks[-1].ended, stored, lacks_list)

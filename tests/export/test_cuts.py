@@ -41,7 +41,12 @@ async def small_service() -> AsyncIterator[tuple[SeoRepClient, Service]]:
 
 
 async def run(client: SeoRepClient, out: Path, **options: Any) -> Tables:
-    asked: dict[str, Any] = {"account": "acme", "snapshot_date": FIRST_NIGHT, "feeds": Feed, **options}
+    asked: dict[str, Any] = {
+        "account": "acme",
+        "snapshot_date": FIRST_NIGHT,
+        "feeds": Feed,
+        **options,
+    }
     await pull_to(client, None, START, END, out=out, **asked)
     return read(out)
 
@@ -63,7 +68,9 @@ async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_
             staged = staged_in(out, account_of(format_))
             service.asked.clear()
             found = await run(client, out)
-            if staged is None or staged.ended:  # it had come to its end, so this was a second pull of the night
+            if (
+                staged is None or staged.ended
+            ):  # it had come to its end, so this was a second pull of the night
                 found["pulls"][1][1:] = []
             assert found == whole
             asked = {report_of(one) for one in service.asked}
@@ -81,7 +88,9 @@ class States:
 
     def keep(self) -> None:
         files = sorted(self._folder.rglob("*"))
-        state = " ".join(f"{file} {file.lstat().st_size} {file.lstat().st_mtime_ns}" for file in files)
+        state = " ".join(
+            f"{file} {file.lstat().st_size} {file.lstat().st_mtime_ns}" for file in files
+        )
         if state != self._last:
             self._last = state
             self.kept.append(shutil.copytree(self._folder, self._copies / str(len(self.kept))))
@@ -155,5 +164,7 @@ async def test_damage_is_one_clear_error_or_changes_nothing(format_: str, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_much_damage_is_one_clear_error_or_changes_nothing(format_: str, tmp_path: Path) -> None:
+async def test_much_damage_is_one_clear_error_or_changes_nothing(
+    format_: str, tmp_path: Path
+) -> None:
     await damage_and_resume(format_, tmp_path, 150, 2)

@@ -26,7 +26,13 @@ DAY = "2023-03-31"
 
 
 async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
-    asked: dict[str, Any] = {"account": "acme", "snapshot_date": DAY, "start": "2023-03-01", "end": DAY, **options}
+    asked: dict[str, Any] = {
+        "account": "acme",
+        "snapshot_date": DAY,
+        "start": "2023-03-01",
+        "end": DAY,
+        **options,
+    }
     return await pull_to(client, ids, asked.pop("start"), asked.pop("end"), out=out, **asked)
 
 
@@ -44,7 +50,11 @@ def change(out: Path, *statements: str) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        (Account(1), Account(2), "of the service's account 1, and these campaigns are of account 2"),
+        (
+            Account(1),
+            Account(2),
+            "of the service's account 1, and these campaigns are of account 2",
+        ),
         (Account(1), Account(1), None),
         (Account(0), Account(0), "of the service http://.*, not http://"),
         (Account(None), Account(None), "of the service http://.*, not http://"),
@@ -63,7 +73,9 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
         if words is None:
             await pull(client, out, ids)
             return
-        with pytest.raises(ConfigurationError, match=f"{words}.*give this account a name of its own with account="):
+        with pytest.raises(
+            ConfigurationError, match=f"{words}.*give this account a name of its own with account="
+        ):
             await pull(client, out, ids)
         assert not [one for one in service.asked if "rankings" in one.path]
         assert not folder_of(out, "acme").exists()
@@ -76,14 +88,18 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
 
 @pytest.mark.parametrize("lists", [True, False])
 @pytest.mark.parametrize("status", [None, 403, 404, 500])
-async def test_a_resume_with_another_accounts_key_is_refused(tmp_path: Path, status: int | None, lists: bool) -> None:
+async def test_a_resume_with_another_accounts_key_is_refused(
+    tmp_path: Path, status: int | None, lists: bool
+) -> None:
     account = Account(1)
     async with served(account) as (client, service):
         with pytest.raises(Exception, match="max_requests"):
             await pull(client, tmp_path / "x.csv", max_requests=2)
         account.account_id, account.hidden, account.lists = 2, {1: status} if status else {}, lists
         service.asked.clear()
-        with pytest.raises(ConfigurationError, match=r"(is of account 2|no campaign can be seen), and what is"):
+        with pytest.raises(
+            ConfigurationError, match=r"(is of account 2|no campaign can be seen), and what is"
+        ):
             await pull(client, tmp_path / "x.csv")
         assert not [one for one in service.asked if "rankings" in one.path]
         account.account_id, account.hidden = 1, {}
@@ -112,7 +128,8 @@ async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> 
             await pull(client, out)
         account.account_id = 2
         with pytest.raises(
-            ConfigurationError, match="of the service's account 1, and these campaigns are of account 2"
+            ConfigurationError,
+            match="of the service's account 1, and these campaigns are of account 2",
         ):
             await pull(client, out)
     assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
@@ -124,7 +141,9 @@ async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None
         await pull(client, out)
         account.account_id = 1
         await pull(client, out, snapshot_date="2023-03-01")
-    assert ask(out, "SELECT DISTINCT account_id, snapshot_date FROM campaigns") == [(1, dt.date(2023, 3, 31))]
+    assert ask(out, "SELECT DISTINCT account_id, snapshot_date FROM campaigns") == [
+        (1, dt.date(2023, 3, 31))
+    ]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
@@ -146,7 +165,9 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
             await pull(client, tmp_path / name, ids, max_requests=requests)
         account.account_id = 2
         service.asked.clear()
-        with pytest.raises(ConfigurationError, match="is of account 2, and what is staged is of account 1"):
+        with pytest.raises(
+            ConfigurationError, match="is of account 2, and what is staged is of account 1"
+        ):
             await pull(client, tmp_path / name, ids)
         assert not [one for one in service.asked if "rankings" in one.path]
 
@@ -175,13 +196,31 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
 
 
 TOUCHED = [
-    ("ALTER TABLE totals RENAME extra TO more", 'run ALTER TABLE totals ADD COLUMN "extra" VARCHAR in it'),
-    ("ALTER TABLE totals DROP account", "totals was changed.* its column account is missing.*ALTER TABLE totals"),
-    ("ALTER TABLE totals ALTER engine_a_ranking TYPE VARCHAR", "engine_a_ranking is VARCHAR, not DOUBLE; change it"),
-    ("ALTER TABLE failures ALTER status SET NOT NULL", "column status is BIGINT NOT NULL, not BIGINT; change it back"),
+    (
+        "ALTER TABLE totals RENAME extra TO more",
+        'run ALTER TABLE totals ADD COLUMN "extra" VARCHAR in it',
+    ),
+    (
+        "ALTER TABLE totals DROP account",
+        "totals was changed.* its column account is missing.*ALTER TABLE totals",
+    ),
+    (
+        "ALTER TABLE totals ALTER engine_a_ranking TYPE VARCHAR",
+        "engine_a_ranking is VARCHAR, not DOUBLE; change it",
+    ),
+    (
+        "ALTER TABLE failures ALTER status SET NOT NULL",
+        "column status is BIGINT NOT NULL, not BIGINT; change it back",
+    ),
     ("ALTER TABLE failures ALTER message DROP NOT NULL", None),
-    ("ALTER TABLE totals ADD COLUMN mine INTEGER; ALTER TABLE totals ALTER mine SET NOT NULL", "allow null, or give"),
-    ("ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; ALTER TABLE totals ALTER mine SET NOT NULL", None),
+    (
+        "ALTER TABLE totals ADD COLUMN mine INTEGER; ALTER TABLE totals ALTER mine SET NOT NULL",
+        "allow null, or give",
+    ),
+    (
+        "ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; ALTER TABLE totals ALTER mine SET NOT NULL",
+        None,
+    ),
     ("DROP TABLE pulls", "its table pulls, which says whose rows it holds, is missing"),
     (
         "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",
@@ -195,10 +234,19 @@ TOUCHED = [
         "DROP VIEW keyword_rankings_latest; CREATE TABLE keyword_rankings_latest (a INT)",
         "its table keyword_rankings_latest was not made",
     ),
-    ("CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 1 AS one", "was not made by a pull; rename the view"),
-    ("CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; CREATE INDEX quick ON totals (account)", None),
+    (
+        "CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 1 AS one",
+        "was not made by a pull; rename the view",
+    ),
+    (
+        "CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; CREATE INDEX quick ON totals (account)",
+        None,
+    ),
     ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
-    ("ALTER TABLE keyword_rankings ADD COLUMN as_of DATE", "as_of has the name of a view's column; rename it"),
+    (
+        "ALTER TABLE keyword_rankings ADD COLUMN as_of DATE",
+        "as_of has the name of a view's column; rename it",
+    ),
 ]
 
 
@@ -219,26 +267,40 @@ async def test_what_was_touched_is_refused_before_any_request_or_kept(
         assert not service.asked
 
 
-LAST_COLUMNS = {table.name: one.name for table in all_tables() for one in table.columns if one.name not in table.key}
+LAST_COLUMNS = {
+    table.name: one.name
+    for table in all_tables()
+    for one in table.columns
+    if one.name not in table.key
+}
 OLDER = {
     "has key digests": [
         "ALTER TABLE pulls ADD COLUMN key_digest VARCHAR DEFAULT ''",
         "ALTER TABLE pulls ALTER key_digest SET NOT NULL",
         "ALTER TABLE pulls ALTER key_digest DROP DEFAULT",
     ],
-    "lacks a column of each table": [f"ALTER TABLE {table} DROP {name}" for table, name in LAST_COLUMNS.items()],
-    "has a user's index": ["ALTER TABLE totals DROP extra", "CREATE INDEX quick ON totals (account)"],
+    "lacks a column of each table": [
+        f"ALTER TABLE {table} DROP {name}" for table, name in LAST_COLUMNS.items()
+    ],
+    "has a user's index": [
+        "ALTER TABLE totals DROP extra",
+        "CREATE INDEX quick ON totals (account)",
+    ],
 }
 
 
 @pytest.mark.parametrize("statements", OLDER.values(), ids=OLDER)
-async def test_the_refusal_of_an_older_database_mends_it(tmp_path: Path, statements: list[str]) -> None:
+async def test_the_refusal_of_an_older_database_mends_it(
+    tmp_path: Path, statements: list[str]
+) -> None:
     out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, service):
         await pull(client, out)
         change(out, *statements)
         service.asked.clear()
-        with pytest.raises(ConfigurationError, match="an older version made it, or columns were dropped") as refused:
+        with pytest.raises(
+            ConfigurationError, match="an older version made it, or columns were dropped"
+        ) as refused:
             await pull(client, out)
         assert not service.asked
         change(out, *re.findall(r"ALTER TABLE [^;]+?(?=;| in it)", str(refused.value)))
@@ -259,7 +321,9 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "x.duckdb"
-    program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    program = (
+        "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    )
     command = [sys.executable, "-c", program, str(out)]
     async with served(Account()) as (client, service):
         await pull(client, out)
@@ -268,14 +332,19 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
             assert other.stdout is not None
             other.stdout.readline()
             monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
-            with pytest.raises(ExportError, match=r"open in another program.*close it there, and run this again"):
+            with pytest.raises(
+                ExportError, match=r"open in another program.*close it there, and run this again"
+            ):
                 await pull(client, out)
             assert not service.asked
             monkeypatch.setattr(database, "WAIT_SECONDS", 60)
             assert other.stdin is not None
             threading.Timer(0.3, other.stdin.close).start()
             assert (await pull(client, out)).rows == 2
-        with duckdb.connect(str(out), read_only=True), pytest.raises(ExportError, match="this program has it open"):
+        with (
+            duckdb.connect(str(out), read_only=True),
+            pytest.raises(ExportError, match="this program has it open"),
+        ):
             await pull(client, out)
     assert "is open in another program; waiting" in caplog.text
 
@@ -283,7 +352,9 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
 async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.duckdb.wal").touch()
     async with served(Account()) as (client, service):
-        with pytest.raises(ConfigurationError, match=r"x\.duckdb\.wal is of a database that was here"):
+        with pytest.raises(
+            ConfigurationError, match=r"x\.duckdb\.wal is of a database that was here"
+        ):
             await pull(client, tmp_path / "x.duckdb")
         assert not service.asked
 
@@ -301,7 +372,9 @@ async def test_a_night_counts_though_a_reader_keeps_its_log_open(
     assert ask(out, "SELECT count(*) FROM pulls") == [(2,)]
 
 
-async def test_who_waits_for_another_pull_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_for_another_pull_can_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, loop, waits = tmp_path / "x.duckdb", asyncio.get_running_loop(), asyncio.Event()
 
     class Held:
@@ -318,7 +391,9 @@ async def test_who_waits_for_another_pull_can_be_cancelled(tmp_path: Path, monke
             await waiting
 
 
-async def test_two_first_pulls_of_two_accounts_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_first_pulls_of_two_accounts_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, link = tmp_path / "x.duckdb", os.link
 
     async def other() -> None:
@@ -327,7 +402,9 @@ async def test_two_first_pulls_of_two_accounts_lose_nothing(tmp_path: Path, monk
 
     def link_late(*paths: Any) -> None:
         monkeypatch.undo()
-        threads.append(threading.Thread(target=asyncio.run, args=[other()]))  # another pull is faster
+        threads.append(
+            threading.Thread(target=asyncio.run, args=[other()])
+        )  # another pull is faster
         threads[-1].start()
         threads[-1].join()
         link(*paths)
@@ -340,7 +417,9 @@ async def test_two_first_pulls_of_two_accounts_lose_nothing(tmp_path: Path, monk
     assert ask(out, "SELECT DISTINCT account FROM pulls ORDER BY 1") == [("acme",), ("other",)]
 
 
-async def test_without_hard_links_it_is_made_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_hard_links_it_is_made_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -354,9 +433,7 @@ async def test_without_hard_links_it_is_made_in_place(tmp_path: Path, monkeypatc
 async def test_a_database_has_comments_and_views(tmp_path: Path) -> None:
     async with served(Account()) as (client, _):
         await pull(client, tmp_path / "x.duckdb")
-    query = (
-        "SELECT count(*) FROM duckdb_columns() WHERE schema_name = 'main' AND comment IS NULL AND table_name = 'pulls'"
-    )
+    query = "SELECT count(*) FROM duckdb_columns() WHERE schema_name = 'main' AND comment IS NULL AND table_name = 'pulls'"
     assert ask(tmp_path / "x.duckdb", query) == [(0,)]
     for name in VIEWS:
         assert ask(tmp_path / "x.duckdb", f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
@@ -366,6 +443,11 @@ async def test_forgetting_an_account_is_sql(tmp_path: Path) -> None:
     async with served(Account()) as (client, _):
         for account in ("acme", "other"):
             await pull(client, tmp_path / "x.duckdb", account=account)
-    tables = [name for (name,) in ask(tmp_path / "x.duckdb", "SELECT table_name FROM duckdb_tables()")]
-    change(tmp_path / "x.duckdb", *(f"DELETE FROM {name} WHERE account = 'acme'" for name in tables))  # noqa: S608
+    tables = [
+        name for (name,) in ask(tmp_path / "x.duckdb", "SELECT table_name FROM duckdb_tables()")
+    ]
+    change(
+        tmp_path / "x.duckdb",
+        *(f"DELETE FROM {name} WHERE account = 'acme'" for name in tables),  # noqa: S608
+    )
     assert ask(tmp_path / "x.duckdb", "SELECT DISTINCT account FROM pulls") == [("other",)]

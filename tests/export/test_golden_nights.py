@@ -22,4 +22,6 @@ async def test_a_night_is_stored_as_ever(night: str, format_: str, tmp_path: Pat
     for table, (columns, rows) in golden.items():
         assert found[table][0] == columns
         for number, (now, before) in enumerate(zip(found[table][1], rows, strict=True)):
-            assert dict(zip(columns, now, strict=True)) == dict(zip(columns, before, strict=True)), (table, number)
+            assert dict(zip(columns, now, strict=True)) == dict(
+                zip(columns, before, strict=True)
+            ), (table, number)

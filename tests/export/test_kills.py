@@ -77,7 +77,9 @@ def pull(address: str, out: Path) -> Tables:
     return read(out)
 
 
-def kill_and_resume(address: str, asked: Asked, out: Path, whole: Tables, dice: random.Random) -> int:
+def kill_and_resume(
+    address: str, asked: Asked, out: Path, whole: Tables, dice: random.Random
+) -> int:
     """Kill a pull, run it again, and return how many reports of more than a quarter of a second ago were lost."""
     point = dice.choice([CAMPAIGNS, dice.randrange(1, CAMPAIGNS), dice.randrange(1, CAMPAIGNS)])
     asked.at.clear()
@@ -97,7 +99,9 @@ def kill_and_resume(address: str, asked: Asked, out: Path, whole: Tables, dice: 
     assert found == whole
     if staged is None:
         return 0
-    assert not stored & asked.ids - {min(stored or {0})}  # one campaign is looked up again, to know whose it is
+    assert not stored & asked.ids - {
+        min(stored or {0})
+    }  # one campaign is looked up again, to know whose it is
     return len({id_ for at, id_ in before if killed - at > 0.25 + 0.02 + 0.1} - stored)
 
 
@@ -108,7 +112,11 @@ def kill(format_: str, folder: Path, times: int) -> None:
         lost = []
         for number in range(times):
             (folder / str(number)).mkdir()
-            lost.append(kill_and_resume(address, asked, folder / str(number) / f"whole.{format_}", whole, dice))
+            lost.append(
+                kill_and_resume(
+                    address, asked, folder / str(number) / f"whole.{format_}", whole, dice
+                )
+            )
         assert statistics.median(lost) <= IN_FLIGHT  # a busy machine may be late now and then
 
 

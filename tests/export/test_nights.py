@@ -53,9 +53,13 @@ asks = st.tuples(
     st.sampled_from(FEEDS),
     st.sampled_from([None, None, (1,), (2, 3), CAMPAIGNS]),
 )
-events = st.lists(st.tuples(st.sampled_from(CAMPAIGNS), st.sampled_from([None, *KEYWORDS])), max_size=2)
+events = st.lists(
+    st.tuples(st.sampled_from(CAMPAIGNS), st.sampled_from([None, *KEYWORDS])), max_size=2
+)
 failing: st.SearchStrategy[frozenset[Any]] = (
-    st.just(frozenset()) | st.frozensets(st.sampled_from(REPORTS), max_size=3) | st.just(frozenset(REPORTS[1:]))
+    st.just(frozenset())
+    | st.frozensets(st.sampled_from(REPORTS), max_size=3)
+    | st.just(frozenset(REPORTS[1:]))
 )
 ways = st.sampled_from(["", "", "restart", "retry_failed"])
 pulls = st.tuples(asks, events, failing, st.booleans())
@@ -72,7 +76,10 @@ class AnyNights(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.opened = contextlib.AsyncExitStack()
-        self.out = Path(self.opened.enter_context(tempfile.TemporaryDirectory(prefix="nights-"))) / "nights.duckdb"
+        self.out = (
+            Path(self.opened.enter_context(tempfile.TemporaryDirectory(prefix="nights-")))
+            / "nights.duckdb"
+        )
         self.keywords = {one: {one * 10, one % 3 * 10 + 10} for one in CAMPAIGNS}
         self.held, self.worlds = no_rows(), 0
         self.last: dict[str, Any] = {}
@@ -80,7 +87,9 @@ class AnyNights(RuleBasedStateMachine):
         self.asked: Pull | None = None
         self.loop = asyncio.new_event_loop()
         serve = serving(lambda asked: self.answer(asked))
-        self.client, self.service = self.loop.run_until_complete(self.opened.enter_async_context(serve))
+        self.client, self.service = self.loop.run_until_complete(
+            self.opened.enter_async_context(serve)
+        )
 
     def teardown(self) -> None:
         self.loop.run_until_complete(self.opened.aclose())
@@ -102,12 +111,20 @@ class AnyNights(RuleBasedStateMachine):
 
     def failed(self, pull: Pull) -> tuple[int, ...] | None:
         """Return the chosen campaigns that failed in the night, or None if no pull had all that is asked."""
-        window = {"account": pull.account, "snapshot_date": pull.night, "start_date": pull.start, "end_date": pull.end}
+        window = {
+            "account": pull.account,
+            "snapshot_date": pull.night,
+            "start_date": pull.start,
+            "end_date": pull.end,
+        }
         feeds, tables = {feed.value for feed in pull.feeds}, {TABLE[feed] for feed in pull.feeds}
         chosen = None if pull.ids is None else {*pull.ids}
         pulled = [one for one in self.held["pulls"] if window.items() <= one.items()]
         asked = [(one["feeds"].split(","), one["pull"].ids) for one in pulled]
-        if not any(feeds.issubset(some) and (None if ids is None else {*ids}) == chosen for some, ids in asked):
+        if not any(
+            feeds.issubset(some) and (None if ids is None else {*ids}) == chosen
+            for some, ids in asked
+        ):
             return None
         failures = (one for one in self.held["failures"] if window.items() <= one.items())
         found = {one["campaign_id"] for one in failures if one["table_name"] in tables}
@@ -160,7 +177,11 @@ class AnyNights(RuleBasedStateMachine):
                 self.staged.pop(pull.account, None)
         elif isinstance(error, PullPausedError):
             assert limit is not None
-            assert limit <= sent <= limit + sum("campaigns" in one.path for one in self.service.asked[-sent:])
+            assert (
+                limit
+                <= sent
+                <= limit + sum("campaigns" in one.path for one in self.service.asked[-sent:])
+            )
             self.staged[pull.account] = begun, False
         elif isinstance(error, NotFoundError):
             assert (None in pull.world.failing, pull.ids) == (True, None)
@@ -188,11 +209,17 @@ class AnyNights(RuleBasedStateMachine):
         state = staged_in(self.out, account)
         before, _ = self.staged.pop(account, (None, False))
         if state is not None:
-            pull = before if isinstance(begun, str) or (before is not None and state.request_of(before)) else begun
+            pull = (
+                before
+                if isinstance(begun, str) or (before is not None and state.request_of(before))
+                else begun
+            )
             if not isinstance(begun, str) and state.request_of(begun):
                 pull = begun
             assert pull is not None
-            stored = {(feed, id_) for feed, table in TABLE.items() for id_ in state.stored.get(table, ())}
+            stored = {
+                (feed, id_) for feed, table in TABLE.items() for id_ in state.stored.get(table, ())
+            }
             pull.given = {report: given for report, given in pull.given.items() if report in stored}
             pull.listed = None if state.lacks_list else pull.listed
             self.staged[account] = pull, state.ended
@@ -210,7 +237,9 @@ class AnyNights(RuleBasedStateMachine):
             return expected(no_rows())
         with duckdb.connect(str(self.out), read_only=True) as database:
             return {
-                name: Counter(database.execute(f"SELECT {', '.join(columns(name))} FROM {name}").fetchall())  # noqa: S608
+                name: Counter(
+                    database.execute(f"SELECT {', '.join(columns(name))} FROM {name}").fetchall()  # noqa: S608
+                )
                 for name in COLUMNS
             }
 

@@ -29,7 +29,14 @@ from seorep_async import (
     SeoRepClient,
     Settings,
 )
-from seorep_async.export import PullProgress, PullSummary, Stage, database as database_module, preview, stream
+from seorep_async.export import (
+    PullProgress,
+    PullSummary,
+    Stage,
+    database as database_module,
+    preview,
+    stream,
+)
 from seorep_async.export.fetch import Background
 from seorep_async.export.pieces import opened_in
 from seorep_async.sandbox import Sandbox
@@ -50,7 +57,9 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest.fixture
 async def client(sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
-    async with SeoRepClient(sandbox.base_url, sandbox.api_key, settings=Settings(max_concurrency=1)) as opened:
+    async with SeoRepClient(
+        sandbox.base_url, sandbox.api_key, settings=Settings(max_concurrency=1)
+    ) as opened:
         yield opened
 
 
@@ -92,7 +101,11 @@ def unsent(client: SeoRepClient) -> bool:
     ],
 )
 async def test_bad_arguments_are_refused_before_anything_is_sent(
-    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: str
+    client: SeoRepClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    words: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match=words):
@@ -104,12 +117,20 @@ async def test_bad_arguments_are_refused_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("x.csv", b"a,b\n1,2\n", "no pull wrote it; name another file, or replace it with force=True"),
+        (
+            "x.csv",
+            b"a,b\n1,2\n",
+            "no pull wrote it; name another file, or replace it with force=True",
+        ),
         ("x.pulls.csv", b"mine\n", "x.pulls.csv exists, and no pull wrote it"),
         ("x.totals.csv", "nowhere/x", "x.totals.csv is a link to nothing; remove it"),
         (".x.csv.pull", 0o755, "is another user's, or open to others; remove it"),
         (".x.csv.pull", ".", "is a link or a file; remove it"),
-        (".x.csv.pull/checkpoint", b"SQLite format 3", "another version of seorep staged .*restart=True"),
+        (
+            ".x.csv.pull/checkpoint",
+            b"SQLite format 3",
+            "another version of seorep staged .*restart=True",
+        ),
         (".x.csv.pull/pieces", b"no pieces" * 99, "damaged, or of another version .*restart=True"),
     ],
 )
@@ -135,7 +156,9 @@ async def test_a_place_that_is_not_ours_is_one_clear_error(
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-async def test_a_read_only_folder_is_refused_before_anything_is_sent(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_a_read_only_folder_is_refused_before_anything_is_sent(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ConfigurationError, match="is read-only"):
         await pull(client, tmp_path / "x.csv")
@@ -149,7 +172,9 @@ async def test_a_file_system_without_locks_says_what_to_do(
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(ExportError, match="refuses locks; write to a local disk, and move the file"):
+    with pytest.raises(
+        ExportError, match="refuses locks; write to a local disk, and move the file"
+    ):
         await pull(client, tmp_path / "x.csv")
     assert unsent(client)
 
@@ -176,13 +201,19 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path
 @pytest.mark.heavy
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("limit", [100, 3_000, 40_000])
-async def test_a_full_disk_loses_nothing(sandbox: Sandbox, tmp_path: Path, format_: str, limit: int) -> None:
+async def test_a_full_disk_loses_nothing(
+    sandbox: Sandbox, tmp_path: Path, format_: str, limit: int
+) -> None:
     out = tmp_path / f"x.{format_}"
-    process = await asyncio.create_subprocess_exec(*program(sandbox.base_url, out, limit), stderr=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *program(sandbox.base_url, out, limit), stderr=subprocess.PIPE
+    )
     _, said = await process.communicate()
     async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
         if process.returncode:
-            assert re.search(r"ExportError: can't write .*(File too large|disk|resize|write)", said.decode())
+            assert re.search(
+                r"ExportError: can't write .*(File too large|disk|resize|write)", said.decode()
+            )
             assert not out.exists()
         assert (await pull(client, out)).rows == 9
 
@@ -218,7 +249,9 @@ async def test_pages_of_another_size_resume(client: SeoRepClient, tmp_path: Path
     assert (await pull(client, tmp_path / "x.csv", limit=500, sort_metric=None)).resumed
 
 
-async def test_what_is_staged_is_not_resumed_in_another_format(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_what_is_staged_is_not_resumed_in_another_format(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     for name in ("x.csv", "x.jsonl"):
         with pytest.raises(PullPausedError):
             await pull(client, tmp_path / name, max_requests=2)
@@ -249,7 +282,9 @@ async def test_a_changed_bit_in_a_head_is_damage(client: SeoRepClient, tmp_path:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_a_torn_last_block_is_fetched_again(client: SeoRepClient, tmp_path: Path, format_: str) -> None:
+async def test_a_torn_last_block_is_fetched_again(
+    client: SeoRepClient, tmp_path: Path, format_: str
+) -> None:
     whole, out = tmp_path / f"whole.{format_}", tmp_path / f"x.{format_}"
     await pull(client, whole)
     with pytest.raises(PullPausedError):
@@ -258,7 +293,9 @@ async def test_a_torn_last_block_is_fetched_again(client: SeoRepClient, tmp_path
     pieces.write_bytes(pieces.read_bytes()[:-16] + bytes(16))
     await pull(client, out)
     ours = {name: rows for name, rows in golden_nights.read(out).items() if name != "pulls"}
-    assert ours == {name: rows for name, rows in golden_nights.read(whole).items() if name != "pulls"}
+    assert ours == {
+        name: rows for name, rows in golden_nights.read(whole).items() if name != "pulls"
+    }
 
 
 async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
@@ -270,21 +307,29 @@ async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="needs another file system")  # noqa: S108
-async def test_a_link_to_another_file_system_is_refused(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_a_link_to_another_file_system_is_refused(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     with tempfile.NamedTemporaryFile(dir="/dev/shm", suffix=".csv") as elsewhere:
         (tmp_path / "x.pulls.csv").symlink_to(elsewhere.name)
-        with pytest.raises(ConfigurationError, match=r"x\.pulls\.csv is a link to another file system; remove it"):
+        with pytest.raises(
+            ConfigurationError, match=r"x\.pulls\.csv is a link to another file system; remove it"
+        ):
             await pull(client, tmp_path / "x.csv")
     assert unsent(client)
 
 
-async def test_a_group_in_another_case_resumes_its_pull(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_a_group_in_another_case_resumes_its_pull(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     with pytest.raises(PullPausedError, match="with 1 of 3 campaign reports stored"):
         await pull(client, tmp_path / "x.csv", groups=["Retail"], max_requests=3)
     assert (await pull(client, tmp_path / "x.csv", groups=["RETAIL "])).resumed == 1
 
 
-async def test_a_paused_pull_goes_on_with_few_requests_at_a_time(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_a_paused_pull_goes_on_with_few_requests_at_a_time(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     runs = 1
     while True:
         try:
@@ -296,7 +341,9 @@ async def test_a_paused_pull_goes_on_with_few_requests_at_a_time(client: SeoRepC
     assert runs < 9
 
 
-async def test_a_resume_keeps_its_night_and_the_campaigns_found_first(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_resume_keeps_its_night_and_the_campaigns_found_first(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
         with pytest.raises(PullPausedError):
             await pull(client, tmp_path / "x.csv", max_requests=1)
@@ -306,28 +353,45 @@ async def test_a_resume_keeps_its_night_and_the_campaigns_found_first(sandbox: S
     assert (summary.snapshot_date, summary.campaigns) == (NIGHT, 4)
 
 
-async def test_retry_failed_sends_only_what_failed(client: SeoRepClient, sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_retry_failed_sends_only_what_failed(
+    client: SeoRepClient, sandbox: Sandbox, tmp_path: Path
+) -> None:
     for format_ in FORMATS:
         await pull(client, tmp_path / f"x.{format_}", feeds=[Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE])
         sent = client.stats.attempts
         feeds = [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE]
         await pull(client, tmp_path / f"x.{format_}", feeds=feeds, retry_failed=True)
-        assert client.stats.attempts - sent == 3  # two reports, and the look at whose campaigns they are
+        assert (
+            client.stats.attempts - sent == 3
+        )  # two reports, and the look at whose campaigns they are
 
 
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, format_: str) -> None:
-    async with Sandbox(campaigns=2, keywords=1) as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
+    async with (
+        Sandbox(campaigns=2, keywords=1) as sandbox,
+        SeoRepClient(sandbox.base_url, "sandbox") as client,
+    ):
         await pull(client, tmp_path / f"x.{format_}")
         before = client.stats.attempts
         summary = await pull(client, tmp_path / f"x.{format_}", retry_failed=True)
         assert (client.stats.attempts - before, summary.campaigns) == (0, 0)
-        assert (await pull(client, tmp_path / f"x.{format_}", retry_failed=True, snapshot_date="2023-04-03")).rows == 2
+        assert (
+            await pull(
+                client, tmp_path / f"x.{format_}", retry_failed=True, snapshot_date="2023-04-03"
+            )
+        ).rows == 2
 
 
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize(
-    "options", [{"ids": [3, 4]}, {"ids": None}, {"feeds": Feed.CAMPAIGN_BY_DATE}, {"compare_previous_period": True}]
+    "options",
+    [
+        {"ids": [3, 4]},
+        {"ids": None},
+        {"feeds": Feed.CAMPAIGN_BY_DATE},
+        {"compare_previous_period": True},
+    ],
 )
 async def test_retry_failed_fetches_what_was_not_asked_before(
     tmp_path: Path, format_: str, options: dict[str, Any]
@@ -378,10 +442,14 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, tmp_p
     assert not (tmp_path / "x.csv").exists()
 
 
-async def test_groups_filter_and_exclude_choose_campaigns(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_groups_filter_and_exclude_choose_campaigns(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     titles = {one.id: one.group_title for one in await client.campaigns.list()}
     title = next(one for one in titles.values() if one)
-    summary = await pull(client, tmp_path / "x.csv", groups=iter([f" {title.upper()} "]), exclude=iter([3]))
+    summary = await pull(
+        client, tmp_path / "x.csv", groups=iter([f" {title.upper()} "]), exclude=iter([3])
+    )
     assert [one.campaign_id for one in summary.outcomes] == [
         id_ for id_, one in titles.items() if one == title and id_ != 3
     ]
@@ -403,10 +471,24 @@ async def test_the_table_of_pulls_says_what_was_chosen(
 
 
 async def test_excel_gets_a_byte_order_mark_and_no_formulas(tmp_path: Path) -> None:
-    phrases = ["=1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1+1", "＝1+1", "＋1", "－1", "＠SUM(A1)", " =1+1", "\u00a0=1"]
+    phrases = [
+        "=1+1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1+1",
+        "＝1+1",
+        "＋1",
+        "－1",
+        "＠SUM(A1)",
+        " =1+1",
+        "\u00a0=1",
+    ]
     plain = ["shoes", "1+1", "", "ａ"]
 
-    rows = [{"keywordId": id_, "keywordPhrase": one} for id_, one in enumerate([*phrases, *plain], 1)]
+    rows = [
+        {"keywordId": id_, "keywordPhrase": one} for id_, one in enumerate([*phrases, *plain], 1)
+    ]
     async with served(Account(campaigns=1, rows=lambda _: rows)) as (client, _):
         await pull(client, tmp_path / "x.csv", excel=True)
     assert (tmp_path / "x.csv").read_bytes().startswith(b"\xef\xbb\xbfaccount,")
@@ -415,13 +497,17 @@ async def test_excel_gets_a_byte_order_mark_and_no_formulas(tmp_path: Path) -> N
     assert written == [*(f"'{one}" for one in phrases), *plain]
 
 
-async def test_json_lines_hold_null_where_nothing_unknown_came(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_json_lines_hold_null_where_nothing_unknown_came(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     await pull(client, tmp_path / "x.jsonl")
     assert '"extra":null' in (tmp_path / "x.jsonl").read_text()
     assert "{}" not in (tmp_path / "x.jsonl").read_text()
 
 
-async def test_a_target_keeps_its_permissions_and_a_link_its_file(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_a_target_keeps_its_permissions_and_a_link_its_file(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     (tmp_path / "real").mkdir()
     real = tmp_path / "real" / "x.csv"
     real.write_bytes(b"")
@@ -444,7 +530,9 @@ async def test_a_relative_path_stays_relative(
     assert (await pull(client, "x.csv")).paths[:2] == (Path("x.csv"), Path("x.campaigns.csv"))
 
 
-async def test_a_refused_key_leaves_nothing_and_raises_once(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_refused_key_leaves_nothing_and_raises_once(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     async with SeoRepClient(sandbox.base_url, "wrong") as client:
         for ids in (None, [1, 2]):
             with pytest.raises(AuthenticationError) as caught:
@@ -462,7 +550,12 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
 
 
 async def test_a_failure_after_two_cancels_is_silent() -> None:
-    loop, begun, go, told = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[Any]()
+    loop, begun, go, told = (
+        asyncio.get_running_loop(),
+        asyncio.Event(),
+        threading.Event(),
+        list[Any](),
+    )
 
     def step() -> None:
         loop.call_soon_threadsafe(begun.set)
@@ -485,7 +578,9 @@ async def test_a_failure_after_two_cancels_is_silent() -> None:
     assert not told
 
 
-async def test_nothing_that_was_cancelled_is_left_running(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_nothing_that_was_cancelled_is_left_running(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     def stop(progress: PullProgress) -> None:
         if progress.stage is Stage.WRITING:
             task.cancel()
@@ -501,7 +596,9 @@ async def test_nothing_that_was_cancelled_is_left_running(client: SeoRepClient, 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl"])
 @pytest.mark.parametrize("feed", Feed)
-async def test_a_stream_is_the_file_of_its_feed(client: SeoRepClient, tmp_path: Path, format_: str, feed: Feed) -> None:
+async def test_a_stream_is_the_file_of_its_feed(
+    client: SeoRepClient, tmp_path: Path, format_: str, feed: Feed
+) -> None:
     written: list[bytes] = []
 
     async def write(data: bytes) -> None:
@@ -517,7 +614,11 @@ async def test_a_stream_is_the_file_of_its_feed(client: SeoRepClient, tmp_path: 
 async def test_a_stream_goes_on_after_an_id_that_is_none() -> None:
     def rows(asked: Asked) -> list[dict[str, Any]]:
         id_ = 2**31 if asked.id == 1 else asked.id
-        return [{"date": "2023-03"}] if "date" in asked.path else [{"keywordId": id_, "keywordPhrase": "shoes"}]
+        return (
+            [{"date": "2023-03"}]
+            if "date" in asked.path
+            else [{"keywordId": id_, "keywordPhrase": "shoes"}]
+        )
 
     async def write(data: bytes) -> None:
         pass
@@ -527,13 +628,27 @@ async def test_a_stream_goes_on_after_an_id_that_is_none() -> None:
         how = {"write": write, "feeds": Feed.KEYWORD_BY_DATE, "on_progress": states.append}
         summary = await stream(client, None, START, END, **how)  # type: ignore[arg-type]
     assert (summary.rows, states[-1].done, states[-1].total, states[-1].failures) == (1, 2, 2, 1)
-    assert [(one.campaign_id, one.keyword_id, one.error) for one in summary.failures] == [(1, 2**31, "DecodeError")]
+    assert [(one.campaign_id, one.keyword_id, one.error) for one in summary.failures] == [
+        (1, 2**31, "DecodeError")
+    ]
 
 
-async def test_a_preview_estimates_and_looks_into_the_staging(client: SeoRepClient, tmp_path: Path) -> None:
-    labels: Any = {"account": "acme", "snapshot_date": NIGHT, "out": tmp_path / "x.csv", "feeds": Feed}
+async def test_a_preview_estimates_and_looks_into_the_staging(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
+    labels: Any = {
+        "account": "acme",
+        "snapshot_date": NIGHT,
+        "out": tmp_path / "x.csv",
+        "feeds": Feed,
+    }
     found = await preview(client, None, START, END, **labels)
-    assert (found.campaigns, found.requests, found.sampled, found.staged) == (4, 1 + 4 + 4 + 12, 1, None)
+    assert (found.campaigns, found.requests, found.sampled, found.staged) == (
+        4,
+        1 + 4 + 4 + 12,
+        1,
+        None,
+    )
     with pytest.raises(PullPausedError):
         await pull(client, tmp_path / "x.csv", feeds=Feed, max_requests=6)
     found = await preview(client, None, START, END, **labels)
@@ -548,7 +663,9 @@ async def test_a_preview_leaves_what_a_crash_cut_off(client: SeoRepClient, tmp_p
         await pull(client, tmp_path / "x.csv", max_requests=2)
     pieces = folder_of(tmp_path / "x.csv") / "pieces"
     pieces.write_bytes(cut := pieces.read_bytes()[:-1])
-    await preview(client, None, START, END, out=tmp_path / "x.csv", account="acme", snapshot_date=NIGHT)
+    await preview(
+        client, None, START, END, out=tmp_path / "x.csv", account="acme", snapshot_date=NIGHT
+    )
     assert pieces.read_bytes() == cut
 
 
@@ -564,7 +681,9 @@ def no_long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "WAIT_SECONDS", 0.3)
 
 
-async def test_parquet_has_descriptions_and_small_row_groups(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_parquet_has_descriptions_and_small_row_groups(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     await pull(client, tmp_path / "x.parquet")
     schema = pq.read_schema(tmp_path / "x.parquet")
     assert b"account" in schema.field("account").metadata[b"description"]
@@ -572,7 +691,11 @@ async def test_parquet_has_descriptions_and_small_row_groups(client: SeoRepClien
 
 async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> None:
     def rows(asked: Asked) -> list[dict[str, Any]]:
-        return [{"date": "2023-02"}] if "keyword_id" in asked.query else [{"keywordId": 7, "keywordPhrase": "shoes"}]
+        return (
+            [{"date": "2023-02"}]
+            if "keyword_id" in asked.query
+            else [{"keywordId": 7, "keywordPhrase": "shoes"}]
+        )
 
     async with served(Account(rows=rows)) as (client, service):
         await pull(client, tmp_path / "x.csv", feeds=Feed.KEYWORD_BY_DATE)
@@ -582,15 +705,24 @@ async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("format_", ["parquet", "duckdb"])
-async def test_an_integer_of_too_many_bits_fails_its_report_alone(tmp_path: Path, format_: str) -> None:
+async def test_an_integer_of_too_many_bits_fails_its_report_alone(
+    tmp_path: Path, format_: str
+) -> None:
     def rows(asked: Asked) -> list[dict[str, Any]]:
-        return [{"keywordId": 1, "keywordPhrase": "shoes", "competitors": 2**70 if asked.id == 3 else 1}]
+        return [
+            {"keywordId": 1, "keywordPhrase": "shoes", "competitors": 2**70 if asked.id == 3 else 1}
+        ]
 
     states: list[PullProgress] = []
     async with served(Account(campaigns=7, rows=rows)) as (client, _):
         summary = await pull(client, tmp_path / f"x.{format_}", on_progress=states.append)
     (failure,) = summary.failures
-    assert (failure.campaign_id, failure.error, summary.rows, states[-1].rows) == (3, "ExportError", 6, 6)
+    assert (failure.campaign_id, failure.error, summary.rows, states[-1].rows) == (
+        3,
+        "ExportError",
+        6,
+        6,
+    )
     assert "a value can't be written to" in failure.message
 
 

@@ -66,14 +66,20 @@ def server() -> Iterator[ServerProcess]:
 def check(pytestconfig: pytest.Config) -> Check:
     noted = pytestconfig.stash.setdefault(_FIGURES, [])
 
-    def note(row: str, fault: str, /, *, load: float | None = None, **figures: tuple[float, float]) -> None:
+    def note(
+        row: str, fault: str, /, *, load: float | None = None, **figures: tuple[float, float]
+    ) -> None:
         load = load_of_the_machine() if load is None else load
         found = [
             Figure(row, fault, name.replace("_", " "), limit, measured, load)
             for name, (measured, limit) in figures.items()
         ]
         noted.extend(found)
-        over = [f"{figure.name}: {figure.measured:.4g} > {figure.limit:.4g}" for figure in found if not figure.held]
+        over = [
+            f"{figure.name}: {figure.measured:.4g} > {figure.limit:.4g}"
+            for figure in found
+            if not figure.held
+        ]
         assert not over, f"row {row}, {fault}: {'; '.join(over)} (load {load:.2g} a processor)"
 
     return note
@@ -82,10 +88,16 @@ def check(pytestconfig: pytest.Config) -> Check:
 def table(figures: list[Figure]) -> str:
     """Return one line for each figure, the worst over all runs first and the mean after it."""
     lines = [("row", "fault", "figure", "required", "measured", "held")]
-    for _, group in groupby(sorted(figures, key=lambda figure: figure.place), key=lambda figure: figure.place):
+    for _, group in groupby(
+        sorted(figures, key=lambda figure: figure.place), key=lambda figure: figure.place
+    ):
         runs = [*group]
         worst = max(runs, key=lambda figure: figure.measured)
-        average = f" (mean of {len(runs)}: {mean(figure.measured for figure in runs):.4g})" if len(runs) > 1 else ""
+        average = (
+            f" (mean of {len(runs)}: {mean(figure.measured for figure in runs):.4g})"
+            if len(runs) > 1
+            else ""
+        )
         busy = " (busy)" if max(figure.load for figure in runs) > BUSY else ""
         required = f"≤ {worst.limit:.4g}" if worst.limit else "0"
         figure = f"{worst.measured:.4g}{average}", f"{'yes' if worst.held else 'NO'}{busy}"
@@ -94,7 +106,9 @@ def table(figures: list[Figure]) -> str:
     return "\n".join(" | ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     if not (figures := config.stash.get(_FIGURES, [])):
         return
     busiest = max(figure.load for figure in figures)

@@ -77,7 +77,9 @@ class Proxy:
         base_url: what clients are given.
     """
 
-    def __init__(self, program: str, configuration: str, folder: Path, port: int, scheme: str = "http") -> None:
+    def __init__(
+        self, program: str, configuration: str, folder: Path, port: int, scheme: str = "http"
+    ) -> None:
         self.base_url = f"{scheme}://127.0.0.1:{port}"
         self._folder, self._port, self._program = folder, port, program
         self._process: asyncio.subprocess.Process | None = None
@@ -127,7 +129,9 @@ class Proxy:
             lines = re.findall(r"^(\d+) (.+)$", self._read("seen.log"), re.MULTILINE)
             return Counter((int(status), upstream == "-") for status, upstream in lines)
         lines = re.findall(r"^(-?\d+) (\S+) (\S\S)$", self._read("out.log"), re.MULTILINE)
-        return Counter((int(status), server == "-" or state != "--") for status, server, state in lines)
+        return Counter(
+            (int(status), server == "-" or state != "--") for status, server, state in lines
+        )
 
     def logs(self) -> str:
         """Return all that it has written, except its configuration."""
@@ -170,12 +174,21 @@ def nginx(
 
 
 def haproxy(
-    upstream: str, folder: Path, *, frontend: str = "", backend: str = "", timeout_server: str = "30s"
+    upstream: str,
+    folder: Path,
+    *,
+    frontend: str = "",
+    backend: str = "",
+    timeout_server: str = "30s",
 ) -> AbstractAsyncContextManager[Proxy]:
     """Run HAProxy in front of a base URL, with lines of the test's own in front end and back end."""
     port, upstream = _free_port(), upstream.removeprefix("http://")
     configuration = _HAPROXY.format(
-        upstream=upstream, port=port, frontend=frontend, backend=backend, timeout_server=timeout_server
+        upstream=upstream,
+        port=port,
+        frontend=frontend,
+        backend=backend,
+        timeout_server=timeout_server,
     )
     return _running("haproxy", configuration, folder, port)
 

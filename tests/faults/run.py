@@ -14,7 +14,14 @@ from typing import Any, TypeAlias
 import aiohttp
 import attrs
 
-from seorep_async import Attempt, AuthenticationError, RankingReport, SeoRepClient, SeoRepError, Settings
+from seorep_async import (
+    Attempt,
+    AuthenticationError,
+    RankingReport,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+)
 from tests.faults.server import History, Plan, ServerProcess
 
 KEY = "canary-7f3d"
@@ -44,7 +51,9 @@ async def opened(
 async def results_of(client: SeoRepClient, campaigns: int) -> Results:
     """Pull the campaigns from 1 on, and return the report or the error of each."""
     results: Results = {}
-    with contextlib.suppress(AuthenticationError):  # at the end, if the key is refused for everything
+    with contextlib.suppress(
+        AuthenticationError
+    ):  # at the end, if the key is refused for everything
         async with client.rankings.pull(range(1, campaigns + 1), *JANUARY) as outcomes:
             async for outcome in outcomes:
                 results[outcome.id] = outcome.error or outcome.report
@@ -79,14 +88,20 @@ class Run:
     def never_served(self) -> int:
         """Pages of units that ended well which the server never served whole."""
         served = self.history.served
-        return sum((unit, page) not in served for unit in self.reports for page in range(1, self.plan.pages + 1))
+        return sum(
+            (unit, page) not in served
+            for unit in self.reports
+            for page in range(1, self.plan.pages + 1)
+        )
 
     @property
     def amplification(self) -> float:
         return self.history.requests / self.plan.pages_needed
 
 
-def pull(process: ServerProcess, plan: Plan, settings: Settings | None = None, ca: bytes | None = None) -> Run:
+def pull(
+    process: ServerProcess, plan: Plan, settings: Settings | None = None, ca: bytes | None = None
+) -> Run:
     """Pull all units of a plan, in an event loop of its own; `ca` is the authority to trust for https."""
     return asyncio.run(_pull(process, plan, settings or Settings(), ca))
 

@@ -19,10 +19,20 @@ import attrs
 
 from tests.scripted_api import FEED
 from tests.session.broken_answers import CUT, PAGE
-from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset
+from tests.session.scripted_server import (
+    Connection,
+    ScriptedServer,
+    Step,
+    answer,
+    drip,
+    hang,
+    reset,
+)
 from tests.session.simulated_service import Limited
 
-CUTS = {name: step for name, (step, _) in CUT.items()} | {"half JSON": answer(PAGE[: len(PAGE) // 2])}
+CUTS = {name: step for name, (step, _) in CUT.items()} | {
+    "half JSON": answer(PAGE[: len(PAGE) // 2])
+}
 """Ways to give less than a whole body, or another one, under status 200: for each a step in place of the answer."""
 
 LIGHT = {"reset": 0.05, "500": 0.05, "cut": 0.02}
@@ -105,7 +115,9 @@ class Plan:
         doing and not the luck of a seed.
         """
         chance = random.Random(self.seed)
-        deck: list[str | None] = [kind for kind, share in self.faults.items() for _ in range(round(share * _DECK))]
+        deck: list[str | None] = [
+            kind for kind, share in self.faults.items() for _ in range(round(share * _DECK))
+        ]
         deck += [None] * (_DECK - len(deck))
         while True:
             chance.shuffle(deck)
@@ -151,14 +163,19 @@ class History:
 
     def started_inside_windows(self, grace: float) -> int:
         """Count the requests in a wait that was asked for, but those on their way: in its first seconds of grace."""
-        return sum(any(begin + grace < seen.time < end for begin, end in self.windows) for seen in self.seen)
+        return sum(
+            any(begin + grace < seen.time < end for begin, end in self.windows)
+            for seen in self.seen
+        )
 
 
 class FaultServer(ScriptedServer):
     """Serves one plan. Of its outage, rate limit and faults by chance, the first meets a request."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(forever=self._meet, tls=_context(plan.certificate) if plan.certificate else None)
+        super().__init__(
+            forever=self._meet, tls=_context(plan.certificate) if plan.certificate else None
+        )
         self._plan = plan
         self._draws = plan.draws()
         self._bucket = Limited(str(plan.limit), clock=time.monotonic) if plan.limit else None
@@ -208,9 +225,15 @@ class FaultServer(ScriptedServer):
         if limit.retry_after is None:
             return answer(status=429)
         now, wall = time.monotonic(), time.time()
-        named = math.floor(wall + limit.announced) if limit.retry_after == "date" else wall + limit.announced
+        named = (
+            math.floor(wall + limit.announced)
+            if limit.retry_after == "date"
+            else wall + limit.announced
+        )
         self._history.windows.append((now, now + named - wall))
-        text = formatdate(named, usegmt=True) if limit.retry_after == "date" else str(limit.announced)
+        text = (
+            formatdate(named, usegmt=True) if limit.retry_after == "date" else str(limit.announced)
+        )
         return answer(status=429, headers=[("Retry-After", text)])
 
     def _current_outage(self, now: float) -> Outage | None:

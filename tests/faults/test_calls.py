@@ -139,10 +139,14 @@ WAYS: dict[str, Any] = {
         for way in WAYS
     ],
 )
-async def test_a_call_with_one_second_ends_in_time(fault: str, way: str, server: ServerProcess, check: Check) -> None:
+async def test_a_call_with_one_second_ends_in_time(
+    fault: str, way: str, server: ServerProcess, check: Check
+) -> None:
     load = load_of_the_machine()
     with server.serving(LITTLE_TIME[fault]) as served:
-        async with SeoRepClient(served.base_url, KEY, settings=Settings(call_timeout=1.0)) as client:
+        async with SeoRepClient(
+            served.base_url, KEY, settings=Settings(call_timeout=1.0)
+        ) as client:
             begun = time.monotonic()
             with suppress(SeoRepError):
                 await WAYS[way](client)
@@ -152,5 +156,8 @@ async def test_a_call_with_one_second_ends_in_time(fault: str, way: str, server:
         f"a 1 s deadline under any fault, {way}",
         load=load,
         seconds=(took, 1.1),
-        last_attempt_started_after_s=(max((seen.time - begun for seen in served.history.seen), default=0.0), 1.01),
+        last_attempt_started_after_s=(
+            max((seen.time - begun for seen in served.history.seen), default=0.0),
+            1.01,
+        ),
     )

@@ -35,7 +35,9 @@ def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
         if request.method == "POST":
             await connection.send(answer(CREATED))
         else:
-            await connection.send(answer(PLAN.page(int(request.query["campaign_id"]), int(request.query["page"]))))
+            await connection.send(
+                answer(PLAN.page(int(request.query["campaign_id"]), int(request.query["page"])))
+            )
 
     server = ScriptedServer(forever=answer_late)
     return in_a_thread(server)
@@ -61,7 +63,11 @@ FORBIDDEN = {
 
 def page(asked: Asked) -> Any:
     """Answer with one row of a feed of three pages, or with no campaigns, which proves a key."""
-    return FEED.envelope([asked.page], 3, 3) if asked.path != "/v3/campaigns" else LIST.envelope([], 0, 0)
+    return (
+        FEED.envelope([asked.page], 3, 3)
+        if asked.path != "/v3/campaigns"
+        else LIST.envelope([], 0, 0)
+    )
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
@@ -79,13 +85,20 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
     check(
         *("37", f"{case} forbidden, {concurrency} at once"),
         wrong_outcomes=(len(failed ^ forbidden) + 60 - len(found), 0),
-        requests_too_many=(len(service.asked) - len(forbidden) - 3 * (60 - len(forbidden)), len(forbidden)),
+        requests_too_many=(
+            len(service.asked) - len(forbidden) - 3 * (60 - len(forbidden)),
+            len(forbidden),
+        ),
     )
 
 
-@pytest.mark.parametrize("good", [0, 1, 50], ids=["wrong from the first", "revoked at once", "revoked later"])
+@pytest.mark.parametrize(
+    "good", [0, 1, 50], ids=["wrong from the first", "revoked at once", "revoked later"]
+)
 @pytest.mark.parametrize("forbidden", [set(), {2, 9, 10, 11}], ids=["", "some forbidden"])
-async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(good: int, forbidden: set[int], check: Check) -> None:
+async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
+    good: int, forbidden: set[int], check: Check
+) -> None:
     def script(asked: Asked) -> Any:
         return 403 if len(service.asked) > good or asked.id in forbidden else page(asked)
 
@@ -95,7 +108,10 @@ async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(good: int, forb
     check(
         *("37", f"key refused after {good} requests, {len(forbidden)} forbidden"),
         requests_after_the_refusal=(len(service.asked) - good, 16 + 8 + 1),
-        errors_of_another_kind=(sum(not isinstance(error, AuthenticationError) for error in errors), 0),
+        errors_of_another_kind=(
+            sum(not isinstance(error, AuthenticationError) for error in errors),
+            0,
+        ),
         missing=(60 - len(found), 0),
     )
 
@@ -114,9 +130,13 @@ async def block(seconds: float, times: int) -> None:
     [pytest.param(0.25, 0.5, marks=alone), pytest.param(1.0, 2.0, marks=slow)],
     ids=["short", "full"],
 )
-async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, blocked: float, check: Check) -> None:
+async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(
+    limit: float, blocked: float, check: Check
+) -> None:
     with serving_apart(latency=0.02) as server:
-        async with SeoRepClient(server.base_url, "k", settings=Settings(attempt_timeout=limit)) as client:
+        async with SeoRepClient(
+            server.base_url, "k", settings=Settings(attempt_timeout=limit)
+        ) as client:
             blocking = asyncio.create_task(block(blocked, 3))
             results = await results_of(client, PLAN.units)
             await blocking
@@ -133,19 +153,25 @@ async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, b
 @alone
 async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check) -> None:
     with serving_apart(latency=0.05) as server:
-        async with SeoRepClient(server.base_url, "k", settings=Settings(attempt_timeout=0.2)) as client:
+        async with SeoRepClient(
+            server.base_url, "k", settings=Settings(attempt_timeout=0.2)
+        ) as client:
             creating = asyncio.create_task(client.campaigns.create("u", "c"))
             while not writes(server):  # noqa: ASYNC110  # by another thread
                 await asyncio.sleep(0.001)
             time.sleep(0.5)  # noqa: ASYNC251
             await creating
-    check("39", "a POST answered while the loop was blocked", requests_again=(writes(server) - 1, 0))
+    check(
+        "39", "a POST answered while the loop was blocked", requests_again=(writes(server) - 1, 0)
+    )
 
 
 @alone
 async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
     with serving_apart(latency=0.005) as server:
-        async with SeoRepClient(server.base_url, "k", settings=Settings(connect_timeout=0.1)) as client:
+        async with SeoRepClient(
+            server.base_url, "k", settings=Settings(connect_timeout=0.1)
+        ) as client:
             listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -176,7 +202,9 @@ asyncio.run(main())
     [pytest.param(0.5, 1.2, marks=alone), pytest.param(30.0, 40.0, marks=slow)],
     ids=["short", "full"],
 )
-async def test_a_process_that_was_stopped_uses_what_has_arrived(limit: float, stopped: float, check: Check) -> None:
+async def test_a_process_that_was_stopped_uses_what_has_arrived(
+    limit: float, stopped: float, check: Check
+) -> None:
     with serving_apart(latency=0.1) as server:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", STOPPED, server.base_url, str(limit)), stdout=subprocess.PIPE

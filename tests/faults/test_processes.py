@@ -40,7 +40,11 @@ async def pull(base_url: str, campaigns: int) -> Pulled:
     async with opened(base_url, Settings()) as client:
         results = await results_of(client, campaigns)
     reports = [report for report in results.values() if isinstance(report, RankingReport)]
-    return Pulled(begun, time.monotonic(), campaigns - sum(len(report.rows) == 25 * PAGES for report in reports))
+    return Pulled(
+        begun,
+        time.monotonic(),
+        campaigns - sum(len(report.rows) == 25 * PAGES for report in reports),
+    )
 
 
 def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:
@@ -48,7 +52,9 @@ def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:
 
 
 # of eight only the median of Jain's index is promised
-@pytest.mark.parametrize(("clients", "refused", "unfairness"), [(2, 0.04, 0.25), (4, 0.04, 0.25), (8, 0.07, 1.0)])
+@pytest.mark.parametrize(
+    ("clients", "refused", "unfairness"), [(2, 0.04, 0.25), (4, 0.04, 0.25), (8, 0.07, 1.0)]
+)
 @pytest.mark.parametrize("retry_after", ["", ",retry-after=seconds"])
 async def test_processes_share_a_limit(
     clients: int, refused: float, unfairness: float, retry_after: str, check: Check
@@ -60,7 +66,9 @@ async def test_processes_share_a_limit(
     ) as sandbox:
         with multiprocessing.get_context("spawn").Pool(clients) as pool:
             pulls = [(sandbox.base_url, campaigns)] * clients
-            pulled: list[Pulled] = await asyncio.to_thread(pool.starmap, _pull_in_a_process, pulls, 1)
+            pulled: list[Pulled] = await asyncio.to_thread(
+                pool.starmap, _pull_in_a_process, pulls, 1
+            )
         requests = sandbox.stats.requests
     rates = [campaigns / (one.ended - one.begun) for one in pulled]
     jain = sum(rates) ** 2 / (clients * sum(rate * rate for rate in rates))

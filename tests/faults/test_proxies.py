@@ -41,7 +41,9 @@ async def pull(base_url: str, campaigns: int, ca: bytes | None = None) -> Result
 
 @asynccontextmanager
 async def service(**options: Any) -> AsyncIterator[Sandbox]:
-    async with Sandbox(campaigns=CAMPAIGNS, keywords=25 * PAGES, api_key=KEY, shape="mixed", **options) as sandbox:
+    async with Sandbox(
+        campaigns=CAMPAIGNS, keywords=25 * PAGES, api_key=KEY, shape="mixed", **options
+    ) as sandbox:
         yield sandbox
 
 
@@ -85,10 +87,15 @@ def pull_through(
                     with suppress(asyncio.CancelledError):
                         await disturbing
         seen = proxy.seen()
-        by_itself = sum(count for (status, alone), count in seen.items() if alone and status in (429, 503))
+        by_itself = sum(
+            count for (status, alone), count in seen.items() if alone and status in (429, 503)
+        )
         assert_key_is_not_in(caplog.text + proxy.logs())
         figures: dict[str, Any] = {
-            "wrong_reports": (sum(results.get(one) != expected[one] for one in range(1, campaigns + 1)), 0),
+            "wrong_reports": (
+                sum(results.get(one) != expected[one] for one in range(1, campaigns + 1)),
+                0,
+            ),
             "amplification": ((seen.total() - by_itself) / (campaigns * PAGES), 1.06),
         }
         if refused is not None:
@@ -136,7 +143,9 @@ async def freeze_for_3_s(proxy: Proxy) -> None:
         # nginx delays: what is in flight has room in a queue of 20, and not in one of 8
         pytest.param(CAMPAIGNS, 20, 20, "", 503, 0, 0, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 20, 8, "", 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
+        pytest.param(
+            CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW
+        ),  # one at a time takes 10
     ],
 )
 async def test_nginx_limits_the_rate(
@@ -162,7 +171,9 @@ async def test_nginx_limits_the_rate(
 
 @needs("nginx")
 @pytest.mark.parametrize("status", [pytest.param(503, marks=ALONE), pytest.param(429, marks=SLOW)])
-async def test_nginx_limits_requests_at_once(status: int, pull_through: Any, tmp_path: Path) -> None:
+async def test_nginx_limits_requests_at_once(
+    status: int, pull_through: Any, tmp_path: Path
+) -> None:
     zone = f"limit_conn_zone $binary_remote_addr zone=at_once:1m; limit_conn_status {status};"
     async with service(latency=0.05) as sandbox:
         proxying = nginx(sandbox.base_url, tmp_path, http=zone, location="limit_conn at_once 8;")
@@ -174,17 +185,29 @@ async def test_nginx_limits_requests_at_once(status: int, pull_through: Any, tmp
     ("name", "server", "latency", "disturb"),
     [
         ("5 requests a connection", "keepalive_requests 5;", 0, None),
-        ("gzip", "gzip on; gzip_types application/json; gzip_min_length 0; gzip_proxied any;", 0, None),
+        (
+            "gzip",
+            "gzip on; gzip_types application/json; gzip_min_length 0; gzip_proxied any;",
+            0,
+            None,
+        ),
         pytest.param("reload each second", "", 0.15, reload_each_second, marks=ALONE),
         pytest.param("stopped for 3 s", "", 0.1, stop_for_3_s, marks=SLOW),
         pytest.param("frozen for 3 s", "", 0.1, freeze_for_3_s, marks=SLOW),
     ],
 )
 async def test_nginx_closes_compresses_reloads_and_stops(
-    name: str, server: str, latency: float, disturb: Disturb | None, pull_through: Any, tmp_path: Path
+    name: str,
+    server: str,
+    latency: float,
+    disturb: Disturb | None,
+    pull_through: Any,
+    tmp_path: Path,
 ) -> None:
     async with service(latency=latency) as sandbox:
-        await pull_through(f"nginx, {name}", nginx(sandbox.base_url, tmp_path, server=server), disturb=disturb)
+        await pull_through(
+            f"nginx, {name}", nginx(sandbox.base_url, tmp_path, server=server), disturb=disturb
+        )
 
 
 @needs("nginx")
@@ -208,7 +231,9 @@ async def test_haproxy_times_out_and_closes(
     name: str, backend: str, timeout_server: str, faults: str, pull_through: Any, tmp_path: Path
 ) -> None:
     async with service(faults=faults) as sandbox:
-        proxying = haproxy(sandbox.base_url, tmp_path, backend=backend, timeout_server=timeout_server)
+        proxying = haproxy(
+            sandbox.base_url, tmp_path, backend=backend, timeout_server=timeout_server
+        )
         await pull_through(f"HAProxy, {name}", proxying)
 
 

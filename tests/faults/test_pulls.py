@@ -50,7 +50,12 @@ MEASURES: dict[str, Callable[[Run], float]] = {
     "first success after recovery, s": _recovery,
     "longest attempt, s": lambda run: run.longest_attempt,
 }
-ALWAYS = {"rows lost or double": 0.0, "units failed": 0.0, "pages never served": 0.0, "left over": 0.0}
+ALWAYS = {
+    "rows lost or double": 0.0,
+    "units failed": 0.0,
+    "pages never served": 0.0,
+    "left over": 0.0,
+}
 
 
 @attrs.frozen
@@ -78,17 +83,39 @@ OUTAGES: list[Any] = ["503", "refused", "hang", "reset"]
 
 BOUNDS_OF_WAITS = {"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8}
 FULL = [
-    Scenario("1", "5 % RST + 5 % 500 + 2 % cut", Plan(units=400, faults=LIGHT), {"amplification": 1.16}),
-    Scenario("1", "the same over TLS", Plan(units=400, faults=LIGHT), {"amplification": 1.16}, secure=True),
-    Scenario("2", "20 % RST + 20 % 500 + 5 % cut", Plan(units=200, faults=HEAVY), {"amplification": 1.9}),
+    Scenario(
+        "1", "5 % RST + 5 % 500 + 2 % cut", Plan(units=400, faults=LIGHT), {"amplification": 1.16}
+    ),
+    Scenario(
+        "1",
+        "the same over TLS",
+        Plan(units=400, faults=LIGHT),
+        {"amplification": 1.16},
+        secure=True,
+    ),
+    Scenario(
+        "2", "20 % RST + 20 % 500 + 5 % cut", Plan(units=200, faults=HEAVY), {"amplification": 1.9}
+    ),
     Scenario(
         *("3", "row 1 + 1 % black hole", Plan(units=400, faults=LIGHT | {"hang": 0.01})),
         bounds={"amplification": 1.17, "longest attempt, s": 1.1},
         settings=IMPATIENT,
     ),
-    Scenario("4", "200/s, 429", FAST, {"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5}),
-    Scenario("5", "200/s, Retry-After: 1", attrs.evolve(FAST, limit=Limit(200, 40, "seconds")), BOUNDS_OF_WAITS),
-    Scenario("5", "200/s, Retry-After as a date", attrs.evolve(FAST, limit=Limit(200, 40, "date")), BOUNDS_OF_WAITS),
+    Scenario(
+        "4", "200/s, 429", FAST, {"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5}
+    ),
+    Scenario(
+        "5",
+        "200/s, Retry-After: 1",
+        attrs.evolve(FAST, limit=Limit(200, 40, "seconds")),
+        BOUNDS_OF_WAITS,
+    ),
+    Scenario(
+        "5",
+        "200/s, Retry-After as a date",
+        attrs.evolve(FAST, limit=Limit(200, 40, "date")),
+        BOUNDS_OF_WAITS,
+    ),
     *(
         Scenario(
             *("6", f"20/s, burst {burst}", attrs.evolve(SLOW, limit=Limit(20, burst))),
@@ -99,7 +126,11 @@ FULL = [
     Scenario("7", "rows 4 and 1", attrs.evolve(FAST, faults=LIGHT), {"amplification": 1.2}),
     *(
         Scenario(
-            *("8", f"3 s outage: {kind}", attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0))),
+            *(
+                "8",
+                f"3 s outage: {kind}",
+                attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0)),
+            ),
             bounds={"amplification": 1.06, "first success after recovery, s": 1.0},
             settings=IMPATIENT if kind == "hang" else DEFAULT,
         )
@@ -108,15 +139,28 @@ FULL = [
 ]
 SHORT = [
     Scenario("1", "short", Plan(units=60, faults=LIGHT), {"amplification": 1.25}, seeds=2),
-    Scenario("4", "short", Plan(units=60, limit=Limit(400, 40)), {"amplification": 1.1, "429s a page": 0.1}, seeds=1),
+    Scenario(
+        "4",
+        "short",
+        Plan(units=60, limit=Limit(400, 40)),
+        {"amplification": 1.1, "429s a page": 0.1},
+        seeds=1,
+    ),
     Scenario(
         *("5", "short", Plan(units=40, limit=Limit(400, 40, "seconds"))),
-        bounds={"amplification": 1.2, "started inside a wait": 0},  # the 16 in flight at a refusal are 8 % of 200
+        bounds={
+            "amplification": 1.2,
+            "started inside a wait": 0,
+        },  # the 16 in flight at a refusal are 8 % of 200
         seeds=1,
     ),
     *(
         Scenario(
-            *("8", f"short: {kind}", Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5))),
+            *(
+                "8",
+                f"short: {kind}",
+                Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5)),
+            ),
             bounds={"amplification": 1.2, "first success after recovery, s": 3.0},
             settings=Settings(attempt_timeout=0.3) if kind == "hang" else DEFAULT,
             seeds=1,
@@ -126,7 +170,9 @@ SHORT = [
 ]
 
 
-def runs_of(scenario: Scenario, bounds: Mapping[str, float], *marks: pytest.MarkDecorator) -> Iterator[Any]:
+def runs_of(
+    scenario: Scenario, bounds: Mapping[str, float], *marks: pytest.MarkDecorator
+) -> Iterator[Any]:
     for seed in range(1, scenario.seeds + 1):
         name = f"row {scenario.row}-{scenario.fault}-seed {seed}-{next(iter(bounds))}"
         yield pytest.param(scenario, seed, bounds, id=name, marks=marks)
@@ -156,4 +202,9 @@ def test_figures_hold(
         leaf, ca = authority.issue_cert("127.0.0.1"), authority.cert_pem.bytes()
         plan = attrs.evolve(plan, certificate=leaf.private_key_and_cert_chain_pem.bytes())
     run = pull(server, plan, scenario.settings, ca)
-    check(scenario.row, scenario.fault, load=run.load, **{name: (MEASURES[name](run), bounds[name]) for name in bounds})
+    check(
+        scenario.row,
+        scenario.fault,
+        load=run.load,
+        **{name: (MEASURES[name](run), bounds[name]) for name in bounds},
+    )

@@ -45,7 +45,9 @@ async def consume_slowly(server: ServerProcess, units: int, pause: float) -> tup
 
 
 @pytest.mark.parametrize(("units", "pause"), [(50, 0.002), pytest.param(400, 0.01, marks=slow)])
-async def test_a_slow_consumer_slows_the_pull(units: int, pause: float, server: ServerProcess, check: Check) -> None:
+async def test_a_slow_consumer_slows_the_pull(
+    units: int, pause: float, server: ServerProcess, check: Check
+) -> None:
     await consume_slowly(server, units, 0.0)  # warm up what is built once
     most, peak = await consume_slowly(server, units, pause)
     most_of_ten, peak_of_ten = await consume_slowly(server, 10 * units, pause)

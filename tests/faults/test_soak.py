@@ -56,7 +56,8 @@ def is_wrong(outcome: PullOutcome[Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("length", "slack", "hangs"), [(2_500, 4.0, False), pytest.param(200_000, 1.0, True, marks=pytest.mark.slow)]
+    ("length", "slack", "hangs"),
+    [(2_500, 4.0, False), pytest.param(200_000, 1.0, True, marks=pytest.mark.slow)],
 )
 async def test_nothing_grows_and_both_sides_count_the_same(
     length: int, slack: float, hangs: bool, check: Check

@@ -29,7 +29,9 @@ from tests.history.made import FIRST, Pull, Ranks, day, made, nightly
         ({11: 50, 12: 0}, {11: 50}, "removed"),
     ],
 )
-def test_kinds_follow_from_both_ranks(tmp_path: Path, before: Ranks, after: Ranks, kinds: str | None) -> None:
+def test_kinds_follow_from_both_ranks(
+    tmp_path: Path, before: Ranks, after: Ranks, kinds: str | None
+) -> None:
     found = changes(made(tmp_path / "a.duckdb", nightly(before, after)), moved=3)
     assert [one.kinds for one in found] == ([] if kinds is None else [tuple(kinds.split())])
     assert [one.kind for one in found] == [one.kinds[0] for one in found]
@@ -63,8 +65,17 @@ def test_changes_are_chosen_the_largest_first(
 
 def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
     database = made(tmp_path / "a.duckdb", nightly({11: 9}))
-    urls = {"engine_a_ranking_url": "https://a.example", "engine_b_ranking_url": "https://b.example"}
-    made(database, [Pull(day(1), day(-29), day(1), {11: 2})], engine_b_ranking=5, engine_a_places_ranking=8, **urls)
+    urls = {
+        "engine_a_ranking_url": "https://a.example",
+        "engine_b_ranking_url": "https://b.example",
+    }
+    made(
+        database,
+        [Pull(day(1), day(-29), day(1), {11: 2})],
+        engine_b_ranking=5,
+        engine_a_places_ranking=8,
+        **urls,
+    )
     assert [(one.engine, one.before, one.after, one.url) for one in changes(database)] == [
         ("engine_b", None, 5, "https://b.example"),
         ("engine_a_places", None, 8, None),
@@ -85,7 +96,11 @@ def test_changes_are_a_table(two_days: Path) -> None:
     assert found.to_pandas()["kind"].tolist() == ["lost", "found", "entered_top_3", "rose", "new"]
     line = json.loads(found.to_jsonl().splitlines()[0])
     assert line["kinds"] == ["lost", "left_top_3", "left_top_10", "left_top_20"]
-    assert [line[name] for name in ("account", "company", "keyword_phrase")] == ["acme", "Company 2", "shoes 21"]
+    assert [line[name] for name in ("account", "company", "keyword_phrase")] == [
+        "acme",
+        "Company 2",
+        "shoes 21",
+    ]
     assert (line["before_date"], line["after_date"]) == ("2026-03-01", "2026-03-02")
     assert found.to_dicts()[2]["kinds"] == ("entered_top_3", "entered_top_10", "rose")
 
@@ -93,7 +108,10 @@ def test_changes_are_a_table(two_days: Path) -> None:
 @pytest.mark.parametrize(
     ("after", "left_out"),
     [
-        (Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,)), {2: f"the report of {day(1)} failed (ServerError)"}),
+        (
+            Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,)),
+            {2: f"the report of {day(1)} failed (ServerError)"},
+        ),
         (Pull(day(1), day(-29), day(1), {11: 1}), {2: f"there are no rows of {day(1)}"}),
         (Pull(day(1), day(-29), day(1), {11: 1, 21: 9}), {}),
     ],
@@ -103,7 +121,9 @@ def test_a_campaign_without_both_reports_is_left_out(
 ) -> None:
     found = changes(made(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}), after]))
     assert (found.left_out, [*found]) == (left_out, [])
-    assert all(f"not compared, as {reason}: campaigns 2" in caplog.text for reason in left_out.values())
+    assert all(
+        f"not compared, as {reason}: campaigns 2" in caplog.text for reason in left_out.values()
+    )
 
 
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
@@ -113,14 +133,25 @@ def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
 
 
 def test_a_campaign_is_compared_on_its_own_days(tmp_path: Path) -> None:
-    weekly = [Pull(day(-9), day(-39), day(-9), {21: 3, 31: 3}), Pull(day(-2), day(-32), day(-2), {21: 9}, failed=(4,))]
+    weekly = [
+        Pull(day(-9), day(-39), day(-9), {21: 3, 31: 3}),
+        Pull(day(-2), day(-32), day(-2), {21: 9}, failed=(4,)),
+    ]
     database = made(tmp_path / "a.duckdb", [*weekly, *nightly({11: 5}, {11: 6})])
     found = changes(database, campaign=2)
-    assert [(one.before_date, one.after_date, one.before, one.after) for one in found] == [(day(-9), day(-2), 3, 9)]
+    assert [(one.before_date, one.after_date, one.before, one.after) for one in found] == [
+        (day(-9), day(-2), 3, 9)
+    ]
     for options, said in (
-        ({"campaign": 3}, f"no day before {day(-9)} .*: .*a.duckdb has rankings of campaign 3 of {day(-9)}. To have"),
+        (
+            {"campaign": 3},
+            f"no day before {day(-9)} .*: .*a.duckdb has rankings of campaign 3 of {day(-9)}. To have",
+        ),
         ({"campaign": 2, "after": day(1)}, f"has rankings of campaign 2 of {day(-9)}, {day(-2)}$"),
-        ({"campaign": 4}, r"has no keyword rankings of campaign 4; its reports failed \(ServerError\)$"),
+        (
+            {"campaign": 4},
+            r"has no keyword rankings of campaign 4; its reports failed \(ServerError\)$",
+        ),
     ):
         with pytest.raises(ConfigurationError, match=said):
             changes(database, **options)
@@ -129,16 +160,27 @@ def test_a_campaign_is_compared_on_its_own_days(tmp_path: Path) -> None:
 def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
     ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
     database = made(tmp_path / "a.duckdb", nightly(ranks, ranks))
-    with pytest.raises(ConfigurationError, match=r"campaign 7; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"):
+    with pytest.raises(
+        ConfigurationError, match=r"campaign 7; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"
+    ):
         changes(database, campaign=7)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"after": "2026-03-05"}, r"no rankings speak of 2026-03-05: .*acme of 2026-03-01, 2026-03-02$"),
-        ({"after": FIRST}, "no day before 2026-03-01 to compare it with: .* of acme of 2026-03-01, 2026-03-02$"),
-        ({"before": day(1), "after": FIRST}, "before must be a day before 2026-03-01, got 2026-03-02"),
+        (
+            {"after": "2026-03-05"},
+            r"no rankings speak of 2026-03-05: .*acme of 2026-03-01, 2026-03-02$",
+        ),
+        (
+            {"after": FIRST},
+            "no day before 2026-03-01 to compare it with: .* of acme of 2026-03-01, 2026-03-02$",
+        ),
+        (
+            {"before": day(1), "after": FIRST},
+            "before must be a day before 2026-03-01, got 2026-03-02",
+        ),
         ({"before": "March"}, "before must be"),
         ({"account": "other"}, "there is no account 'other' in .*; it has 'acme'"),
         ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),

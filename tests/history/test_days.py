@@ -29,21 +29,36 @@ def full_months(night: dt.date) -> tuple[dt.date, dt.date]:
 
 
 SHAPES: dict[str, tuple[list[Pull], int]] = {
-    "two years in months": ([Pull(dt.date(2026, 3, 3), one, last_of_month(one), RANKS) for one in MONTHS], 24),
+    "two years in months": (
+        [Pull(dt.date(2026, 3, 3), one, last_of_month(one), RANKS) for one in MONTHS],
+        24,
+    ),
     "thirty nights of the last 30 days": (
         [Pull(one, one - dt.timedelta(30), one - dt.timedelta(1), RANKS) for one in NIGHTS],
         30,
     ),
     "the default window each night": ([Pull(one, *full_months(one), RANKS) for one in NIGHTS], 2),
-    "month to date": ([Pull(one, one.replace(day=1), last_of_month(one), RANKS) for one in NIGHTS], 30),
-    "a window in the future": ([Pull(one, dt.date(2027, 1, 1), dt.date(2027, 1, 31), RANKS) for one in NIGHTS], 1),
+    "month to date": (
+        [Pull(one, one.replace(day=1), last_of_month(one), RANKS) for one in NIGHTS],
+        30,
+    ),
+    "a window in the future": (
+        [Pull(one, dt.date(2027, 1, 1), dt.date(2027, 1, 31), RANKS) for one in NIGHTS],
+        1,
+    ),
     # the account's clock is a day behind UTC, or a day ahead of it: its first two nights speak of the first
-    "a day west of UTC": ([Pull(one, one - dt.timedelta(30), one - dt.timedelta(1), RANKS) for one in NIGHTS], 30),
+    "a day west of UTC": (
+        [Pull(one, one - dt.timedelta(30), one - dt.timedelta(1), RANKS) for one in NIGHTS],
+        30,
+    ),
     "month to date, a day east of UTC": (
         [Pull(day(number - 1), day(0), day(number), RANKS) for number in range(7)],
         6,
     ),
-    "a day east of UTC": ([Pull(one, one - dt.timedelta(30), one + dt.timedelta(1), RANKS) for one in NIGHTS], 30),
+    "a day east of UTC": (
+        [Pull(one, one - dt.timedelta(30), one + dt.timedelta(1), RANKS) for one in NIGHTS],
+        30,
+    ),
 }
 
 
@@ -65,7 +80,8 @@ def test_month_to_date_east_of_utc_has_a_day_less_than_nights(tmp_path: Path) ->
 
 def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
     pulls = [
-        Pull(dt.date(2026, 3, 3), first, last_of_month(first), {11: 30 - number}) for number, first in enumerate(MONTHS)
+        Pull(dt.date(2026, 3, 3), first, last_of_month(first), {11: 30 - number})
+        for number, first in enumerate(MONTHS)
     ]
     found = changes(made(tmp_path / "a.duckdb", pulls), moved=1)
     assert (found.before, found.after) == (dt.date(2022, 11, 30), dt.date(2022, 12, 31))
@@ -80,7 +96,9 @@ def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int)
         changes(made(tmp_path / "a.duckdb", pulls))
 
 
-def test_nights_that_repeat_a_day_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_nights_that_repeat_a_day_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     database = made(tmp_path / "a.duckdb", SHAPES["the default window each night"][0])
     found = changes(database)
     assert (found.before, found.after) == (dt.date(2026, 2, 28), dt.date(2026, 3, 31))
@@ -91,7 +109,10 @@ def test_nights_that_repeat_a_day_are_told(tmp_path: Path, caplog: pytest.LogCap
     said += "each night (seorep pull --last 30d -o a.duckdb)."
     assert said in caplog.text
     for end, told in ((None, True), ("2026-02-28", False)):
-        assert (said in report(database, out=tmp_path / "a.html", end_date=end).read_text(encoding="utf-8")) is told
+        assert (
+            said
+            in report(database, out=tmp_path / "a.html", end_date=end).read_text(encoding="utf-8")
+        ) is told
 
 
 @pytest.mark.parametrize(("campaign", "told"), [(1, False), (2, True), (None, True)])
@@ -99,7 +120,10 @@ def test_notes_speak_of_the_chosen_campaigns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, campaign: int | None, told: bool
 ) -> None:
     nightly = [Pull(one, one - dt.timedelta(30), one, {11: 7}) for one in (day(0), day(1))]
-    others = [Pull(day(0), day(-1), day(0), {21: 3}), *(Pull(day(n), day(-80), day(1), {21: 3}) for n in (2, 3))]
+    others = [
+        Pull(day(0), day(-1), day(0), {21: 3}),
+        *(Pull(day(n), day(-80), day(1), {21: 3}) for n in (2, 3)),
+    ]
     database = made(tmp_path / "a.duckdb", [*nightly, *others])
     changes(database, campaign=campaign)
     page = report(database, out=tmp_path / "a.html", campaign=campaign).read_text(encoding="utf-8")
@@ -110,7 +134,9 @@ def test_notes_speak_of_the_chosen_campaigns(
 def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None:
     lengths = [30, 7, 30]
     pulls = [Pull(day(n), day(n - length), day(n), RANKS) for n, length in enumerate(lengths)]
-    page = report(made(tmp_path / "a.duckdb", pulls), out=tmp_path / "a.html").read_text(encoding="utf-8")
+    page = report(made(tmp_path / "a.duckdb", pulls), out=tmp_path / "a.html").read_text(
+        encoding="utf-8"
+    )
     assert page.count("compare badly") == 1
     assert f"The ranks of {day(1)} were found in a window from {day(-6)}" in page
 
@@ -143,14 +169,21 @@ def test_of_a_day_the_last_nights_longest_window_counts(tmp_path: Path, pulls: l
 
 # --- Any nights, against dicts
 
-windows = st.tuples(st.integers(-6, 4), st.integers(0, 6)).map(lambda one: (day(one[0]), day(one[0] + one[1])))
+windows = st.tuples(st.integers(-6, 4), st.integers(0, 6)).map(
+    lambda one: (day(one[0]), day(one[0] + one[1]))
+)
 ranks: st.SearchStrategy[Ranks] = st.dictionaries(
     st.sampled_from([11, 12, 13, 21, 22, 31]), st.none() | st.integers(0, 120), max_size=5
 )
 pulls_of_any_nights = st.lists(
     st.builds(
         lambda night, window, ranks, failed, account: Pull(
-            day(night), window[0], window[1], ranks, tuple({*failed} - {keyword // 10 for keyword in ranks}), account
+            day(night),
+            window[0],
+            window[1],
+            ranks,
+            tuple({*failed} - {keyword // 10 for keyword in ranks}),
+            account,
         ),
         st.integers(-3, 5),
         windows,
@@ -170,7 +203,11 @@ def without_replaced(pulls: list[Pull]) -> list[Pull]:
         place = (pull.account, pull.night, pull.first, pull.last)
         for index, one in enumerate(left):
             if (one.account, one.night, one.first, one.last) == place:
-                kept = {keyword: rank for keyword, rank in one.ranks.items() if keyword // 10 not in pull.reports}
+                kept = {
+                    keyword: rank
+                    for keyword, rank in one.ranks.items()
+                    if keyword // 10 not in pull.reports
+                }
                 failed = tuple({*one.failed} - pull.reports - {*pull.failed})
                 left[index] = Pull(one.night, one.first, one.last, kept, failed, one.account)
         left.append(pull)
@@ -178,9 +215,13 @@ def without_replaced(pulls: list[Pull]) -> list[Pull]:
 
 
 @pytest.mark.heavy
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(asked=pulls_of_any_nights, moved=st.integers(1, 6), pick=st.randoms(use_true_random=False))
-def test_any_nights_are_what_dicts_say(tmp_path: Path, asked: list[Pull], moved: int, pick: Any) -> None:
+def test_any_nights_are_what_dicts_say(
+    tmp_path: Path, asked: list[Pull], moved: int, pick: Any
+) -> None:
     (file := tmp_path / "any.duckdb").unlink(missing_ok=True)
     database, pulls = made(file, asked), without_replaced(asked)
     counts = sorted(
@@ -191,9 +232,7 @@ def test_any_nights_are_what_dicts_say(tmp_path: Path, asked: list[Pull], moved:
     )
     last = {(one, keyword // 10): as_of for one, as_of, keyword, *_ in counts}
     with open_history(database) as history:
-        query = (
-            "SELECT account, as_of, keyword_id, engine_a_ranking, snapshot_date FROM keyword_rankings_{} ORDER BY ALL"
-        )
+        query = "SELECT account, as_of, keyword_id, engine_a_ranking, snapshot_date FROM keyword_rankings_{} ORDER BY ALL"
         assert history.connection.execute(query.format("by_day")).fetchall() == counts
         latest = [row for row in counts if row[1] == last[row[0], row[2] // 10]]
         assert history.connection.execute(query.format("latest")).fetchall() == latest

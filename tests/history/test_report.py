@@ -44,7 +44,9 @@ def database(two_days: Path, tmp_path: Path) -> Path:
 
 
 def page_of(database: Path, **options: Any) -> str:
-    return report(database, out=database.with_name("page.html"), **options).read_text(encoding="utf-8")
+    return report(database, out=database.with_name("page.html"), **options).read_text(
+        encoding="utf-8"
+    )
 
 
 def parsed(page: str) -> Any:
@@ -57,12 +59,20 @@ def words(element: Any) -> str:
 
 
 def panel(page: str, title: str) -> list[list[str]]:
-    (found,) = (one for one in parsed(page).iter("div") if [words(head) for head in one.findall("h3")] == [title])
+    (found,) = (
+        one
+        for one in parsed(page).iter("div")
+        if [words(head) for head in one.findall("h3")] == [title]
+    )
     return [[words(cell) for cell in row] for row in found.find("table").find("tbody")]
 
 
 def paths(page: str, kind: str) -> list[str]:
-    return [one.get("d") for one in parsed(page).iter("{http://www.w3.org/2000/svg}path") if one.get("class") == kind]
+    return [
+        one.get("d")
+        for one in parsed(page).iter("{http://www.w3.org/2000/svg}path")
+        if one.get("class") == kind
+    ]
 
 
 def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
@@ -75,21 +85,29 @@ def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
         ["51 on", "0", "0", "±0"],
         ["not ranked", "1", "2", "+1"],
     ]
-    assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", words(card)) for card in parsed(page).iter("dl")] == [
-        "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "
-    ]
+    assert [
+        re.sub(r"\W*since 1 Mar 2026\W*", "; ", words(card)) for card in parsed(page).iter("dl")
+    ] == ["Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "]
 
 
 def test_movers_and_lost_keywords_are_those_of_changes(database: Path) -> None:
     page = page_of(database)
     assert panel(page, "Risen") == [["shoes 11Leeds, England · Engine A", "12", "3", "+9"]]
-    assert panel(page, "Fallen") == [["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]]
+    assert panel(page, "Fallen") == [
+        ["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]
+    ]
     assert panel(page, "Lost") == [["shoes 13Leeds, England · Engine A", "40", "not ranked"]]
 
 
 def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1})))
-    assert [row[1:] for row in panel(page, "Lost")] == [["2", "removed"], ["9", "not ranked"], ["40", "not ranked"]]
+    page = page_of(
+        made(tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1}))
+    )
+    assert [row[1:] for row in panel(page, "Lost")] == [
+        ["2", "removed"],
+        ["9", "not ranked"],
+        ["40", "not ranked"],
+    ]
 
 
 def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
@@ -103,7 +121,9 @@ def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
 
 
 def test_groups_are_compared_with_the_first_day(database: Path) -> None:
-    assert panel(page_of(database), "By location") == [["Leeds, England", "4", "1±0", "2+1", "6.012.0 better"]]
+    assert panel(page_of(database), "By location") == [
+        ["Leeds, England", "4", "1±0", "2+1", "6.012.0 better"]
+    ]
 
 
 def test_a_keyword_counts_once_for_each_of_its_tags(tmp_path: Path) -> None:
@@ -114,7 +134,10 @@ def test_a_keyword_counts_once_for_each_of_its_tags(tmp_path: Path) -> None:
 
 def test_several_campaigns_are_compared(tmp_path: Path) -> None:
     database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 21: 4}))
-    assert [row[0] for row in panel(page_of(database), "By campaign")] == ["Company 1 (1)", "Company 2 (2)"]
+    assert [row[0] for row in panel(page_of(database), "By campaign")] == [
+        "Company 1 (1)",
+        "Company 2 (2)",
+    ]
     assert "By campaign" not in page_of(database, campaign=2)
     assert "<title>Search rankings: Company 2</title>" in page_of(database, campaign=2)
     assert "<title>Search rankings: Retail</title>" in page_of(database, group=" retail ")
@@ -130,7 +153,10 @@ def test_campaigns_of_equal_size_are_sorted_by_id_named_or_not(tmp_path: Path) -
 
 def test_names_that_are_long_or_blank_leave_the_id(tmp_path: Path) -> None:
     database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5, 31: 9}, {11: 1, 21: 4, 31: 9}))
-    change(database, "UPDATE campaigns SET company = if(campaign_id = 3, ' ', repeat('long', 30)), group_title = ' G'")
+    change(
+        database,
+        "UPDATE campaigns SET company = if(campaign_id = 3, ' ', repeat('long', 30)), group_title = ' G'",
+    )
     names = [f"{'long' * 10}…{('long' * 9)[1:]} ({id_})" for id_ in (1, 2)]
     assert [row[0] for row in panel(page_of(database), "By campaign")] == [*names, "campaign 3"]
     assert "<h1><bdi>Search rankings: campaign 3</bdi>" in page_of(database, campaign=3)
@@ -167,7 +193,9 @@ def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
 
 
 def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly(*({11: 1 + number % 7} for number in range(100)))))
+    page = page_of(
+        made(tmp_path / "a.duckdb", nightly(*({11: 1 + number % 7} for number in range(100))))
+    )
     assert "The charts show 51 of 100 days, at even distances." in page
 
 
@@ -187,7 +215,9 @@ def test_days_are_those_between_two_days(database: Path) -> None:
 def test_dates_of_charts_have_their_year_where_it_varies(
     tmp_path: Path, nights: list[dt.date], dates: list[str]
 ) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", [Pull(night, night, night, {11: 1}) for night in nights]))
+    page = page_of(
+        made(tmp_path / "a.duckdb", [Pull(night, night, night, {11: 1}) for night in nights])
+    )
     charts = [one for one in parsed(page).iter("div") if "dates" in (one.get("class") or "")]
     assert [[words(date) for date in chart] for chart in charts] == [dates, dates]
 
@@ -195,7 +225,9 @@ def test_dates_of_charts_have_their_year_where_it_varies(
 @pytest.mark.parametrize("said", HOSTILE)
 def test_words_of_the_service_are_never_html(tmp_path: Path, said: str) -> None:
     tags = [{"id": 1, "label": said, "extra": None}]
-    database = made(tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=said, tags=tags)
+    database = made(
+        tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=said, tags=tags
+    )
     with duckdb.connect(str(database)) as opened:
         opened.execute("UPDATE campaigns SET company = $1", [said])
         opened.execute("UPDATE keyword_rankings SET keyword_phrase = $1", [said])
@@ -218,16 +250,25 @@ def test_a_page_allows_no_request_and_only_its_own_style(database: Path) -> None
 def test_charts_and_tables_have_names_for_screen_readers(database: Path) -> None:
     tree = parsed(page_of(database))
     assert tree.get("lang") == "en"
-    pictures = [one for one in tree.iter("{http://www.w3.org/2000/svg}svg") if not one.get("aria-hidden")]
-    assert [(one.get("role"), bool(one.get("aria-label"))) for one in pictures] == [("img", True)] * 2
+    pictures = [
+        one for one in tree.iter("{http://www.w3.org/2000/svg}svg") if not one.get("aria-hidden")
+    ]
+    assert [(one.get("role"), bool(one.get("aria-label"))) for one in pictures] == [
+        ("img", True)
+    ] * 2
     assert all(words(table.find("caption")) for table in tree.iter("table"))
     assert {head.get("scope") for head in tree.iter("th")} == {"col", "row"}
 
 
 def luminance(colour: str) -> float:
     parts = [part / 255 for part in bytes.fromhex(colour)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)) + 0.05
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return (
+        sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+        + 0.05
+    )
 
 
 def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
@@ -244,8 +285,14 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"campaign": 3}, "rankings.duckdb has no keyword rankings of campaign 3; it has campaigns 1"),
-        ({"campaign": 1, "start_date": day(5)}, "rankings.duckdb has rankings of Company 1 of 2026-03-01, 2026-03-02$"),
+        (
+            {"campaign": 3},
+            "rankings.duckdb has no keyword rankings of campaign 3; it has campaigns 1",
+        ),
+        (
+            {"campaign": 1, "start_date": day(5)},
+            "rankings.duckdb has rankings of Company 1 of 2026-03-01, 2026-03-02$",
+        ),
         ({"group": "None"}, "has no rankings of group 'None'; it has Retail"),
         ({"group": ""}, "has no rankings of group ''; it has Retail"),
         ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
@@ -256,9 +303,15 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
         ({"out": "no/page.html"}, "there is no folder .*no; create it first"),
         ({"out": 5}, "out must be the path of a file, got 5"),
         ({"title": ""}, "title must be"),
-        ({"start_date": "2026-03-03"}, r"a day from 2026-03-03: .* of acme of 2026-03-01, 2026-03-02$"),
+        (
+            {"start_date": "2026-03-03"},
+            r"a day from 2026-03-03: .* of acme of 2026-03-01, 2026-03-02$",
+        ),
         ({"end_date": "2026-02-28"}, r"speak of a day to 2026-02-28: .* has rankings of acme"),
-        ({"start_date": "2026-03-02", "end_date": "2026-03-01"}, "end_date must be 2026-03-02 or a later day"),
+        (
+            {"start_date": "2026-03-02", "end_date": "2026-03-01"},
+            "end_date must be 2026-03-02 or a later day",
+        ),
         ({"start_date": "March"}, "start_date must be"),
     ],
 )
@@ -270,10 +323,14 @@ def test_wrong_arguments_are_refused(database: Path, options: dict[str, Any], sa
 
 def test_no_rankings_are_refused(database: Path) -> None:
     change(database, "DELETE FROM keyword_rankings")
-    with pytest.raises(ConfigurationError, match="has no keyword rankings of acme; pull the feed campaign into it"):
+    with pytest.raises(
+        ConfigurationError, match="has no keyword rankings of acme; pull the feed campaign into it"
+    ):
         page_of(database)
     made(database, [Pull(day(0), day(0), day(0), {}, failed=(1, 2))])
-    with pytest.raises(ConfigurationError, match=r"no keyword rankings of acme; its reports failed \(ServerError\)"):
+    with pytest.raises(
+        ConfigurationError, match=r"no keyword rankings of acme; its reports failed \(ServerError\)"
+    ):
         page_of(database)
 
 
@@ -282,7 +339,9 @@ def test_only_a_report_is_replaced(database: Path) -> None:
     page_of(database)
     page_of(database, title="Later")
     page.write_text("<p>Mine.", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="no report wrote it; name another file, or delete this one first"):
+    with pytest.raises(
+        ConfigurationError, match="no report wrote it; name another file, or delete this one first"
+    ):
         page_of(database)
     assert page.read_text(encoding="utf-8") == "<p>Mine."
     assert {file.name for file in database.parent.iterdir()} == {"page.html", "rankings.duckdb"}
@@ -294,7 +353,9 @@ def test_a_pipe_is_no_page(database: Path) -> None:
         report(database, out=pipe)
 
 
-def test_an_unwritable_page_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_page_is_an_export_error(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -318,18 +379,27 @@ def test_an_unwritable_page_is_an_export_error(database: Path, monkeypatch: pyte
         (88, 91.5, 1, [88, 89, 90, 91, 92]),
     ],
 )
-def test_marks_of_an_axis_are_round(lowest: float, highest: float, first: int, found: list[int]) -> None:
+def test_marks_of_an_axis_are_round(
+    lowest: float, highest: float, first: int, found: list[int]
+) -> None:
     assert marks(lowest, highest, first=first) == found
 
 
 def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None})))
+    page = page_of(
+        made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None}))
+    )
     assert paths(page, "line") == ["M05 0.0h0M25 50.0h0L35 100.0h0"]
     assert paths(page, "dot") == ["M35 100.0h0"]
 
 
 def test_bars_stand_on_each_other(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0})))
+    page = page_of(
+        made(
+            tmp_path / "a.duckdb",
+            nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0}),
+        )
+    )
     assert [paths(page, f"b{band}")[0] for band in (0, 1, 2, 5)] == [
         "M05 100.0V75.0M15 100.0V50.0",
         "M05 75.0V50.0M15 50.0V25.0",

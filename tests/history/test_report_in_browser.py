@@ -14,10 +14,22 @@ import pytest
 from seorep_async.history import report
 from tests.history.made import Ranks, made, nightly
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.engines, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+]
 FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-sync",
+    ),
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
     "--proxy-bypass-list=<-loopback>",
 )
@@ -37,9 +49,14 @@ class Browser:
     def open(self, page: bytes, *options: str) -> str:
         """Open a page, and return what the browser prints."""
         self.pages[PAGE] = page
-        ours = (f"--proxy-server=127.0.0.1:{self.server.server_port}", f"--user-data-dir={self.folder}")
+        ours = (
+            f"--proxy-server=127.0.0.1:{self.server.server_port}",
+            f"--user-data-dir={self.folder}",
+        )
         command = [str(CHROMIUM), *FLAGS, *ours, *options, PAGE]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=300
+        ).stdout
 
 
 @pytest.fixture
@@ -69,7 +86,9 @@ def page(tmp_path: Path) -> bytes:
     """A report in which everything that is not ours would send a request."""
     sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
     source = made(tmp_path / "a.duckdb", nightly(*NIGHTS), search_location_canonical_name=sends)
-    return report(source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")).read_bytes()
+    return report(
+        source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")
+    ).read_bytes()
 
 
 def test_an_opened_report_requests_nothing(browser: Browser, page: bytes) -> None:
@@ -90,7 +109,9 @@ def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width:
         b"document.querySelector('template').innerHTML; document.title = inner.documentElement.scrollWidth</script>"
     )
     held = b"<template><style>" + style + b"</style>" + body + b"</template>"
-    assert f"<title>{width}</title>" in browser.open(frame + held + script, "--window-size=1700,900", "--dump-dom")
+    assert f"<title>{width}</title>" in browser.open(
+        frame + held + script, "--window-size=1700,900", "--dump-dom"
+    )
 
 
 def test_charts_of_four_engines_are_on_the_first_page(browser: Browser, tmp_path: Path) -> None:

@@ -24,9 +24,13 @@ def test_accounts_and_days_are_listed(database: Path) -> None:
     with open_history(database) as history:
         assert history.accounts() == ["acme", "other"]
         assert (history.days("acme"), history.days("nobody")) == ([FIRST, day(1)], [])
-        with pytest.raises(ConfigurationError, match=r"several accounts; name one with account=…: 'acme', 'other'"):
+        with pytest.raises(
+            ConfigurationError, match=r"several accounts; name one with account=…: 'acme', 'other'"
+        ):
             history.account(None)
-        with pytest.raises(ConfigurationError, match=r"no account 'x' in .*; it has 'acme', 'other'"):
+        with pytest.raises(
+            ConfigurationError, match=r"no account 'x' in .*; it has 'acme', 'other'"
+        ):
             history.account("x")
 
 
@@ -75,15 +79,23 @@ def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: Any, said: str) -> 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ("ALTER TABLE pulls ADD COLUMN key_digest VARCHAR", "run ALTER TABLE pulls DROP COLUMN key_digest in it"),
+        (
+            "ALTER TABLE pulls ADD COLUMN key_digest VARCHAR",
+            "run ALTER TABLE pulls DROP COLUMN key_digest in it",
+        ),
         (
             "ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine",
             "its view totals was not made by a pull",
         ),
-        ("ALTER TABLE keyword_rankings DROP COLUMN engine_b_ranking", "run ALTER TABLE keyword_rankings ADD COLUMN"),
+        (
+            "ALTER TABLE keyword_rankings DROP COLUMN engine_b_ranking",
+            "run ALTER TABLE keyword_rankings ADD COLUMN",
+        ),
     ],
 )
-def test_a_database_that_answers_otherwise_is_refused(database: Path, changed: str, said: str) -> None:
+def test_a_database_that_answers_otherwise_is_refused(
+    database: Path, changed: str, said: str
+) -> None:
     change(database, changed)
     with pytest.raises(ConfigurationError, match=said):
         changes(database, account="acme", moved=1)
@@ -104,25 +116,34 @@ def test_what_others_added_changes_no_answer(database: Path, added: str) -> None
     assert [*changes(database, account="acme", moved=1)] == before != []
 
 
-def test_a_damaged_answer_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_answer_is_an_export_error(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("seorep_async.history.comparing._ORDER", "error('damaged ' || keyword_id)")
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*damaged"):
         changes(database, account="acme", moved=1)
 
 
 def test_a_database_that_is_being_written_is_named(database: Path) -> None:
-    program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    program = (
+        "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    )
     command = [sys.executable, "-c", program, str(database)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(ExportError, match=r"a.duckdb: it is open in another program, or a pull writes it"):
+        with pytest.raises(
+            ExportError, match=r"a.duckdb: it is open in another program, or a pull writes it"
+        ):
             changes(database)
         other.communicate()
 
 
 def test_one_that_this_program_writes_is_named(database: Path) -> None:
-    with duckdb.connect(str(database)), pytest.raises(ExportError, match="this program has it open already"):
+    with (
+        duckdb.connect(str(database)),
+        pytest.raises(ExportError, match="this program has it open already"),
+    ):
         changes(database)
 
 
@@ -153,21 +174,35 @@ def test_a_window_is_complete_unless_a_failure_may_pass(
     tmp_path: Path, night: int, failures: list[str], complete: bool
 ) -> None:
     database = made(tmp_path / "a.duckdb", [Pull(day(night), *WINDOW, {11: 1})])
-    lead: dict[str, Any] = {"account": "acme", "snapshot_date": day(night), "table_name": "keyword_rankings"}
+    lead: dict[str, Any] = {
+        "account": "acme",
+        "snapshot_date": day(night),
+        "table_name": "keyword_rankings",
+    }
     with duckdb.connect(str(database)) as opened:
         for campaign, failure in enumerate(failures, 2):
             error, _, status = failure.partition(" ")
             window = {"start_date": WINDOW[0], "end_date": WINDOW[1], "campaign_id": campaign}
-            insert(opened, "failures", {**lead, **window, "error": error, "status": status or None, "message": "m"})
+            insert(
+                opened,
+                "failures",
+                {**lead, **window, "error": error, "status": status or None, "message": "m"},
+            )
     began = dt.datetime.combine(day(night), dt.time(3))
-    assert complete_windows(database, account="acme") == {(*WINDOW, Feed.CAMPAIGN): (complete, began)}
+    assert complete_windows(database, account="acme") == {
+        (*WINDOW, Feed.CAMPAIGN): (complete, began)
+    }
     made(database, [Pull(day(9), *WINDOW, {11: 1, 21: 1})])  # a later night completes it
     assert complete_windows(database, account="acme")[*WINDOW, Feed.CAMPAIGN][0]
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"account": "other"}, {"account": "acme", "selection": '{"ids": [1]}'}, {"account": "acme", "compared": True}],
+    [
+        {"account": "other"},
+        {"account": "acme", "selection": '{"ids": [1]}'},
+        {"account": "acme", "compared": True},
+    ],
 )
 def test_windows_of_other_pulls_do_not_count(tmp_path: Path, options: dict[str, Any]) -> None:
     assert complete_windows(made(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}

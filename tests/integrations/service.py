@@ -14,14 +14,28 @@ from tests.threads import in_a_thread
 KEY = "canary-7f3a9c51e8b24d06"
 CANARY = Canary(KEY)
 START, END, NIGHT = "2023-01-01", "2023-03-31", "2023-04-01"
-WINDOW: Mapping[str, Any] = {"start_date": START, "end_date": END, "snapshot_date": NIGHT, "account": "acme"}
-MIXED: Mapping[str, Any] = {"campaigns": 8, "keywords": 6, "seed": 3, "shape": "mixed", "rows": "mixed"}
+WINDOW: Mapping[str, Any] = {
+    "start_date": START,
+    "end_date": END,
+    "snapshot_date": NIGHT,
+    "account": "acme",
+}
+MIXED: Mapping[str, Any] = {
+    "campaigns": 8,
+    "keywords": 6,
+    "seed": 3,
+    "shape": "mixed",
+    "rows": "mixed",
+}
 
 
 @contextmanager
 def served(**options: Any) -> Iterator[Sandbox]:
     """Serve a sandbox whose address and key stand in the environment of every process that starts now."""
-    with in_a_thread(Sandbox(**{**MIXED, "api_key": KEY, **options})) as sandbox, patch.dict(os.environ):
+    with (
+        in_a_thread(Sandbox(**{**MIXED, "api_key": KEY, **options})) as sandbox,
+        patch.dict(os.environ),
+    ):
         os.environ |= {"SEOREP_API_KEY": KEY, "SEOREP_BASE_URL": sandbox.base_url}
         yield sandbox
 

@@ -27,21 +27,30 @@ LATER = {**WINDOW, "snapshot_date": "2023-04-02"}
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"RUNTIME__DLTHUB_TELEMETRY": "false", "LOAD__RAISE_ON_MAX_RETRIES": "1"}.items():
+    for name, value in {
+        "RUNTIME__DLTHUB_TELEMETRY": "false",
+        "LOAD__RAISE_ON_MAX_RETRIES": "1",
+    }.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of the system's packages, in a temporary folder; it refuses to run as root."""
-    found = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+    found = shutil.which("initdb") or next(
+        map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None
+    )
     if found is None:
         pytest.skip("PostgreSQL is not installed")
     programs, folder = Path(found).resolve().parent, Path(f"/tmp/seorep-postgres-{os.getpid()}")  # noqa: S108
     other = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.getuid() == 0 else []
 
     def run(program: str, *arguments: str) -> None:
-        subprocess.run([*other, programs / program, "-D", folder / "data", *arguments], check=True, capture_output=True)
+        subprocess.run(
+            [*other, programs / program, "-D", folder / "data", *arguments],
+            check=True,
+            capture_output=True,
+        )
 
     folder.mkdir()
     shutil.chown(folder, "nobody" if other else os.getuid())
@@ -74,7 +83,9 @@ class Loaded:
         self.pipeline = dlt.pipeline(f"seo_{kind}", destination=places[kind](), **how)
 
     def load(self, *feeds: Feed, **options: Any) -> None:
-        source = dlt_source(IDS, **{**WINDOW, "size": 3, "feeds": feeds or [Feed.CAMPAIGN], **options})
+        source = dlt_source(
+            IDS, **{**WINDOW, "size": 3, "feeds": feeds or [Feed.CAMPAIGN], **options}
+        )
         self.pipeline.run(source, table_format="delta" if self.kind == "delta" else None)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
@@ -83,17 +94,27 @@ class Loaded:
             name = f"{self.folder}/files/{self.pipeline.dataset_name}/{table}"
             found = deltalake.DeltaTable(name).to_pyarrow_table().to_pylist()
         else:
-            with self.pipeline.sql_client() as client, client.execute_query(f"SELECT * FROM {table}") as cursor:  # noqa: S608
+            with (
+                self.pipeline.sql_client() as client,
+                client.execute_query(f"SELECT * FROM {table}") as cursor,  # noqa: S608
+            ):
                 names = [column[0] for column in cursor.description]
                 found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        return [{name: value for name, value in row.items() if not name.startswith("_dlt")} for row in found]
+        return [
+            {name: value for name, value in row.items() if not name.startswith("_dlt")}
+            for row in found
+        ]
 
 
 @pytest.fixture(params=["duckdb", "delta", "postgres"])
 def loaded(request: pytest.FixtureRequest, tmp_path: Path) -> Loaded:
     if request.param == "delta":
         pytest.importorskip("deltalake")
-    return Loaded(request.param, tmp_path, request.getfixturevalue("postgres") if request.param == "postgres" else "")
+    return Loaded(
+        request.param,
+        tmp_path,
+        request.getfixturevalue("postgres") if request.param == "postgres" else "",
+    )
 
 
 def comparable(rows: list[dict[str, Any]]) -> list[str]:
@@ -105,23 +126,31 @@ def test_nights_merge_and_failures_are_named(loaded: Loaded, tmp_path: Path) -> 
         for window in (WINDOW, WINDOW, LATER):
             loaded.load(*Feed, **window)
         sandbox.forbidden = frozenset()
-        nights = [pull_table([id_ for id_ in IDS if id_ != 3], **window) for window in (WINDOW, LATER)]
+        nights = [
+            pull_table([id_ for id_ in IDS if id_ != 3], **window) for window in (WINDOW, LATER)
+        ]
         periods = {
             feed: pull_table([id_ for id_ in IDS if id_ != 3], **LATER, feed=feed).to_pylist()
             for feed in (Feed.CAMPAIGN_BY_DATE, Feed.KEYWORD_BY_DATE)
         }
     rankings = loaded.rows("keyword_rankings")
-    assert comparable(rankings) == comparable([row for night in nights for row in night.to_pylist()])
+    assert comparable(rankings) == comparable(
+        [row for night in nights for row in night.to_pylist()]
+    )
     for feed, expected in periods.items():
         assert comparable(loaded.rows(table_of(feed).name)) == comparable(expected), feed
-    tags = [json.loads(row["tags"]) if isinstance(row["tags"], str) else row["tags"] for row in rankings]
+    tags = [
+        json.loads(row["tags"]) if isinstance(row["tags"], str) else row["tags"] for row in rankings
+    ]
     assert {tuple(sorted(tag)) for found in tags for tag in found} == {("extra", "id", "label")}
     failures = loaded.rows("failures")
-    assert {(one["campaign_id"], one["keyword_id"], one["error"], one["status"]) for one in failures} == {
-        (3, None, "AuthenticationError", 403)
-    }
+    assert {
+        (one["campaign_id"], one["keyword_id"], one["error"], one["status"]) for one in failures
+    } == {(3, None, "AuthenticationError", 403)}
     assert len(failures) == 2 * len(Feed)
-    assert loaded.pipeline.default_schema.tables["keyword_rankings"]["columns"]["engine_a_ranking"]["description"]
+    assert loaded.pipeline.default_schema.tables["keyword_rankings"]["columns"]["engine_a_ranking"][
+        "description"
+    ]
     assert_key_in_no_file(tmp_path)
 
 
@@ -133,7 +162,9 @@ def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
     with served(forbidden=[3]):
         loaded.load(Feed.CAMPAIGN_BY_DATE, **LATER)
     after = loaded.rows("campaign_periods")
-    assert [row for row in after if row["campaign_id"] == 3] == [row for row in before if row["campaign_id"] == 3]
+    assert [row for row in after if row["campaign_id"] == 3] == [
+        row for row in before if row["campaign_id"] == 3
+    ]
     assert len(after) == len(before)
 
 

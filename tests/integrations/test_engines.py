@@ -20,7 +20,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from seorep_async import AuthenticationError, ConfigurationError, Feed, Limits, SeoRepClient, SeoRepError, Settings
+from seorep_async import (
+    AuthenticationError,
+    ConfigurationError,
+    Feed,
+    Limits,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+)
 from seorep_async.export import pull_to
 from seorep_async.integrations import engines
 from seorep_async.integrations.engines import pull_table, table_schema
@@ -28,7 +36,11 @@ from seorep_async.tables.output_tables import table_of
 from tests.integrations.service import CANARY, END, KEY, NIGHT, START, WINDOW, served
 
 IDS = range(1, 9)
-FAULTY: dict[str, Any] = {"faults": "resets=2%,500s=2%,cut=1%", "failing": {3: 404}, "forbidden": [6]}
+FAULTY: dict[str, Any] = {
+    "faults": "resets=2%,500s=2%,cut=1%",
+    "failing": {3: 404},
+    "forbidden": [6],
+}
 FEEDS = pytest.mark.parametrize("feed", Feed)
 
 
@@ -45,7 +57,9 @@ def split(found: pa.Table, feed: Feed) -> tuple[pa.Table, list[dict[str, Any]]]:
     failed = pc.is_valid(found["error"])
     rows = found.filter(pc.invert(failed)).select(table_schema(feed).names).cast(table_schema(feed))
     failures = found.filter(failed).to_pylist()
-    return rows, [{name: value for name, value in one.items() if value is not None} for one in failures]
+    return rows, [
+        {name: value for name, value in one.items() if value is not None} for one in failures
+    ]
 
 
 def test_rows_and_their_order_are_those_of_pull_to(tmp_path: Path) -> None:
@@ -63,7 +77,10 @@ def test_rows_and_their_order_are_those_of_pull_to(tmp_path: Path) -> None:
 @FEEDS
 def test_the_schema_is_the_declared_one(feed: Feed) -> None:
     with served():
-        whole, rows = pull_table([1], **WINDOW, feed=feed), pull_table([1], **WINDOW, feed=feed.value, on_error="rows")
+        whole, rows = (
+            pull_table([1], **WINDOW, feed=feed),
+            pull_table([1], **WINDOW, feed=feed.value, on_error="rows"),
+        )
         empty = pull_table([], **WINDOW, feed=feed)
     assert whole.schema.equals(table_schema(feed), check_metadata=True)
     assert empty.schema.equals(table_schema(feed), check_metadata=True)
@@ -76,14 +93,20 @@ def test_the_schema_is_the_declared_one(feed: Feed) -> None:
 
 
 def test_a_forbidden_campaign_is_an_error_that_names_it() -> None:
-    with served(forbidden=[6]), pytest.raises(AuthenticationError, match=r"campaign 6: .*status 403") as caught:
+    with (
+        served(forbidden=[6]),
+        pytest.raises(AuthenticationError, match=r"campaign 6: .*status 403") as caught,
+    ):
         pull_table(IDS, **WINDOW)
     CANARY.assert_not_shown_by(caught.value)
 
 
 def test_only_forbidden_campaigns_are_rows_if_the_key_is_good() -> None:
     with served(forbidden=[6, 7]):
-        assert pull_table([6, 7], **WINDOW, on_error="rows")["error"].to_pylist() == ["AuthenticationError"] * 2
+        assert (
+            pull_table([6, 7], **WINDOW, on_error="rows")["error"].to_pylist()
+            == ["AuthenticationError"] * 2
+        )
 
 
 @FEEDS
@@ -138,13 +161,18 @@ def test_bad_input_is_refused_before_anything_is_sent(wrong: dict[str, Any], arg
 
 def test_the_variable_of_the_key_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEOREP_API_KEY", raising=False)
-    with pytest.raises(ConfigurationError, match="variable SEOREP_API_KEY is not set on this machine"):
+    with pytest.raises(
+        ConfigurationError, match="variable SEOREP_API_KEY is not set on this machine"
+    ):
         pull_table([1], **WINDOW, base_url="https://api.example.com")
 
 
 async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     with served():
-        inside, plain = pull_table([1], **WINDOW), await asyncio.to_thread(pull_table, [1], **WINDOW)
+        inside, plain = (
+            pull_table([1], **WINDOW),
+            await asyncio.to_thread(pull_table, [1], **WINDOW),
+        )
     assert inside.equals(plain)
 
 
@@ -156,7 +184,9 @@ def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
     def run() -> None:
         if within == "asyncio.run":
             asyncio.run(main())
-        with contextlib.closing(asyncio.new_event_loop()) as loop:  # a notebook's leaves the signal to Python
+        with contextlib.closing(
+            asyncio.new_event_loop()
+        ) as loop:  # a notebook's leaves the signal to Python
             loop.run_until_complete(main())
 
     with served(latency=0.3) as sandbox:
@@ -169,7 +199,9 @@ def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
 
 @pytest.mark.heavy
 def test_processes_that_are_spawned_pull_the_same_rows() -> None:
-    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=Settings(max_concurrency=4))
+    pull: Callable[..., pa.Table] = partial(
+        pull_table, **WINDOW, settings=Settings(max_concurrency=4)
+    )
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         parts = pool.map(pull, [[1, 2, 3], [4, 5, 6], [7, 8]])
         assert pa.concat_tables(parts).equals(pull(IDS))
@@ -194,14 +226,18 @@ def test_calls_after_each_other_share_what_they_learnt(monkeypatch: pytest.Monke
 
 
 def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "record_batch", Mock(side_effect=OverflowError("more than 64 bits")))
+    monkeypatch.setattr(
+        engines, "record_batch", Mock(side_effect=OverflowError("more than 64 bits"))
+    )
     with served():
         assert pull_table([1], **WINDOW, on_error="rows")["error"].to_pylist() == ["DecodeError"]
         with pytest.raises(SeoRepError, match="does not fit its column"):
             pull_table([1], **WINDOW)
 
 
-def signal_at(requests: int, sandbox: Any, number: signal.Signals, process: int = os.getpid()) -> threading.Thread:
+def signal_at(
+    requests: int, sandbox: Any, number: signal.Signals, process: int = os.getpid()
+) -> threading.Thread:
     """Send a process a signal as soon as so many requests have arrived."""
 
     def kill() -> None:
@@ -217,9 +253,14 @@ def signal_at(requests: int, sandbox: Any, number: signal.Signals, process: int 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
-    distributed, cloudpickle = pytest.importorskip("distributed"), pytest.importorskip("cloudpickle")
+    distributed, cloudpickle = (
+        pytest.importorskip("distributed"),
+        pytest.importorskip("cloudpickle"),
+    )
     parts = [list(range(start, start + 5)) for start in range(1, 61, 5)]
-    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=Settings(max_concurrency=4))
+    pull: Callable[..., pa.Table] = partial(
+        pull_table, **WINDOW, settings=Settings(max_concurrency=4)
+    )
     with served(campaigns=60, keywords=60, latency=0.02) as sandbox:
         expected = pull(range(1, 61))
         how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
@@ -231,8 +272,12 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
             killing.join()
             assert found.equals(expected)
             assert set(client.run(os.getpid).values()) != before
-            shown = str((client.get_worker_logs(), client.get_scheduler_logs(), client.story(*tasks)))
-            graph = cloudpickle.dumps([one.run_spec for one in client.cluster.scheduler.tasks.values()])
+            shown = str(
+                (client.get_worker_logs(), client.get_scheduler_logs(), client.story(*tasks))
+            )
+            graph = cloudpickle.dumps(
+                [one.run_spec for one in client.cluster.scheduler.tasks.values()]
+            )
     CANARY.assert_not_in(shown + graph.decode("latin-1"))
 
 
@@ -241,5 +286,7 @@ def test_a_keyword_id_beyond_its_column_fails_alone() -> None:
     with served(reports={("campaign", 1): [row]}, campaigns=2):
         found = pull_table([1, 2], **WINDOW, feed="keyword-by-date", on_error="rows")
     failed = [row for row in found.to_pylist() if row["error"]]
-    assert [(row["campaign_id"], row["keyword_id"], row["error"]) for row in failed] == [(1, None, "DecodeError")]
+    assert [(row["campaign_id"], row["keyword_id"], row["error"]) for row in failed] == [
+        (1, None, "DecodeError")
+    ]
     assert found.num_rows > 1

@@ -77,7 +77,11 @@ def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]
             return f"{month:%Y-%m}", month
         case "period":
             return (str(month) if shape == "older" else f"{month:%Y-%m}"), month
-    model = {"location": models.SearchLocation, "language": models.SearchLanguage, "tags": models.Tag}[kind]
+    model = {
+        "location": models.SearchLocation,
+        "language": models.SearchLanguage,
+        "tags": models.Tag,
+    }[kind]
     wire, one = example_of(model, "nested", number)
     if kind != "tags":
         return wire, one

@@ -13,15 +13,39 @@ from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
 from tests.normalisation.generated import bounded, said_models
 from tests.normalisation.test_refusals import WRONG
-from tests.normalisation.wire import BRANDS, FEED_ROWS, Json, as_bytes, branded, decode_row, decoder, envelope, finished
+from tests.normalisation.wire import (
+    BRANDS,
+    FEED_ROWS,
+    Json,
+    as_bytes,
+    branded,
+    decode_row,
+    decoder,
+    envelope,
+    finished,
+)
 
-NESTED = {models.SearchLocation: "searchLocation", models.SearchLanguage: "searchLanguage", models.Tag: "tags"}
+NESTED = {
+    models.SearchLocation: "searchLocation",
+    models.SearchLanguage: "searchLanguage",
+    models.Tag: "tags",
+}
 
 both_names = pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
-ACCOUNT: tuple[type, ...] = (models.Campaign, models.User, models.LoginGrant, models.Keyword, models.Backlink)
+ACCOUNT: tuple[type, ...] = (
+    models.Campaign,
+    models.User,
+    models.LoginGrant,
+    models.Keyword,
+    models.Backlink,
+)
 each_response = pytest.mark.parametrize(
     ("model", "shape"),
-    [pytest.param(model, shape, id=f"{model.__name__}-{shape}") for model in ACCOUNT for shape in shapes_of(model)],
+    [
+        pytest.param(model, shape, id=f"{model.__name__}-{shape}")
+        for model in ACCOUNT
+        for shape in shapes_of(model)
+    ],
 )
 
 
@@ -43,7 +67,9 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
         return finished(decoder(names).feed_page(body, models.CampaignPeriod, 1)).totals
     if model in NESTED:
         nested = NESTED[model]
-        row = example_of(models.KeywordRanking, "current")[0] | {nested: [wire] if nested == "tags" else wire}
+        row = example_of(models.KeywordRanking, "current")[0] | {
+            nested: [wire] if nested == "tags" else wire
+        }
         found = getattr(decode_row(under(names, row), models.KeywordRanking, names), snake(nested))
         return found[0] if nested == "tags" else found
     if shape == "list":
@@ -58,22 +84,46 @@ def snake(name: str) -> str:
 
 def types_of(model: Any) -> list[type]:
     """Return the types of a model's values, where `==` would take 1 for True."""
-    return [type(getattr(model, field.name)) for field in attrs.fields(type(model)) if field.name != "extra"]
+    return [
+        type(getattr(model, field.name))
+        for field in attrs.fields(type(model))
+        if field.name != "extra"
+    ]
 
 
 def test_the_table_has_every_model_of_the_reference() -> None:
     assert [f"{model.__name__} {len(lines)}" for model, lines in REFERENCE.items()] == [
-        *("Campaign 16", "User 10", "LoginGrant 5", "Keyword 6", "Backlink 13", "Tag 2", "SearchLocation 4"),
-        *("SearchLanguage 2", "KeywordRanking 37", "CampaignPeriod 31", "KeywordPeriod 16", "RankingTotals 16"),
+        *(
+            "Campaign 16",
+            "User 10",
+            "LoginGrant 5",
+            "Keyword 6",
+            "Backlink 13",
+            "Tag 2",
+            "SearchLocation 4",
+        ),
+        *(
+            "SearchLanguage 2",
+            "KeywordRanking 37",
+            "CampaignPeriod 31",
+            "KeywordPeriod 16",
+            "RankingTotals 16",
+        ),
     ]
 
 
 @both_names
 @pytest.mark.parametrize(
     ("model", "shape"),
-    [pytest.param(model, shape, id=f"{model.__name__}-{shape}") for model in REFERENCE for shape in shapes_of(model)],
+    [
+        pytest.param(model, shape, id=f"{model.__name__}-{shape}")
+        for model in REFERENCE
+        for shape in shapes_of(model)
+    ],
 )
-def test_a_response_of_the_reference_fills_the_model_exactly(model: type, shape: str, names: EngineNames) -> None:
+def test_a_response_of_the_reference_fills_the_model_exactly(
+    model: type, shape: str, names: EngineNames
+) -> None:
     wire, expected = example_of(model, shape)
     found = come_home(model, shape, wire, names)
     assert found == expected
@@ -100,9 +150,13 @@ def test_a_value_that_is_missing_or_wrong_is_refused_by_path(model: type, shape:
     wire, _ = example_of(model, shape)
     for line in fields_in(model, shape):
         expected, *values = WRONG.get(line.kind, ("",))
-        wrong = [(wire | {line.name: json.loads(value)}, f"expected {expected}, got") for value in values]
+        wrong = [
+            (wire | {line.name: json.loads(value)}, f"expected {expected}, got") for value in values
+        ]
         if line.kind in ("id", "phrase"):
-            wrong += [({name: value for name, value in wire.items() if name != line.name}, "is missing")]
+            wrong += [
+                ({name: value for name, value in wire.items() if name != line.name}, "is missing")
+            ]
         for one, said in wrong:
             with pytest.raises(DecodeError, match=said) as refused:
                 come_home(model, shape, one)

@@ -12,28 +12,55 @@ import pytest
 
 from seorep_async import RankingReport, models
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, finished, wire_row
+from tests.normalisation.wire import (
+    FEED_ROWS,
+    Shape,
+    as_bytes,
+    decoder,
+    envelope,
+    finished,
+    wire_row,
+)
 
 DAY = dt.date(2023, 1, 31)
 LONDON = models.SearchLocation(2, "London", extra={"lat": 51.5})
-ROW = models.KeywordRanking(1, "shoes", LONDON, primary_keyword=False, tags=(models.Tag(4, "brand"),))
+ROW = models.KeywordRanking(
+    1, "shoes", LONDON, primary_keyword=False, tags=(models.Tag(4, "brand"),)
+)
 TOTALS = models.RankingTotals(engine_a_ranking=3.5, extra={"visibility": {"value": 1}})
 EXAMPLES: list[Any] = [
-    *(models.Tag(4, "brand", {"colour": [1, 2]}), LONDON, models.SearchLanguage(3, "English"), TOTALS, ROW),
-    *(models.CampaignPeriod(DAY, engine_a_rankings_1_3=4), models.KeywordPeriod(DAY, "day", backlinks=2)),
+    *(
+        models.Tag(4, "brand", {"colour": [1, 2]}),
+        LONDON,
+        models.SearchLanguage(3, "English"),
+        TOTALS,
+        ROW,
+    ),
+    *(
+        models.CampaignPeriod(DAY, engine_a_rankings_1_3=4),
+        models.KeywordPeriod(DAY, "day", backlinks=2),
+    ),
     models.Backlink(300001, "Ten shoes", "published", DAY, notes="", extra={"anchor_type": None}),
     models.Campaign(7, "www.example.com", "Example Ltd", timezone=["Europe/London"]),
     models.Keyword(300001, "running shoes", primary_keyword=False),
     models.Page(items=(models.Tag(4, "brand"),), number=1, totals=TOTALS, extra={"took": [1]}),
     RankingReport(
-        models.Feed.CAMPAIGN, 42, DAY, DAY, rows=(models.KeywordPeriod(DAY),), totals=TOTALS, extra={"metadata": {}}
+        models.Feed.CAMPAIGN,
+        42,
+        DAY,
+        DAY,
+        rows=(models.KeywordPeriod(DAY),),
+        totals=TOTALS,
+        extra={"metadata": {}},
     ),
     models.User(7, "ida.wren", first_name="Ida", extra={"teams": [{}]}),
     models.LoginGrant("canary-token", "https://reports.example/login?token=canary-url", user_id=7),
 ]
 
 every_model = pytest.mark.parametrize("model", EXAMPLES, ids=lambda model: type(model).__name__)
-every_model_but_the_secret = pytest.mark.parametrize("model", EXAMPLES[:-1], ids=lambda model: type(model).__name__)
+every_model_but_the_secret = pytest.mark.parametrize(
+    "model", EXAMPLES[:-1], ids=lambda model: type(model).__name__
+)
 
 
 def test_there_is_an_example_of_every_model_that_is_public() -> None:
@@ -68,14 +95,21 @@ def test_extra_counts_in_a_comparison_and_not_in_a_hash(model: Any) -> None:
 
 @every_model
 def test_a_docstring_names_the_section_of_the_reference(model: Any) -> None:
-    assert "the service's reference, section" in str(type(model).__doc__) or isinstance(model, RankingReport)
+    assert "the service's reference, section" in str(type(model).__doc__) or isinstance(
+        model, RankingReport
+    )
 
 
 @every_model
 def test_a_model_without_unknown_fields_has_an_immutable_extra(model: Any) -> None:
     fields = [field.name for field in attrs.fields(type(model)) if field.default is attrs.NOTHING]
     extra = type(model)(**{name: getattr(model, name) for name in fields}).extra
-    changes: list[Any] = [("update", {"a": 1}), ("setdefault", "a", 1), ("__setitem__", "a", 1), ("__ior__", {"a": 1})]
+    changes: list[Any] = [
+        ("update", {"a": 1}),
+        ("setdefault", "a", 1),
+        ("__setitem__", "a", 1),
+        ("__ior__", {"a": 1}),
+    ]
     for method, *given in changes:
         with pytest.raises(TypeError, match="cannot be changed"):
             getattr(extra, method)(*given)
@@ -84,21 +118,38 @@ def test_a_model_without_unknown_fields_has_an_immutable_extra(model: Any) -> No
 
 def test_a_report_knows_whose_it_is() -> None:
     reports = [RankingReport[Any](feed, 42, DAY, DAY, rows=()) for feed in models.Feed]
-    assert [(report.campaign_id, report.keyword_id) for report in reports] == [(42, None), (42, None), (None, 42)]
+    assert [(report.campaign_id, report.keyword_id) for report in reports] == [
+        (42, None),
+        (42, None),
+        (None, 42),
+    ]
 
 
 def test_all_but_the_version_tells_reports_apart() -> None:
-    report: Any = RankingReport(models.Feed.CAMPAIGN, 42, DAY, DAY, rows=(models.KeywordPeriod(DAY),), version=None)
+    report: Any = RankingReport(
+        models.Feed.CAMPAIGN, 42, DAY, DAY, rows=(models.KeywordPeriod(DAY),), version=None
+    )
     same = attrs.evolve(report, version=False)
     assert (same, hash(same)) == (report, hash(report))
-    for name in ("feed", "id", "start_date", "end_date", "rows", "totals", "total_records", "extra"):
+    for name in (
+        "feed",
+        "id",
+        "start_date",
+        "end_date",
+        "rows",
+        "totals",
+        "total_records",
+        "extra",
+    ):
         assert attrs.evolve(report, **{name: {"other": 1}}) != report
 
 
 # --- How they are shown
 
 
-@pytest.mark.parametrize("model", [*EXAMPLES[3:7], EXAMPLES[8], models.KeywordRanking(1, "x" * 500)], ids=str)
+@pytest.mark.parametrize(
+    "model", [*EXAMPLES[3:7], EXAMPLES[8], models.KeywordRanking(1, "x" * 500)], ids=str
+)
 def test_a_repr_is_one_line_of_the_first_fields(model: Any) -> None:
     first = attrs.fields(type(model))[0].name
     assert repr(model).startswith(f"{type(model).__name__}({first}=")
@@ -120,8 +171,12 @@ def test_a_long_string_is_cut_in_a_repr_and_a_password_left_out() -> None:
 @pytest.mark.parametrize("shape", get_args(Shape))
 @pytest.mark.parametrize("extra", [{}, {"visibility": [1]}], ids=["known", "with an unknown field"])
 @pytest.mark.parametrize("model", FEED_ROWS)
-def test_a_row_is_of_no_concern_to_the_garbage_collector(model: Any, extra: dict[str, Any], shape: Shape) -> None:
-    page = finished(decoder().feed_page(as_bytes(envelope([wire_row(model, 1) | extra], shape)), model, 1))
+def test_a_row_is_of_no_concern_to_the_garbage_collector(
+    model: Any, extra: dict[str, Any], shape: Shape
+) -> None:
+    page = finished(
+        decoder().feed_page(as_bytes(envelope([wire_row(model, 1) | extra], shape)), model, 1)
+    )
     for row in (page.items[0], attrs.evolve(page.items[0])):
         assert (type(row), gc.is_tracked(row)) == (model, False)
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -155,5 +210,8 @@ def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
 
 
 def test_a_further_row_in_a_pickle_repeats_no_field_names() -> None:
-    two, three = (len(pickle.dumps([models.KeywordRanking(id_, "shoes") for id_ in range(count)])) for count in (2, 3))
+    two, three = (
+        len(pickle.dumps([models.KeywordRanking(id_, "shoes") for id_ in range(count)]))
+        for count in (2, 3)
+    )
     assert three - two < 2 * len(attrs.fields(models.KeywordRanking))

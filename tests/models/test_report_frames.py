@@ -44,7 +44,10 @@ from seorep_async.tables.output_tables import all_tables
 from tests.scripted_api import FEED, LIST, serving, well_behaved
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
-RANKED = [KeywordRanking(n, f"<b>{n}</b>", engine_a_ranking=rank) for n, rank in enumerate((3, None, 0), 1)]
+RANKED = [
+    KeywordRanking(n, f"<b>{n}</b>", engine_a_ranking=rank)
+    for n, rank in enumerate((3, None, 0), 1)
+]
 FULL = KeywordRanking(
     keyword_id=1,
     keyword_phrase="a\u2028b",
@@ -58,7 +61,13 @@ FULL = KeywordRanking(
 EMPTY = KeywordRanking(2, "ø")
 CAMPAIGNS = ModelList(
     [
-        Campaign(1, "https://a.example", "<i>A</i>", dt.datetime(2023, 1, 2, 3, 4, 5), timezone="Europe/Oslo"),
+        Campaign(
+            1,
+            "https://a.example",
+            "<i>A</i>",
+            dt.datetime(2023, 1, 2, 3, 4, 5),
+            timezone="Europe/Oslo",
+        ),
         Campaign(2, "https://b.example", "B", group_title="Retail", extra={"type": "real"}),
     ],
     Campaign,
@@ -81,7 +90,10 @@ def test_the_repr_of_a_long_report_shows_its_first_rows() -> None:
 
 def of_pandas(table: Tabular) -> list[dict[str, Any]]:
     rows = (row.items() for _, row in table.to_pandas().astype(object).iterrows())
-    return [{name: None if value is pd.NA or value is pd.NaT else value for name, value in row} for row in rows]
+    return [
+        {name: None if value is pd.NA or value is pd.NaT else value for name, value in row}
+        for row in rows
+    ]
 
 
 WAYS: dict[str, Callable[[Any], list[dict[str, Any]]]] = {
@@ -98,7 +110,9 @@ each_way = pytest.mark.parametrize("rows", WAYS.values(), ids=WAYS)
 
 
 @each_way
-def test_all_ways_have_the_same_columns_and_keep_null_from_0(rows: Callable[[Any], list[dict[str, Any]]]) -> None:
+def test_all_ways_have_the_same_columns_and_keep_null_from_0(
+    rows: Callable[[Any], list[dict[str, Any]]],
+) -> None:
     found = rows(report(*RANKED))
     names = schema(Feed.CAMPAIGN).names
     assert names[:3] == ["account", "snapshot_date", "campaign_id"]
@@ -107,18 +121,30 @@ def test_all_ways_have_the_same_columns_and_keep_null_from_0(rows: Callable[[Any
     assert [(type(rank), rank) for rank in ranks] == [(int, 3), (type(None), None), (int, 0)]
 
 
-SHARED = {"campaign_id": 7, "keyword_phrase": "a\u2028b", "search_location_id": 5, "engine_b_ranking": None}
+SHARED = {
+    "campaign_id": 7,
+    "keyword_phrase": "a\u2028b",
+    "search_location_id": 5,
+    "engine_b_ranking": None,
+}
 TAGS = [{"id": 1, "label": "a"}, {"id": 2, "label": "b", "extra": {"colour": "red"}}]
-ARROW_TAGS = [{"id": 1, "label": "a", "extra": None}, {"id": 2, "label": "b", "extra": '{"colour": "red"}'}]
+ARROW_TAGS = [
+    {"id": 1, "label": "a", "extra": None},
+    {"id": 2, "label": "b", "extra": '{"colour": "red"}'},
+]
 DAYS = {"start_date": START, "last_results_date": dt.date(2023, 3, 1)}
 NESTED = {"tags": TAGS, "extra": {"new": [1]}, "search_location_extra": {"x": 1}}
 AS_JSON = {"tags": ARROW_TAGS, "extra": '{"new": [1]}', "search_location_extra": '{"x": 1}'}
 FULL_ROWS: dict[str, dict[str, Any]] = {
     "to_dicts": DAYS | NESTED | {"search_language_extra": {}},
-    "to_jsonl": {name: day.isoformat() for name, day in DAYS.items()} | NESTED | {"search_language_extra": None},
+    "to_jsonl": {name: day.isoformat() for name, day in DAYS.items()}
+    | NESTED
+    | {"search_language_extra": None},
     "to_arrow": DAYS | AS_JSON,
     "to_polars": DAYS | AS_JSON,
-    "to_pandas": {name: pd.Timestamp(day) for name, day in DAYS.items()} | NESTED | {"search_language_extra": None},
+    "to_pandas": {name: pd.Timestamp(day) for name, day in DAYS.items()}
+    | NESTED
+    | {"search_language_extra": None},
 }
 
 
@@ -169,7 +195,11 @@ def test_several_reports_and_outcomes_make_one_table() -> None:
 FAILED = PullOutcome[KeywordRanking](8, error=NotFoundError("no such campaign"))
 NO_TABLES: list[tuple[Callable[[], object], type[SeoRepError], str]] = [
     (lambda: to_arrow([]), ConfigurationError, "feed="),
-    (lambda: to_arrow([report(FULL), report(feed=Feed.CAMPAIGN_BY_DATE)]), ConfigurationError, "one feed"),
+    (
+        lambda: to_arrow([report(FULL), report(feed=Feed.CAMPAIGN_BY_DATE)]),
+        ConfigurationError,
+        "one feed",
+    ),
     (lambda: to_arrow([report(FULL), FAILED]), NotFoundError, "no such campaign"),
     (lambda: to_pandas([report(FULL), FAILED]), NotFoundError, "no such campaign"),
     (lambda: to_polars([report(FULL), FAILED]), NotFoundError, "no such campaign"),
@@ -178,17 +208,23 @@ NO_TABLES: list[tuple[Callable[[], object], type[SeoRepError], str]] = [
 
 
 @pytest.mark.parametrize(("make", "error", "words"), NO_TABLES)
-def test_nothing_is_left_out_in_silence(make: Callable[[], object], error: type[SeoRepError], words: str) -> None:
+def test_nothing_is_left_out_in_silence(
+    make: Callable[[], object], error: type[SeoRepError], words: str
+) -> None:
     with pytest.raises(error, match=words):
         make()
 
 
 @pytest.mark.parametrize("extra", ["arrow", "pandas", "polars"])
-def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
+def test_a_missing_extra_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, extra: str
+) -> None:
     make: Any = getattr(report(FULL), f"to_{extra}")
     make()  # pyarrow looks for pandas once, and would fail with this one
     monkeypatch.setitem(sys.modules, extra.replace("arrow", "pyarrow"), None)
-    with pytest.raises(ImportError, match=rf"'seorep-async\[{extra}\]', or in a clone: pip install '\.\[{extra}\]'"):
+    with pytest.raises(
+        ImportError, match=rf"'seorep-async\[{extra}\]', or in a clone: pip install '\.\[{extra}\]'"
+    ):
         make()
 
 
@@ -196,7 +232,10 @@ def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPat
 
 
 MONTHS = report(
-    *(CampaignPeriod(dt.date(2022, month, 1), engine_a_ranking=rank) for month, rank in ((10, 1), (11, None), (12, 3))),
+    *(
+        CampaignPeriod(dt.date(2022, month, 1), engine_a_ranking=rank)
+        for month, rank in ((10, 1), (11, None), (12, 3))
+    ),
     *(CampaignPeriod(dt.date(2023, month, 1), engine_a_ranking=month) for month in (1, 2, 3)),
     feed=Feed.CAMPAIGN_BY_DATE,
 ).to_pandas()
@@ -205,14 +244,35 @@ QUARTERS = [2.0, 2.0]
 STEPS: dict[str, tuple[Callable[[], object], object]] = {
     "filter by a string": (lambda: len(MONTHS[MONTHS["date"] >= "2023-01-01"]), 3),
     "filter by a Timestamp": (lambda: len(MONTHS[MONTHS["date"] >= pd.Timestamp("2023-01-01")]), 3),
-    "filter a time by a string": (lambda: list(CAMPAIGNS.to_pandas()["date_created"] >= "2020-01-01"), [True, False]),
-    "resample": (lambda: list(MONTHS.set_index("date")["engine_a_ranking"].resample("QS").mean()), QUARTERS),
-    "Grouper": (lambda: list(MONTHS.groupby(pd.Grouper(key="date", freq="QS"))["engine_a_ranking"].mean()), QUARTERS),
+    "filter a time by a string": (
+        lambda: list(CAMPAIGNS.to_pandas()["date_created"] >= "2020-01-01"),
+        [True, False],
+    ),
+    "resample": (
+        lambda: list(MONTHS.set_index("date")["engine_a_ranking"].resample("QS").mean()),
+        QUARTERS,
+    ),
+    "Grouper": (
+        lambda: list(MONTHS.groupby(pd.Grouper(key="date", freq="QS"))["engine_a_ranking"].mean()),
+        QUARTERS,
+    ),
     "loc": (lambda: len(MONTHS.set_index("date").loc["2023"]), 3),
-    "merge with dates": (lambda: len(pd.DataFrame({"date": pd.date_range("2023-01", periods=9)}).merge(MONTHS)), 1),
-    "merge by text and id": (lambda: len(RANKINGS.merge(RANKINGS, on=["keyword_phrase", "keyword_id"])), 2),
-    "to_json": (lambda: json.loads(MONTHS.to_json(orient="records", date_format="iso"))[3]["date"][:10], "2023-01-01"),
-    "to_json of nested values": (lambda: json.loads(RANKINGS["tags"].to_json(orient="values"))[0], TAGS),
+    "merge with dates": (
+        lambda: len(pd.DataFrame({"date": pd.date_range("2023-01", periods=9)}).merge(MONTHS)),
+        1,
+    ),
+    "merge by text and id": (
+        lambda: len(RANKINGS.merge(RANKINGS, on=["keyword_phrase", "keyword_id"])),
+        2,
+    ),
+    "to_json": (
+        lambda: json.loads(MONTHS.to_json(orient="records", date_format="iso"))[3]["date"][:10],
+        "2023-01-01",
+    ),
+    "to_json of nested values": (
+        lambda: json.loads(RANKINGS["tags"].to_json(orient="values"))[0],
+        TAGS,
+    ),
     "to_excel": (lambda: RANKINGS.to_excel(io.BytesIO(), engine="xlsxwriter"), None),
     "explode": (lambda: list(RANKINGS["tags"].explode().dropna().str["label"]), ["a", "b"]),
     "days between": (lambda: int(MONTHS["date"].diff().dt.days.max()), 31),
@@ -226,12 +286,24 @@ def test_a_first_step_with_a_frame_works(step: Callable[[], object], result: obj
 
 def test_altair_takes_a_frame_with_its_types() -> None:
     alt = pytest.importorskip("altair")
-    drawn = alt.Chart(MONTHS).mark_line().encode(x="date", y="engine_a_ranking", color="date_precision").to_dict()
-    assert [drawn["encoding"][name]["type"] for name in ("x", "y", "color")] == ["temporal", "quantitative", "nominal"]
+    drawn = (
+        alt.Chart(MONTHS)
+        .mark_line()
+        .encode(x="date", y="engine_a_ranking", color="date_precision")
+        .to_dict()
+    )
+    assert [drawn["encoding"][name]["type"] for name in ("x", "y", "color")] == [
+        "temporal",
+        "quantitative",
+        "nominal",
+    ]
 
 
 def test_a_frame_has_a_type_for_each_kind_of_value() -> None:
-    kinds = {name: str(RANKINGS[name].dtype) for name in ("start_date", "keyword_phrase", "competitors", "tags")}
+    kinds = {
+        name: str(RANKINGS[name].dtype)
+        for name in ("start_date", "keyword_phrase", "competitors", "tags")
+    }
     wanted = ["datetime64[s]", "string[pyarrow]", "int64[pyarrow]", "object"]
     assert list(kinds.values()) == wanted
     assert [str(report().to_pandas()[name].dtype) for name in kinds] == wanted
@@ -267,14 +339,23 @@ ASKED = [True, "true", "TRUE", "1", 1, "previous_month", "on"]
 NOT_ASKED = [None, False, 0, "", "false", "False", "0", "no", "off", " Off ", 0.0]
 
 
-@pytest.mark.parametrize(("value", "asked"), [*((one, True) for one in ASKED), *((one, False) for one in NOT_ASKED)])
+@pytest.mark.parametrize(
+    ("value", "asked"), [*((one, True) for one in ASKED), *((one, False) for one in NOT_ASKED)]
+)
 async def test_which_values_request_changes(value: Any, asked: bool) -> None:
     async with serving(well_behaved(FEED, 0, 1)) as (client, _):
-        assert (await client.rankings.campaign(1, START, END, compare_previous_period=value)).compared is asked
+        assert (
+            await client.rankings.campaign(1, START, END, compare_previous_period=value)
+        ).compared is asked
 
 
 def test_the_columns_say_why_changes_are_null() -> None:
-    found = [column for table in all_tables() for column in table.columns if column.name.endswith("_change")]
+    found = [
+        column
+        for table in all_tables()
+        for column in table.columns
+        if column.name.endswith("_change")
+    ]
     assert len(found) == 12
     assert {"compare_previous_period" in column.description for column in found} == {True}
 
@@ -294,15 +375,24 @@ NOTEBOOK: dict[str, tuple[Any, list[str], list[str]]] = {
         ["<b>", "wmt_", "search_"],
     ),
     "shows a list": (CAMPAIGNS, ["Campaigns: 2 rows", "&lt;i&gt;A&lt;/i&gt;"], ["<i>"]),
-    "shows the first of a list": (ModelList(list(CAMPAIGNS) * 6, Campaign), ["the first 10 shown"], []),
+    "shows the first of a list": (
+        ModelList(list(CAMPAIGNS) * 6, Campaign),
+        ["the first 10 shown"],
+        [],
+    ),
     "shows the first rows and their number": (
         report(*(KeywordRanking(number, "a") for number in range(1, 1235))),
-        ["<div>Campaign 7, 2023-01-01 to 2023-03-31, feed campaign: 1,234 rows, the first 10 shown<", ">10<"],
+        [
+            "<div>Campaign 7, 2023-01-01 to 2023-03-31, feed campaign: 1,234 rows, the first 10 shown<",
+            ">10<",
+        ],
         [">11<"],
     ),
     "shortens a long value and shows it on hover": (
         report(attrs.evolve(EMPTY, engine_a_ranking_url=URL)),
-        [f'title="https://www.example.com/&quot;{"x" * 300}">https://www.example.com/&quot;{"x" * 14}…</td>'],
+        [
+            f'title="https://www.example.com/&quot;{"x" * 300}">https://www.example.com/&quot;{"x" * 14}…</td>'
+        ],
         [],
     ),
     "shows no change that nobody requested": (UNASKED[0], [], ["change"]),
@@ -315,21 +405,39 @@ NOTEBOOK: dict[str, tuple[Any, list[str], list[str]]] = {
 @pytest.mark.parametrize(("shown", "there", "missing"), NOTEBOOK.values(), ids=NOTEBOOK)
 def test_a_notebook(shown: Any, there: list[str], missing: list[str]) -> None:
     html = shown._repr_html_()
-    assert ([one for one in there if one not in html], [one for one in missing if one in html]) == ([], [])
+    assert ([one for one in there if one not in html], [one for one in missing if one in html]) == (
+        [],
+        [],
+    )
 
 
 def test_html_begins_with_phrase_ranks_and_changes() -> None:
-    row = attrs.evolve(FULL, engine_b_ranking=0, engine_b_ranking_change=-1, engine_a_serp_url="https://a")
+    row = attrs.evolve(
+        FULL, engine_b_ranking=0, engine_b_ranking_change=-1, engine_a_serp_url="https://a"
+    )
     names = heads(to_html(report(row)))
-    assert names[:4] == ["keyword_phrase", "engine_a_ranking", "engine_b_ranking", "engine_b_ranking_change"]
+    assert names[:4] == [
+        "keyword_phrase",
+        "engine_a_ranking",
+        "engine_b_ranking",
+        "engine_b_ranking_change",
+    ]
     assert set(names[4:]) >= {"keyword_id", "engine_a_serp_url"}
 
 
 def test_html_ends_with_the_totals_under_their_columns() -> None:
-    period, totals = CampaignPeriod(START, engine_a_ranking=3), RankingTotals(engine_a_ranking=4, competitors=0)
+    period, totals = (
+        CampaignPeriod(START, engine_a_ranking=3),
+        RankingTotals(engine_a_ranking=4, competitors=0),
+    )
     html = to_html(report(period, feed=Feed.CAMPAIGN_BY_DATE, totals=totals))
     assert "1 row, and totals</div>" in html
-    assert heads(html.partition("<tfoot>")[2]) == ["totals", "4", "", "0"]  # date, rank, date_precision, competitors
+    assert heads(html.partition("<tfoot>")[2]) == [
+        "totals",
+        "4",
+        "",
+        "0",
+    ]  # date, rank, date_precision, competitors
 
 
 # --- Lists
@@ -349,7 +457,10 @@ def test_a_list_becomes_frames_and_dicts_of_its_attributes() -> None:
     assert CAMPAIGNS.to_dicts() == [attrs.asdict(campaign, recurse=False) for campaign in CAMPAIGNS]
     polars, pandas = CAMPAIGNS.to_polars(), CAMPAIGNS.to_pandas()
     assert polars["date_created"].to_list() == [dt.datetime(2023, 1, 2, 3, 4, 5), None]
-    assert polars["timezone"].to_list() == ['"Europe/Oslo"', None]  # JSON, as its type is not documented
+    assert polars["timezone"].to_list() == [
+        '"Europe/Oslo"',
+        None,
+    ]  # JSON, as its type is not documented
     assert list(pandas["timezone"]) == ["Europe/Oslo", None]
     assert list(pandas["date_created"]) == [pd.Timestamp(2023, 1, 2, 3, 4, 5), pd.NaT]
     assert json.loads(CAMPAIGNS.to_jsonl().splitlines()[1])["extra"] == {"type": "real"}
@@ -388,7 +499,9 @@ USERS = ModelList([User(1, "ann")], User)
 
 
 @pytest.mark.parametrize("mine", [CAMPAIGNS, CAMPAIGNS[:0]], ids=["full", "empty"])
-@pytest.mark.parametrize("other", [USERS, USERS[:0], [*USERS], [*CAMPAIGNS, *USERS], [None]], ids=range(5))
+@pytest.mark.parametrize(
+    "other", [USERS, USERS[:0], [*USERS], [*CAMPAIGNS, *USERS], [None]], ids=range(5)
+)
 def test_a_sum_with_others_is_a_plain_list(mine: ModelList[Any], other: list[Any]) -> None:
     assert (type(mine + other), mine + other) == (list, [*mine, *other])
 
@@ -414,12 +527,21 @@ def test_a_list_of_users_shows_no_password() -> None:
 
 def test_to_dict_is_plain_and_nested_and_the_callers_own() -> None:
     found = report(FULL, totals=RankingTotals(competitors=1)).to_dict()
-    assert (found["feed"], found["start_date"], found["totals"]["competitors"]) == ("campaign", START, 1)
+    assert (found["feed"], found["start_date"], found["totals"]["competitors"]) == (
+        "campaign",
+        START,
+        1,
+    )
     (row,) = found["rows"]
     assert row["search_location"] == SearchLocation(5, "Oslo,Norway", extra={"x": 1}).to_dict()
     assert (row["search_location"]["id"], row["search_language"]) == (5, None)
-    assert row["tags"] == [{"id": 1, "label": "a", "extra": {}}, {"id": 2, "label": "b", "extra": {"colour": "red"}}]
-    assert json.loads(json.dumps(found, default=str))["rows"][0]["last_results_date"] == "2023-03-01"
+    assert row["tags"] == [
+        {"id": 1, "label": "a", "extra": {}},
+        {"id": 2, "label": "b", "extra": {"colour": "red"}},
+    ]
+    assert (
+        json.loads(json.dumps(found, default=str))["rows"][0]["last_results_date"] == "2023-03-01"
+    )
     row["extra"]["new"].append(2)
     row["tags"].clear()
     assert (FULL.extra, len(FULL.tags)) == ({"new": [1]}, 2)

@@ -30,7 +30,10 @@ def generated(number: int) -> tuple[bytes, type]:
     """Return body `number`, and the row that it is to be read as."""
     chance = random.Random(number)
     row = chance.choice(FEED_ROWS)
-    rows = [wire_row(row, place, chance.choice(["current", "older"])) for place in range(chance.randint(1, 2))]
+    rows = [
+        wire_row(row, place, chance.choice(["current", "older"]))
+        for place in range(chance.randint(1, 2))
+    ]
     totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
     names = [field.name for field in REFERENCE[row]]
     for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
@@ -71,7 +74,9 @@ Said = tuple[Any, Any]
 texts = st.text(max_size=8)
 integers = st.integers() | st.integers(0, 120)
 dates = st.dates()
-times = st.times().map(lambda time: time.replace(microsecond=0)).filter(lambda time: time != dt.time())
+times = (
+    st.times().map(lambda time: time.replace(microsecond=0)).filter(lambda time: time != dt.time())
+)
 json_values = st.recursive(
     st.none() | st.booleans() | integers | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -92,12 +97,21 @@ nothing: st.SearchStrategy[Said] = st.just((None, None))
 no_dates: st.SearchStrategy[Said] = st.sampled_from(
     [(text, None) for text in (None, "", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00")]
 )
-said_integers = same(integers) | st.integers(-(10**18) + 1, 10**18 - 1).map(lambda value: (str(value), value))
-said_dates = no_dates | dates.map(lambda date: (str(date), date)) | dates.map(lambda date: (f"{date} 0:00:00", date))
+said_integers = same(integers) | st.integers(-(10**18) + 1, 10**18 - 1).map(
+    lambda value: (str(value), value)
+)
+said_dates = (
+    no_dates
+    | dates.map(lambda date: (str(date), date))
+    | dates.map(lambda date: (f"{date} 0:00:00", date))
+)
 optional = [st.none() | texts] * 3
 said_objects = {
     "location": st.builds(
-        SearchLocation, integers, *optional, unknown("id", "canonical_name", "country_code", "target_type")
+        SearchLocation,
+        integers,
+        *optional,
+        unknown("id", "canonical_name", "country_code", "target_type"),
     ),
     "language": st.builds(SearchLanguage, integers, st.none() | texts, unknown("id", "name")),
     "tags": st.builds(Tag, integers, texts, unknown("id", "label")),
@@ -117,7 +131,15 @@ SAID: dict[str, st.SearchStrategy[Said]] = {
     "phrase": same(texts),
     "text": nothing | same(texts),
     "flag": st.sampled_from(
-        [("true", True), ("false", False), ("False", False), ("TRUE", True), (True, True), (False, False), (None, None)]
+        [
+            ("true", True),
+            ("false", False),
+            ("False", False),
+            ("TRUE", True),
+            (True, True),
+            (False, False),
+            (None, None),
+        ]
     ),
     "null": nothing,
     "unknown": same(json_values),
@@ -125,7 +147,10 @@ SAID: dict[str, st.SearchStrategy[Said]] = {
     "day": said_dates,
     "moment": no_dates
     | st.datetimes(dt.datetime(1000, 1, 1)).map(
-        lambda moment: (f"{moment:%Y-%m-%d} {moment.hour}:{moment:%M:%S}", moment.replace(microsecond=0))
+        lambda moment: (
+            f"{moment:%Y-%m-%d} {moment.hour}:{moment:%M:%S}",
+            moment.replace(microsecond=0),
+        )
     ),
     "month": dates.map(lambda date: (str(date)[:7], date.replace(day=1))),
     "period": dates.map(lambda date: (str(date), date)),
@@ -135,7 +160,9 @@ SAID: dict[str, st.SearchStrategy[Said]] = {
         for kind in ("location", "language")
     },
     "tags": st.just((None, ()))
-    | st.lists(said_objects["tags"], max_size=2).map(lambda tags: ([*map(as_object, tags)], tuple(tags))),
+    | st.lists(said_objects["tags"], max_size=2).map(
+        lambda tags: ([*map(as_object, tags)], tuple(tags))
+    ),
     "metric": st.sampled_from([(None, None), ({"value": None}, None)])
     | (said_integers | same(st.floats(allow_nan=False, allow_infinity=False))).map(
         lambda said: ({"value": said[0]}, said[1])
@@ -164,6 +191,8 @@ def said_models(draw: st.DrawFn, model: type) -> Said:
         extra[with_time.name] = f"{date} {time}"
         facts[with_time.attribute] = date
     if model is KeywordRanking and draw(st.booleans()):
-        extra["primaryKeyword"] = draw(texts.filter(lambda text: text.lower() not in ("true", "false")))
+        extra["primaryKeyword"] = draw(
+            texts.filter(lambda text: text.lower() not in ("true", "false"))
+        )
         facts["primary_keyword"] = None
     return wire | extra, model(**facts, extra=extra)

@@ -32,7 +32,12 @@ def refusals(body: bytes) -> list[SeoRepError]:
 @pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": []}, {"metadata": {}}])
 def test_metadata_that_is_absent_or_empty_gives_no_counts(metadata: dict[str, Any]) -> None:
     page = decode({**metadata, "data": []})
-    assert (page.total_pages, page.total_records, page.version, page.extra) == (None, None, None, {})
+    assert (page.total_pages, page.total_records, page.version, page.extra) == (
+        None,
+        None,
+        None,
+        {},
+    )
 
 
 NO_COUNTS: list[object] = [None, -1, "-1", 1.0, 1.5, True, False, "", "many", [], {}, [3], "9" * 30]
@@ -40,7 +45,10 @@ NO_COUNTS: list[object] = [None, -1, "-1", 1.0, 1.5, True, False, "", "many", []
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [*((0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)), *((count, None) for count in NO_COUNTS)],
+    [
+        *((0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)),
+        *((count, None) for count in NO_COUNTS),
+    ],
 )
 def test_a_count_is_an_integer_also_as_string_or_none(count: object, expected: int | None) -> None:
     page = decode(envelope([], "flat", total_pages=count, total_records=count))
@@ -54,10 +62,14 @@ def test_a_count_is_an_integer_also_as_string_or_none(count: object, expected: i
         *((other, None) for other in ("3.0", 3, 0, "")),
     ],
 )
-def test_the_version_is_a_boolean_also_as_string_or_extra(version: object, expected: bool | None) -> None:
+def test_the_version_is_a_boolean_also_as_string_or_extra(
+    version: object, expected: bool | None
+) -> None:
     page = decode({"metadata": {"version": version}, "data": []})
     assert page.version is expected
-    assert page.extra == ({} if expected is not None or version is None else {"metadata": {"version": version}})
+    assert page.extra == (
+        {} if expected is not None or version is None else {"metadata": {"version": version}}
+    )
 
 
 NO_ERRORS: list[Any] = [
@@ -74,7 +86,10 @@ NO_ERRORS: list[Any] = [
         ({"data": {"rows": []}, "took": None}, {"took": None}),
         ({"data": {"rows": [], "chart": [1]}}, {"data": {"chart": [1]}}),
         ({"data": {"rows": []}, "totals": {"x": 1}}, {"totals": {"x": 1}}),
-        ({"metadata": {"cached": True, "version": False}, "data": []}, {"metadata": {"cached": True}}),
+        (
+            {"metadata": {"cached": True, "version": False}, "data": []},
+            {"metadata": {"cached": True}},
+        ),
         (
             {"metadata": {"a": 1}, "data": {"rows": [], "b": 2}, "c": 3},
             {"metadata": {"a": 1}, "data": {"b": 2}, "c": 3},
@@ -91,10 +106,26 @@ def test_unknown_fields_of_the_envelope_stay_where_they_were(answer: Any, extra:
 BROKEN = [
     *(b"", b" \r\n\t", b"OK", b"<html>{}", b"<!DOCTYPE html><html><body>Maintenance</body></html>"),
     '{"metadata": {}, "data": []}'.encode("utf-16"),
-    *(rb'{"data": [], "name": "\ud800', rb'{"data": [], "name": "\ud800"', b'{"data": [], "name": "\xff"'),
-    *(b'{"data": []}{"data": []}', b'{"data": []}\n{"data": []}\n', b'{"data": [],}', b'{"data": [NaN]'),
-    *(b'Warning: foreach() in report.php on line 3{"data": []}', b"{'data': []}", b'{"data": []} // end'),
-    *(b'{"data": []}\x00', b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xabVJI,IT\xb2\x8a\x8e\xad\x05\x00"),
+    *(
+        rb'{"data": [], "name": "\ud800',
+        rb'{"data": [], "name": "\ud800"',
+        b'{"data": [], "name": "\xff"',
+    ),
+    *(
+        b'{"data": []}{"data": []}',
+        b'{"data": []}\n{"data": []}\n',
+        b'{"data": [],}',
+        b'{"data": [NaN]',
+    ),
+    *(
+        b'Warning: foreach() in report.php on line 3{"data": []}',
+        b"{'data': []}",
+        b'{"data": []} // end',
+    ),
+    *(
+        b'{"data": []}\x00',
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xabVJI,IT\xb2\x8a\x8e\xad\x05\x00",
+    ),
 ]
 WHOLE: list[tuple[bytes, str | None]] = [
     ('{"data": [], "name": "größe"}'.encode("latin-1"), "name"),
@@ -113,21 +144,29 @@ WHOLE: list[tuple[bytes, str | None]] = [
 
 
 @pytest.mark.parametrize(("body", "path"), WHOLE)
-def test_whole_json_that_can_not_be_decoded_is_a_decode_error(body: bytes, path: str | None) -> None:
+def test_whole_json_that_can_not_be_decoded_is_a_decode_error(
+    body: bytes, path: str | None
+) -> None:
     errors: list[Any] = refusals(body)
-    assert [(type(error), error.field_path) for error in errors] == [(DecodeError, path)] * len(READINGS)
+    assert [(type(error), error.field_path) for error in errors] == [(DecodeError, path)] * len(
+        READINGS
+    )
 
 
 @pytest.mark.parametrize("body", BROKEN)
 def test_a_body_that_is_no_whole_json_is_a_protocol_error(body: bytes) -> None:
     errors = refusals(body)
     assert [type(error) for error in errors] == [ProtocolError] * len(READINGS)
-    assert {error.message == "the response is empty, but JSON was expected" for error in errors} == {not body}
+    assert {
+        error.message == "the response is empty, but JSON was expected" for error in errors
+    } == {not body}
 
 
 @every_reading
 def test_a_body_cut_short_anywhere_is_a_protocol_error(read: Reading) -> None:
-    whole = as_bytes(envelope([{"keywordId": 1, "keywordPhrase": "é€𐍈", "tags": [1.5e3, True, None]}], "nested"))
+    whole = as_bytes(
+        envelope([{"keywordId": 1, "keywordPhrase": "é€𐍈", "tags": [1.5e3, True, None]}], "nested")
+    )
     for length in range(len(whole)):
         with pytest.raises(ProtocolError):
             read(whole[:length])
@@ -144,4 +183,9 @@ def test_an_error_nested_deeply_is_still_only_an_error() -> None:
 def test_a_byte_order_mark_is_skipped() -> None:
     marked = b"\xef\xbb\xbf" + as_bytes({"metadata": {}, "data": []})
     assert READINGS["feed"](marked).items == READINGS["list"](marked).items == ()
-    assert READINGS["single"](b"\xef\xbb\xbf" + as_bytes({"data": {"id": 1, "url": "u", "company": "c"}})).id == 1
+    assert (
+        READINGS["single"](
+            b"\xef\xbb\xbf" + as_bytes({"data": {"id": 1, "url": "u", "company": "c"}})
+        ).id
+        == 1
+    )

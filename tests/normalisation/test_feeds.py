@@ -32,7 +32,10 @@ def test_only_the_wire_s_name_of_an_account_is_a_name(row: type) -> None:
     attribute = {"engine_a_ranking": 7}
     assert decode_row(wire | attribute, row) == attrs.evolve(model, extra=attribute)
     under_brands = decode_row(wire, row, BRANDS)
-    assert (under_brands.engine_a_ranking, under_brands.extra["engineARanking"]) == (None, wire["engineARanking"])
+    assert (under_brands.engine_a_ranking, under_brands.extra["engineARanking"]) == (
+        None,
+        wire["engineARanking"],
+    )
 
 
 # --- Totals
@@ -46,7 +49,9 @@ def totals_of(totals: object, shape: Shape) -> Any:
 def test_no_totals_are_none(shape: Shape) -> None:
     nothing: list[object] = [False, None, [], {}]
     assert {totals_of(one, shape) for one in nothing} == {None}
-    assert decode({"data": {"rows": []} if shape == "nested" else []}, CampaignPeriod).totals is None
+    assert (
+        decode({"data": {"rows": []} if shape == "nested" else []}, CampaignPeriod).totals is None
+    )
 
 
 def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
@@ -109,7 +114,11 @@ def test_accepted_engine_names_give_no_field_twice(**chosen: Any) -> None:
         ({}, {}, False),
     ],
 )
-def test_a_rank_under_another_name_is_noticed(ranks: dict[str, Any], extra: dict[str, Any], warned: bool) -> None:
+def test_a_rank_under_another_name_is_noticed(
+    ranks: dict[str, Any], extra: dict[str, Any], warned: bool
+) -> None:
     warning = engine_warning(KeywordRanking(1, "shoes", **ranks, extra=extra))
     assert (warning is not None) is warned
-    assert warning is None or (next(iter(extra)) in warning and "Settings(engine_names=…)" in warning)
+    assert warning is None or (
+        next(iter(extra)) in warning and "Settings(engine_names=…)" in warning
+    )

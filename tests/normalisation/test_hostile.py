@@ -80,10 +80,17 @@ every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 @every_place
 @pytest.mark.parametrize(
     ("opening", "closing"),
-    [("[", "null" + "]" * 10**5), ('{"a":', ""), ('[{"data":', ""), ('{"rows":[', "null" + "]}" * 10**5)],
+    [
+        ("[", "null" + "]" * 10**5),
+        ('{"a":', ""),
+        ('[{"data":', ""),
+        ('{"rows":[', "null" + "]}" * 10**5),
+    ],
     ids=["arrays", "objects cut", "data cut", "rows"],
 )
-def test_nesting_a_hundred_thousand_deep_is_refused_by_us(place: str, opening: str, closing: str) -> None:
+def test_nesting_a_hundred_thousand_deep_is_refused_by_us(
+    place: str, opening: str, closing: str
+) -> None:
     body = place.replace("%s", opening * 10**5 + closing)
     for read in (decoder().feed_page, decoder().model_page):
         with pytest.raises(SeoRepError):
@@ -103,7 +110,17 @@ def test_nesting_of_any_depth_is_taken_or_refused_by_us(place: str) -> None:
 
 @every_place
 def test_a_nasty_value_anywhere_is_refused_or_taken_unchanged(place: str) -> None:
-    for value in ("9" * 5000, "NaN", r'"\ud800"', '"false"', "1", "null", '{"a": 1, "a": 2}', "[]", '"x"'):
+    for value in (
+        "9" * 5000,
+        "NaN",
+        r'"\ud800"',
+        '"false"',
+        "1",
+        "null",
+        '{"a": 1, "a": 2}',
+        "[]",
+        '"x"',
+    ):
         body = place.replace("%s", value).encode()
         try:
             page = decode(body)
@@ -121,7 +138,9 @@ NO_JSON = ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
 def test_a_number_that_json_lacks_is_refused_by_us(place: str) -> None:
     def kinds(numbers: list[str]) -> set[tuple[Any, bool]]:
         found = [refusal(place.replace("%s", number).encode()) for number in numbers]
-        return {(type(error), "holds a number that is out of range" in str(error)) for error in found}
+        return {
+            (type(error), "holds a number that is out of range" in str(error)) for error in found
+        }
 
     assert kinds(OUT_OF_RANGE) == {(DecodeError, True)}
     assert kinds(ONLY_OTHER_JSON) == {(ProtocolError if place == "%s" else DecodeError, False)}
@@ -147,12 +166,18 @@ def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -
     body = place.replace("{rows}", ", ".join([ROW % '"competitors": 1'] * rows))
     for number in WRITABLE:
         page = finished(decoder().feed_page(body.replace("%s", number).encode(), KeywordRanking, 1))
-        report = RankingReport(Feed.CAMPAIGN, 1, DAY, DAY, page.items, page.totals, extra=page.extra)
+        report = RankingReport(
+            Feed.CAMPAIGN, 1, DAY, DAY, page.items, page.totals, extra=page.extra
+        )
         assert len(report.to_jsonl().splitlines()) == report.to_arrow().num_rows == len(page.items)
-        assert json.dumps([page.extra, totals_values(page.totals or RankingTotals(), compared=True)])
+        assert json.dumps(
+            [page.extra, totals_values(page.totals or RankingTotals(), compared=True)]
+        )
     for number in OUT_OF_RANGE:
         error = refusal(body.replace("%s", number).encode())
-        assert re.fullmatch(r"[\w.\[\]]*zz[\w.\[\]]*: holds a number that is out of range", str(error))
+        assert re.fullmatch(
+            r"[\w.\[\]]*zz[\w.\[\]]*: holds a number that is out of range", str(error)
+        )
 
 
 @pytest.mark.parametrize(
@@ -169,22 +194,32 @@ def test_of_double_keys_the_last_counts(body: str, ranking: int | None) -> None:
     (found,) = decode(body.encode()).items
     assert found.engine_a_ranking == ranking
     with pytest.raises(DecodeError, match=r"^data\[0\]\.engineARanking: "):
-        decode(('{"data": [' + ROW % '"engineARanking": 1, "engineARanking": "n/a"' + "]}").encode())
+        decode(
+            ('{"data": [' + ROW % '"engineARanking": 1, "engineARanking": "n/a"' + "]}").encode()
+        )
 
 
 @pytest.mark.parametrize("text", [r"\ud800", r"\udc00\ud800", r"a\udbff"])
-@pytest.mark.parametrize("field", ["keywordPhrase", "engineARankingUrl", "unknown", "primaryKeyword"])
+@pytest.mark.parametrize(
+    "field", ["keywordPhrase", "engineARankingUrl", "unknown", "primaryKeyword"]
+)
 def test_a_lone_surrogate_is_a_decode_error_with_its_path(field: str, text: str) -> None:
-    body = json.dumps({"data": [wire_row(KeywordRanking, 1) | {field: "HERE"}]}).replace("HERE", text)
+    body = json.dumps({"data": [wire_row(KeywordRanking, 1) | {field: "HERE"}]}).replace(
+        "HERE", text
+    )
     with pytest.raises(DecodeError) as caught:
         decode(body.encode())
     assert caught.value.field_path == f"data[0].{field}"
 
 
-@pytest.mark.parametrize("text", ["😀", "\U0010ffff", "\x00", "\u2028", "\x7f", "\ufeff", "﷽", "e\u0301", 'a"b\\c/d'])
+@pytest.mark.parametrize(
+    "text", ["😀", "\U0010ffff", "\x00", "\u2028", "\x7f", "\ufeff", "﷽", "e\u0301", 'a"b\\c/d']
+)
 def test_any_string_that_is_valid_comes_home_unchanged(text: str) -> None:
     for escaped in (True, False):
-        body = json.dumps({"data": [{"keywordId": 1, "keywordPhrase": text, text: text}]}, ensure_ascii=escaped)
+        body = json.dumps(
+            {"data": [{"keywordId": 1, "keywordPhrase": text, text: text}]}, ensure_ascii=escaped
+        )
         (found,) = decode(body.replace("/", r"\/" if escaped else "/").encode()).items
         assert (found.keyword_phrase, found.extra) == (text, {text: text})
 
@@ -197,8 +232,12 @@ def test_a_huge_page_with_an_escaped_emoji_is_read() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "\ufeff"])
 @pytest.mark.parametrize("beside", [{"unknown": 1}, {}])
-def test_an_odd_page_of_3_mb_costs_no_call_for_each_row(prefix: str, beside: dict[str, int]) -> None:
-    rows = [wire_row(KeywordRanking, 1) | {"keywordId": number} | beside for number in range(1, 2_001)]
+def test_an_odd_page_of_3_mb_costs_no_call_for_each_row(
+    prefix: str, beside: dict[str, int]
+) -> None:
+    rows = [
+        wire_row(KeywordRanking, 1) | {"keywordId": number} | beside for number in range(1, 2_001)
+    ]
     body = (prefix + json.dumps({"data": rows, **beside}).ljust(3_000_000)).encode()
     decode(body)
     calls = Counter[str]()
@@ -218,9 +257,13 @@ often = settings(bounded, max_examples=120)
 @every_feed
 @often
 @given(changes=st.data())
-def test_rows_with_any_values_are_refused_or_taken_unchanged(row: type, changes: st.DataObject) -> None:
+def test_rows_with_any_values_are_refused_or_taken_unchanged(
+    row: type, changes: st.DataObject
+) -> None:
     names = [field.name for field in REFERENCE[row]]
-    wrong = changes.draw(st.dictionaries(st.sampled_from(names) | texts, json_values, min_size=1, max_size=2))
+    wrong = changes.draw(
+        st.dictionaries(st.sampled_from(names) | texts, json_values, min_size=1, max_size=2)
+    )
     answer = envelope([wire_row(row, 1, "older"), wire_row(row, 2) | wrong], "nested")
     try:
         page = decode(answer, row)
@@ -229,14 +272,20 @@ def test_rows_with_any_values_are_refused_or_taken_unchanged(row: type, changes:
     assert_faithful_page(page, answer, row)
 
 
-named = st.sampled_from(["data", "rows", "totals", "metadata", "version", "status", "error", "code", "value", "id"])
+named = st.sampled_from(
+    ["data", "rows", "totals", "metadata", "version", "status", "error", "code", "value", "id"]
+)
 envelopes = st.recursive(
-    json_values, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(named, inner, max_size=4), max_leaves=8
+    json_values,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(named, inner, max_size=4),
+    max_leaves=8,
 )
 
 
 @often
-@given(answer=envelopes | st.fixed_dictionaries({"data": envelopes}, optional={"totals": envelopes}))
+@given(
+    answer=envelopes | st.fixed_dictionaries({"data": envelopes}, optional={"totals": envelopes})
+)
 def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
     for read in (decoder().single, partial(decoder().model_page, number=1)):
         with suppress(SeoRepError):
@@ -250,7 +299,10 @@ def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
 
 
 @often
-@given(body=st.binary(max_size=60), start=st.sampled_from([b"", b'{"data":', b'{"data": [', b'{"data": {"rows": [{']))
+@given(
+    body=st.binary(max_size=60),
+    start=st.sampled_from([b"", b'{"data":', b'{"data": [', b'{"data": {"rows": [{']),
+)
 def test_any_bytes_are_refused_by_us_or_taken_as_they_are(body: bytes, start: bytes) -> None:
     try:
         page = decode(start + body)

@@ -58,15 +58,22 @@ def refusal(row: type, changes: Json, names: Callable[[str], str] = str) -> Deco
 
 
 @pytest.mark.parametrize(
-    ("model", "kind"), sorted({(model, field.kind) for model in FEED_ROWS for field in REFERENCE[model]}, key=str)
+    ("model", "kind"),
+    sorted({(model, field.kind) for model in FEED_ROWS for field in REFERENCE[model]}, key=str),
 )
 def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) -> None:
     expected, *values = WRONG[kind]
     for wire in (field.name for field in REFERENCE[model] if field.kind == kind):
         for value in values:
-            error, path = refusal(model, {wire: json.loads(value)}, branded), f"data.rows[3].{branded(wire)}"
+            error, path = (
+                refusal(model, {wire: json.loads(value)}, branded),
+                f"data.rows[3].{branded(wire)}",
+            )
             described = {"[": "an array", "{": "an object"}.get(value[0], value)
-            assert (error.field_path, error.message) == (path, f"{path}: expected {expected}, got {described}")
+            assert (error.field_path, error.message) == (
+                path,
+                f"{path}: expected {expected}, got {described}",
+            )
 
 
 def test_the_first_wrong_row_is_the_one_named() -> None:
@@ -92,19 +99,33 @@ def refused(*readings: Callable[[], object]) -> None:
             read()
         errors.append(raised.value)
     words = [f"{type(error)} {getattr(error, 'field_path', None)} {error}" for error in errors]
-    assert len({text.replace("data.rows[", "data[").replace("data.totals", "totals") for text in words}) == 1, words
+    assert (
+        len(
+            {text.replace("data.rows[", "data[").replace("data.totals", "totals") for text in words}
+        )
+        == 1
+    ), words
     raise errors[0]
 
 
-def row(model: type = KeywordRanking, *, without: str = "", whole: object = ..., **fields: object) -> None:
+def row(
+    model: type = KeywordRanking, *, without: str = "", whole: object = ..., **fields: object
+) -> None:
     """Read a feed whose fourth row has these fields, or is something else."""
-    wrong = {name: value for name, value in wire_row(model, 3, "older").items() if name != without} | fields
-    rows = [*(wire_row(model, number, "older") for number in range(3)), wrong if whole is ... else whole]
+    wrong = {
+        name: value for name, value in wire_row(model, 3, "older").items() if name != without
+    } | fields
+    rows = [
+        *(wire_row(model, number, "older") for number in range(3)),
+        wrong if whole is ... else whole,
+    ]
     refused(*(partial(decode, envelope(rows, shape), model) for shape in get_args(Shape)))
 
 
 def totals(wrong: object) -> None:
-    refused(*(partial(decode, envelope([], shape, wrong), CampaignPeriod) for shape in get_args(Shape)))
+    refused(
+        *(partial(decode, envelope([], shape, wrong), CampaignPeriod) for shape in get_args(Shape))
+    )
 
 
 def each(answer: object) -> None:
@@ -112,7 +133,9 @@ def each(answer: object) -> None:
 
 
 PAGE = Path(__file__).with_name("refusals.txt")
-READ: dict[str, Any] = {name: lambda answer, read=read: read(as_bytes(answer)) for name, read in READINGS.items()}
+READ: dict[str, Any] = {
+    name: lambda answer, read=read: read(as_bytes(answer)) for name, read in READINGS.items()
+}
 HELPERS: list[Any] = [*FEED_ROWS, row, totals, each]
 KNOWN = READ | {one.__name__: one for one in HELPERS}
 
@@ -125,4 +148,6 @@ def test_an_answer_is_refused_as_it_was_read() -> None:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(asyncio.run(answered(PAGE.read_text(encoding="utf-8"), dict(KNOWN))), encoding="utf-8")
+    PAGE.write_text(
+        asyncio.run(answered(PAGE.read_text(encoding="utf-8"), dict(KNOWN))), encoding="utf-8"
+    )

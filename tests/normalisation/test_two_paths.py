@@ -52,7 +52,11 @@ def by_reference(body: bytes, row: type) -> Any:
     def read() -> Page[Any]:
         page, rows_path, totals_path = envelopes.raw_page(envelopes.parse(body), 1, is_feed=True)
         rows: Any = finished(reference().structure_all(page.items, row, rows_path))
-        totals = None if page.totals is None else reference().structure(page.totals, RankingTotals, totals_path)
+        totals = (
+            None
+            if page.totals is None
+            else reference().structure(page.totals, RankingTotals, totals_path)
+        )
         return attrs.evolve(page, items=rows, totals=totals)
 
     return outcome(read)
@@ -97,7 +101,10 @@ def test_facts_survive_both_shapes_and_need_no_reference(row: type, data: st.Dat
         body = as_bytes(envelope([wire for wire, _ in rows], shape, totals))
         found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
         assert found == expected
-        assert (found.items, found.totals) == (tuple(fact for _, fact in rows), sums if totals else None)
+        assert (found.items, found.totals) == (
+            tuple(fact for _, fact in rows),
+            sums if totals else None,
+        )
         assert types_within(found) == types_within(expected)
         plain = as_bytes(envelope([wire for wire, _ in rows], shape))
         assert without_reference(plain, row).items == expected.items
@@ -153,14 +160,23 @@ def test_a_page_of_current_rows_is_decoded_at_once(row: type, shape: Shape) -> N
 
 def test_unknown_fields_of_objects_belong_to_one_row() -> None:
     tags = [{"id": 1, "label": "x", "colour": ["red"]}]
-    place = {"id": 5, "canonical_name": "a", "country_code": "GB", "target_type": "City", "zone": "EU"}
+    place = {
+        "id": 5,
+        "canonical_name": "a",
+        "country_code": "GB",
+        "target_type": "City",
+        "zone": "EU",
+    }
     rows = [wire_row(KeywordRanking, n) | {"tags": tags, "searchLocation": place} for n in (1, 2)]
     answer = envelope(rows, "flat")
     first, second = decode(answer).items
     first.tags[0].extra["colour"].append("blue")
     first.tags[0].extra["more"] = first.search_location.extra.pop("zone")
     for row in (second, *decode(answer).items):
-        assert (row.tags[0].extra, row.search_location.extra) == ({"colour": ["red"]}, {"zone": "EU"})
+        assert (row.tags[0].extra, row.search_location.extra) == (
+            {"colour": ["red"]},
+            {"zone": "EU"},
+        )
 
 
 @pytest.mark.parametrize("unknown", [{}, {"serp": 1}], ids=["known", "unknown"])
@@ -169,7 +185,11 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
     tracemalloc.start()
     try:
         for number in range(60):
-            row = wire_row(KeywordRanking, 1) | {"tags": [{"id": number, "label": "x" * 100_000}]} | unknown
+            row = (
+                wire_row(KeywordRanking, 1)
+                | {"tags": [{"id": number, "label": "x" * 100_000}]}
+                | unknown
+            )
             finished(reader.feed_page(as_bytes(envelope([row], "nested")), KeywordRanking, 1))
         assert tracemalloc.get_traced_memory()[0] < 2_000_000
     finally:
@@ -179,7 +199,9 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
 def test_a_few_thousand_tags_are_remembered() -> None:
     reader, row, held = Decoder(EngineNames()), wire_row(KeywordRanking, 1), []
     rows = [row | {"tags": [{"id": number, "label": "a"}]} for number in range(1, 12_001)]
-    bodies = [as_bytes(envelope(rows[first : first + 4_000], "nested")) for first in (0, 4_000, 8_000)]
+    bodies = [
+        as_bytes(envelope(rows[first : first + 4_000], "nested")) for first in (0, 4_000, 8_000)
+    ]
     tracemalloc.start()
     try:
         for body in bodies:
@@ -191,13 +213,22 @@ def test_a_few_thousand_tags_are_remembered() -> None:
 
 
 def rows_with(changes: dict[str, Any], *places: int) -> list[dict[str, Any]]:
-    rows = [wire_row(KeywordRanking, number % 90, get_args(Rows)[number % 2]) for number in range(1, 121)]
-    return [row | changes if not places or number in places else row for number, row in enumerate(rows)]
+    rows = [
+        wire_row(KeywordRanking, number % 90, get_args(Rows)[number % 2])
+        for number in range(1, 121)
+    ]
+    return [
+        row | changes if not places or number in places else row for number, row in enumerate(rows)
+    ]
 
 
 TAGS = {"tags": [{"id": 1, "label": "a"}, {"id": "2", "label": "b", "new": 1}]}
 NAMES = ['"', "\\", "\x1f", " extra", " date_precision", "extra", "unknown_0"]
-ODD = [rows_with({}), rows_with(TAGS, 0, 1, 49, 50, 77, 119), *(rows_with({name: 7}) for name in NAMES)]
+ODD = [
+    rows_with({}),
+    rows_with(TAGS, 0, 1, 49, 50, 77, 119),
+    *(rows_with({name: 7}) for name in NAMES),
+]
 
 
 @every_shape
@@ -211,5 +242,7 @@ def test_odd_rows_may_stand_anywhere(rows: Any, separators: tuple[str, str], sha
 
 
 def test_an_array_of_objects_beside_the_rows_hides_none() -> None:
-    answer = as_bytes(envelope([wire_row(KeywordRanking, 1)], "flat") | {"account": {"limits": [{"id": 1}]}})
+    answer = as_bytes(
+        envelope([wire_row(KeywordRanking, 1)], "flat") | {"account": {"limits": [{"id": 1}]}}
+    )
     assert by_decoder(answer, KeywordRanking, decoder()) == by_reference(answer, KeywordRanking)

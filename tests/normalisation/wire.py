@@ -12,7 +12,14 @@ from typing import Any, Literal
 
 import pytest
 
-from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
+from seorep_async.models import (
+    CampaignPeriod,
+    KeywordPeriod,
+    KeywordRanking,
+    SearchLanguage,
+    SearchLocation,
+    Tag,
+)
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, example_of
@@ -76,10 +83,16 @@ def finished(steps: Any) -> Any:
 
 def decode(answer: object, row: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
     """Decode a feed's answer, given parsed or as bytes, as its first page."""
-    return finished(decoder(names).feed_page(answer if isinstance(answer, bytes) else as_bytes(answer), row, 1))
+    return finished(
+        decoder(names).feed_page(answer if isinstance(answer, bytes) else as_bytes(answer), row, 1)
+    )
 
 
-def decode_row(row: object, model: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
+def decode_row(
+    row: object,
+    model: type = KeywordRanking,
+    names: EngineNames = EngineNames(),  # noqa: B008
+) -> Any:
     """Decode an answer that holds this one row."""
     return decode(envelope([row], "flat"), model, names).items[0]
 
@@ -106,7 +119,9 @@ def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
 def assert_faithful(model: Any, wire: Json) -> None:
     """Assert that a model is what a parsed object says, its `extra` included."""
     table = REFERENCE[type(model)]
-    extra = {name: value for name, value in wire.items() if name not in {field.name for field in table}}
+    extra = {
+        name: value for name, value in wire.items() if name not in {field.name for field in table}
+    }
     for field in table:
         value, came = getattr(model, field.attribute), wire.get(field.name)
         assert _is_fact(field.kind, value, came), (field.name, value, came)
@@ -136,7 +151,11 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
         case "flag" if value is None:
             return came is None or (type(came) is str and came.lower() not in ("true", "false"))
         case "flag":
-            return type(value) is bool and str(came).lower() == str(value).lower() and type(came) in (bool, str)
+            return (
+                type(value) is bool
+                and str(came).lower() == str(value).lower()
+                and type(came) in (bool, str)
+            )
         case "last" | "day" | "moment" if value is None:
             return came is None or (type(came) is str and came in _NO_DATE)
         case "last" | "day":
@@ -159,7 +178,9 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
             return type(value) is tuple and {*map(type, value)} <= {Tag}
         case "metric":
             inner = came["value"] if isinstance(came, dict) else came
-            return _is_integer(value, inner) or (type(value) is float and type(inner) is float and value == inner)
+            return _is_integer(value, inner) or (
+                type(value) is float and type(inner) is float and value == inner
+            )
     raise AssertionError(kind)
 
 
@@ -167,5 +188,7 @@ def _is_integer(value: Any, came: Any) -> bool:
     if value is None or came is None:
         return value is came
     if type(came) is str:
-        return type(value) is int and re.fullmatch("-?[0-9]+", came) is not None and int(came) == value
+        return (
+            type(value) is int and re.fullmatch("-?[0-9]+", came) is not None and int(came) == value
+        )
     return type(value) is int and type(came) is int and value == came

@@ -13,9 +13,14 @@ from tests.scripted_api import numbers_on
 
 
 def page(
-    number: int, items: list[int] | range, total_pages: int | None = None, total_records: int | None = None
+    number: int,
+    items: list[int] | range,
+    total_pages: int | None = None,
+    total_records: int | None = None,
 ) -> Page[int]:
-    return Page(items=tuple(items), number=number, total_pages=total_pages, total_records=total_records)
+    return Page(
+        items=tuple(items), number=number, total_pages=total_pages, total_records=total_records
+    )
 
 
 def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
@@ -53,13 +58,19 @@ def cuts(draw: st.DrawFn, min_pages: int = 1) -> Cut:
 
 @given(cuts(), st.booleans())
 def test_distinct_items_that_meet_total_records_are_accepted(cut: Cut, pages_known: bool) -> None:
-    assert added_up(cut.announced(pages=pages_known)) == [item for items in cut.pages for item in items]
+    assert added_up(cut.announced(pages=pages_known)) == [
+        item for items in cut.pages for item in items
+    ]
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.booleans())
-def test_pages_of_one_size_are_accepted_without_total_records(count: int, size: int, pages_known: bool) -> None:
+def test_pages_of_one_size_are_accepted_without_total_records(
+    count: int, size: int, pages_known: bool
+) -> None:
     pages = [list(numbers_on(n, size, count)) for n in range(1, max(1, -(-count // size)) + 1)]
-    assert added_up(Cut(pages).announced(pages=pages_known, records=False)) == list(range(1, count + 1))
+    assert added_up(Cut(pages).announced(pages=pages_known, records=False)) == list(
+        range(1, count + 1)
+    )
 
 
 @given(cuts(), st.data())
@@ -105,10 +116,14 @@ def test_an_empty_page_is_refused(cut: Cut, known: tuple[bool, bool], data: st.D
 
 
 @given(cuts(min_pages=2), st.sampled_from(["total_pages", "total_records"]), st.data())
-def test_a_later_page_with_another_total_is_refused(cut: Cut, total: str, data: st.DataObject) -> None:
+def test_a_later_page_with_another_total_is_refused(
+    cut: Cut, total: str, data: st.DataObject
+) -> None:
     pages = cut.announced()
     at = data.draw(st.integers(1, len(pages) - 1))
-    other: Any = data.draw(st.integers(0, 50).filter(lambda number: number != getattr(pages[0], total)))
+    other: Any = data.draw(
+        st.integers(0, 50).filter(lambda number: number != getattr(pages[0], total))
+    )
     pages[at] = attrs.evolve(pages[at], **{total: other})
     with pytest.raises(PaginationError):
         added_up(pages)
@@ -118,9 +133,13 @@ def test_a_later_page_with_another_total_is_refused(cut: Cut, total: str, data: 
 def test_a_short_page_in_between_is_refused_without_records(
     count: int, size: int, pages_known: bool, data: st.DataObject
 ) -> None:
-    pages = Cut([list(numbers_on(n, size, size * count)) for n in range(1, count + 1)]).announced(pages_known, False)
+    pages = Cut([list(numbers_on(n, size, size * count)) for n in range(1, count + 1)]).announced(
+        pages_known, False
+    )
     at = data.draw(st.integers(1, count - 1)) - 1
-    pages[at] = attrs.evolve(pages[at], items=pages[at].items[: data.draw(st.integers(1, size - 1))])
+    pages[at] = attrs.evolve(
+        pages[at], items=pages[at].items[: data.draw(st.integers(1, size - 1))]
+    )
     with pytest.raises(PaginationError):
         added_up(pages)
 
@@ -169,7 +188,12 @@ def test_an_error_says_what_was_expected_what_came_and_where() -> None:
     with pytest.raises(PaginationError, match="page 2 repeats 1 of page 1") as failed:
         added_up([page(1, [1, 2], 2, 4), page(2, [3, 1], 2, 4)])
     error = failed.value
-    assert (error.subject, error.expected_records, error.received_records, error.page) == ("campaign 42", 4, 4, 2)
+    assert (error.subject, error.expected_records, error.received_records, error.page) == (
+        "campaign 42",
+        4,
+        4,
+        2,
+    )
 
 
 def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
@@ -189,7 +213,9 @@ def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
         (page(1, [1, 2], 1, None), False),
     ],
 )
-def test_only_a_page_that_is_surely_everything_needs_no_ledger(found: Page[int], whole: bool) -> None:
+def test_only_a_page_that_is_surely_everything_needs_no_ledger(
+    found: Page[int], whole: bool
+) -> None:
     assert is_whole(found, lambda item: item) is whole
 
 
@@ -201,7 +227,11 @@ def changing(chance: random.Random) -> tuple[list[Page[int]], set[int]]:
     announced = number = 1
     while number <= announced:
         announced = max(announced, -(-len(rows) // 10))
-        pages.append(page(number, rows[10 * number - 10 : 10 * number], max(1, -(-len(rows) // 10)), len(rows)))
+        pages.append(
+            page(
+                number, rows[10 * number - 10 : 10 * number], max(1, -(-len(rows) // 10)), len(rows)
+            )
+        )
         number += 1
         change = chance.choice(["none"] * 8 + ["delete", "create", "both"])
         if rows and change in ("delete", "both"):
@@ -225,10 +255,17 @@ def test_a_changing_listing_is_refused_where_it_shows() -> None:
         assert found == received
         assert not shows
         unseen += not stay.issubset(found)
-    assert 0 < unseen < 300  # one row gone and another created in between: README says that nothing shows it
+    assert (
+        0 < unseen < 300
+    )  # one row gone and another created in between: README says that nothing shows it
 
 
 def test_an_empty_last_page_is_no_hole_once_all_records_came() -> None:
-    assert added_up([page(1, [1, 2], 3, 4), page(2, [3, 4], 3, 4), page(3, [], 3, 4)]) == [1, 2, 3, 4]
+    assert added_up([page(1, [1, 2], 3, 4), page(2, [3, 4], 3, 4), page(3, [], 3, 4)]) == [
+        1,
+        2,
+        3,
+        4,
+    ]
     with pytest.raises(PaginationError, match="page 3 of 3 is empty"):
         added_up([page(1, [1, 2], 3, 5), page(2, [3, 4], 3, 5), page(3, [], 3, 5)])

@@ -71,7 +71,12 @@ async def test_every_way_to_read_gives_the_same_items(source: Source) -> None:
 async def test_a_single_page_is_one_request_and_tells_the_totals() -> None:
     async with serving(well_behaved(LIST, 95, 10)) as (client, service):
         found = await client.campaigns.list().page(10)
-    assert (len(found.items), found.number, found.total_pages, found.total_records) == (5, 10, 10, 95)
+    assert (len(found.items), found.number, found.total_pages, found.total_records) == (
+        5,
+        10,
+        10,
+        95,
+    )
     assert service.pages == [10]
 
 
@@ -114,10 +119,14 @@ def announcing(source: Source, pages: Any = LEFT_OUT, records: Any = LEFT_OUT) -
     return lambda asked: source.envelope(numbers_on(asked.page, 10, 25), pages, records)
 
 
-def page_two(source: Source, wrong: Callable[[Source], Any], pages: Any = 3, records: Any = 25) -> Callable[..., Any]:
+def page_two(
+    source: Source, wrong: Callable[[Source], Any], pages: Any = 3, records: Any = 25
+) -> Callable[..., Any]:
     """Serve items 1 to 25 on three pages, but for page 2; beyond the end there are empty pages."""
     return lambda asked: (
-        wrong(source) if asked.page == 2 else source.envelope(numbers_on(asked.page, 10, 25), pages, records)
+        wrong(source)
+        if asked.page == 2
+        else source.envelope(numbers_on(asked.page, 10, 25), pages, records)
     )
 
 
@@ -156,13 +165,17 @@ HARMLESS = {
     "has no metadata": lambda source: source.envelope(SECOND) | {"metadata": []},
     "is flat": lambda source: source.envelope(SECOND, 3, 25, flat=True),
     "has older rows": lambda source: source.envelope(SECOND, 3, 25, older=True),
-    "is flat and has older rows": lambda source: source.envelope(SECOND, 3, 25, flat=True, older=True),
+    "is flat and has older rows": lambda source: source.envelope(
+        SECOND, 3, 25, flat=True, older=True
+    ),
 }
 
 
 @pytest.mark.parametrize("other", HARMLESS.values(), ids=HARMLESS.keys())
 @every_source
-async def test_a_second_page_in_another_format_gives_exact_rows(source: Source, other: Callable[[Source], Any]) -> None:
+async def test_a_second_page_in_another_format_gives_exact_rows(
+    source: Source, other: Callable[[Source], Any]
+) -> None:
     async with serving(page_two(source, other)) as (client, _):
         assert await source.everything(client) == list(range(1, 26))
 
@@ -191,7 +204,9 @@ NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 
 @pytest.mark.parametrize("pages", NONSENSE, ids=shown)
 @list_and_feed
-async def test_a_nonsensical_page_count_costs_no_row_and_no_request(source: Source, pages: Any) -> None:
+async def test_a_nonsensical_page_count_costs_no_row_and_no_request(
+    source: Source, pages: Any
+) -> None:
     async with serving(announcing(source, pages, 25), max_attempts=1) as (client, service):
         assert await source.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
@@ -202,7 +217,9 @@ async def test_a_nonsensical_page_count_costs_no_row_and_no_request(source: Sour
     list(zip(NONSENSE, [LEFT_OUT, None, "many", -1] * 3, strict=True)),
     ids=shown,
 )
-async def test_without_total_records_it_reads_to_the_first_empty_page(pages: Any, records: Any) -> None:
+async def test_without_total_records_it_reads_to_the_first_empty_page(
+    pages: Any, records: Any
+) -> None:
     async with serving(announcing(FEED, pages, records), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert len(service.asked) == (3 if pages == "3" else 4)
@@ -222,9 +239,13 @@ async def test_unusable_total_records_give_exact_rows(source: Source, records: A
 
 
 @pytest.mark.parametrize(
-    ("pages", "records"), [(2, 25), *itertools.product([3, LEFT_OUT], [0, 1, 9, 24, 26, "50", 10**9])], ids=shown
+    ("pages", "records"),
+    [(2, 25), *itertools.product([3, LEFT_OUT], [0, 1, 9, 24, 26, "50", 10**9])],
+    ids=shown,
 )
-async def test_wrong_total_records_are_an_error_after_few_requests(records: Any, pages: Any) -> None:
+async def test_wrong_total_records_are_an_error_after_few_requests(
+    records: Any, pages: Any
+) -> None:
     async with serving(announcing(FEED, pages, records)) as (client, service):
         with pytest.raises(PaginationError) as failed:
             await FEED.everything(client)
@@ -235,7 +256,9 @@ async def test_wrong_total_records_are_an_error_after_few_requests(records: Any,
 @pytest.mark.parametrize("announced", [2, 40, 90_000])
 async def test_pages_other_than_announced_are_an_error_after_a_window(announced: int) -> None:
     async with serving(
-        lambda asked: FEED.envelope(numbers_on(asked.page, 1, 25), announced, LEFT_OUT if announced > 40 else 40),
+        lambda asked: FEED.envelope(
+            numbers_on(asked.page, 1, 25), announced, LEFT_OUT if announced > 40 else 40
+        ),
         max_concurrency=2,
     ) as (client, service):
         with pytest.raises(PaginationError):
@@ -249,7 +272,10 @@ async def test_pages_other_than_announced_are_an_error_after_a_window(announced:
 async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
     source: Source, pages: Any, records: Any
 ) -> None:
-    async with serving(lambda asked: source.envelope(range(1, 11), pages, records)) as (client, service):
+    async with serving(lambda asked: source.envelope(range(1, 11), pages, records)) as (
+        client,
+        service,
+    ):
         with pytest.raises(PaginationError, match="page 2 repeats"):
             await source.everything(client)
     assert len(service.asked) <= 3
@@ -257,14 +283,18 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
 
 @every_source
 async def test_a_repeated_last_page_costs_no_row_if_records_are_known(source: Source) -> None:
-    repeating = serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25))
+    repeating = serving(
+        lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25)
+    )
     async with repeating as (client, service):
         assert await source.everything(client) == list(range(1, 26))
     assert service.pages == [1, 2, 3]
 
 
 async def test_a_full_last_page_repeated_past_the_end_costs_no_row() -> None:
-    repeating = serving(lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20))
+    repeating = serving(
+        lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20)
+    )
     async with repeating as (client, service):
         assert await LIST.everything(client) == list(range(1, 21))
     assert service.pages == [1, 2, 3]
@@ -272,7 +302,10 @@ async def test_a_full_last_page_repeated_past_the_end_costs_no_row() -> None:
 
 @every_source
 async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error(source: Source) -> None:
-    async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25))) as (client, service):
+    async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25))) as (
+        client,
+        service,
+    ):
         with pytest.raises(PaginationError, match="page 4 repeats"):
             await source.everything(client)
     assert service.pages == [1, 2, 3, 4]
@@ -352,9 +385,13 @@ def nth(number: int, answer: Any, otherwise: Callable[[Asked], Any]) -> Callable
     return lambda asked: answer if asked.page == number else otherwise(asked)
 
 
-@pytest.mark.parametrize(("answer", "error"), [(404, NotFoundError), (500, ServerError), (b"{}", DecodeError)])
+@pytest.mark.parametrize(
+    ("answer", "error"), [(404, NotFoundError), (500, ServerError), (b"{}", DecodeError)]
+)
 @pytest.mark.parametrize("failing", [1, 2, 5])
-async def test_a_page_that_fails_fails_the_listing(failing: int, answer: Any, error: type[SeoRepError]) -> None:
+async def test_a_page_that_fails_fails_the_listing(
+    failing: int, answer: Any, error: type[SeoRepError]
+) -> None:
     async with serving(nth(failing, answer, well_behaved(FEED, 50, 10))) as (client, _):
         with pytest.raises(error, match=r"^campaign 42: "):
             await FEED.everything(client)
@@ -461,8 +498,12 @@ async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyn
 
 async def test_exceptions_of_several_failed_pages_are_all_retrieved() -> None:
     unhandled: list[Any] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
-    async with serving(lambda asked: well_behaved(LIST, 50, 10)(asked) if asked.page == 1 else 404) as (client, _):
+    asyncio.get_running_loop().set_exception_handler(
+        lambda loop, context: unhandled.append(context)
+    )
+    async with serving(
+        lambda asked: well_behaved(LIST, 50, 10)(asked) if asked.page == 1 else 404
+    ) as (client, _):
         for _ in range(3):
             with pytest.raises(NotFoundError):
                 await client.campaigns.list()
@@ -479,7 +520,9 @@ def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[Asked], Any]:
 
 
 @pytest.mark.parametrize(("seconds", "pages"), [(40, [1, 2, 3]), (101, [1])])
-async def test_awaiting_all_pages_must_end_within_call_timeout(seconds: float, pages: list[int]) -> None:
+async def test_awaiting_all_pages_must_end_within_call_timeout(
+    seconds: float, pages: list[int]
+) -> None:
     script, one_at_a_time = (
         slow_by_the_clock(clock := Clock(), seconds),
         {"max_concurrency": 1} if seconds < 100 else {},
@@ -502,7 +545,9 @@ async def test_iterating_takes_as_long_as_it_takes() -> None:
 
 async def test_without_a_call_timeout_awaiting_has_no_time_limit() -> None:
     clock = Clock()
-    async with serving(slow_by_the_clock(clock, 10_000), clock, call_timeout=None, max_concurrency=1) as (client, _):
+    async with serving(
+        slow_by_the_clock(clock, 10_000), clock, call_timeout=None, max_concurrency=1
+    ) as (client, _):
         assert len(await client.campaigns.list()) == 50
 
 
@@ -510,7 +555,9 @@ async def test_without_a_call_timeout_awaiting_has_no_time_limit() -> None:
 
 
 def test_a_listing_that_lacks_its_await_says_so() -> None:
-    listing = SeoRepClient("http://127.0.0.1:9", "key").rankings.campaign(42, "2023-01-01", "2023-01-31")
+    listing = SeoRepClient("http://127.0.0.1:9", "key").rankings.campaign(
+        42, "2023-01-01", "2023-01-31"
+    )
     assert repr(listing) == "<Listing of campaign 42, not fetched: await it, or use `async for`>"
     for name in ("rows", "totals", "to_pandas"):
         with pytest.raises(AttributeError, match=rf"`await` is missing: \(await listing\)\.{name}"):
@@ -518,16 +565,32 @@ def test_a_listing_that_lacks_its_await_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "use", [iter, list, len, bool, lambda listing: listing[0], lambda listing: 1 in listing, pd.DataFrame, to_arrow]
+    "use",
+    [
+        iter,
+        list,
+        len,
+        bool,
+        lambda listing: listing[0],
+        lambda listing: 1 in listing,
+        pd.DataFrame,
+        to_arrow,
+    ],
 )
 def test_a_listing_used_as_a_list_asks_for_its_await(use: Callable[[Any], object]) -> None:
-    with pytest.raises(TypeError, match=r"^<Listing of /v3/campaigns, not fetched: await it, or use `async for`>$"):
+    with pytest.raises(
+        TypeError, match=r"^<Listing of /v3/campaigns, not fetched: await it, or use `async for`>$"
+    ):
         use(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list())
 
 
 async def test_a_listing_of_a_list_names_its_path() -> None:
-    assert "/v3/campaigns" in repr(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry"))
-    assert "c4n4ry" not in repr(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry"))
+    assert "/v3/campaigns" in repr(
+        SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry")
+    )
+    assert "c4n4ry" not in repr(
+        SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry")
+    )
 
 
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
@@ -548,7 +611,9 @@ async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> N
     ],
     ids=["await", "page", "pages", "async for"],
 )
-async def test_a_listing_of_an_unopened_client_says_how_to_open_it(use: Callable[[Any], Any]) -> None:
+async def test_a_listing_of_an_unopened_client_says_how_to_open_it(
+    use: Callable[[Any], Any],
+) -> None:
     client = SeoRepClient("http://127.0.0.1:9", "key")
     with pytest.raises(ConfigurationError, match="async with SeoRepClient"):
         await use(client.campaigns.list())
@@ -572,5 +637,7 @@ async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
 
 
 def test_a_query_that_may_hold_a_secret_is_not_shown() -> None:
-    query = Query[int]("/v3/anything", "search=c4n4ry", decode=lambda number: lambda _: Page((), number), key=int)
+    query = Query[int](
+        "/v3/anything", "search=c4n4ry", decode=lambda number: lambda _: Page((), number), key=int
+    )
     assert "c4n4ry" not in repr(query)

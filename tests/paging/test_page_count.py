@@ -43,7 +43,9 @@ class Unhurried:
 
 def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
     def decode(number: int) -> Decode[Page[int]]:
-        return lambda _: Page(items=(number,), number=number, total_pages=pages, total_records=pages)
+        return lambda _: Page(
+            items=(number,), number=number, total_pages=pages, total_records=pages
+        )
 
     return Listing(
         session,
@@ -56,10 +58,14 @@ some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 chance = st.randoms(use_true_random=False)
 
 
-async def read_together(session: Unhurried, pages: list[int], count: PageCount, cancel: bool = False) -> list[Any]:
+async def read_together(
+    session: Unhurried, pages: list[int], count: PageCount, cancel: bool = False
+) -> list[Any]:
     count.free -= len(pages)  # each has one of them for itself
     reading = [
-        asyncio.ensure_future(listing_of(session, number).fetch_all(Schedule(math.inf, count, 0, place)))
+        asyncio.ensure_future(
+            listing_of(session, number).fetch_all(Schedule(math.inf, count, 0, place))
+        )
         for place, number in enumerate(pages)
     ]
     if cancel:
@@ -72,9 +78,13 @@ async def read_together(session: Unhurried, pages: list[int], count: PageCount, 
 
 
 @given(some_listings, st.integers(0, 5), chance)
-def test_listings_that_share_a_count_all_end_within_it(pages: list[int], more: int, random: Random) -> None:
+def test_listings_that_share_a_count_all_end_within_it(
+    pages: list[int], more: int, random: Random
+) -> None:
     session, count = Unhurried(random), PageCount(len(pages) + more)
-    assert asyncio.run(read_together(session, pages, count)) == [list(range(1, number + 1)) for number in pages]
+    assert asyncio.run(read_together(session, pages, count)) == [
+        list(range(1, number + 1)) for number in pages
+    ]
     assert session.most_in_flight <= len(pages) + more
     assert (count.free, count.asking) == (len(pages) + more, [])
 

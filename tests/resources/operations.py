@@ -38,7 +38,7 @@ _TABLE = """
     backlinks.update           PUT    /v3/backlinks/7                        id! date_published status url link_type notes title target_anchor target_url
     backlinks.list             GET    /v3/resources/backlinks/manager/links  campaign_id! status limit sort_metric sort_direction date_string search link_type
     backlinks.delete           DELETE /v3/backlinks/7                        id!
-"""  # noqa: E501
+"""
 
 IDS = frozenset({"id", "campaign_id", "keyword_id"})
 DATES = frozenset({"start_date", "end_date", "date_published"})
@@ -109,7 +109,9 @@ class Operation:
     @property
     def changing(self) -> Arguments:
         """Like `least`; a change changes something."""
-        return self.least | ({self.optional[0]: GIVEN[self.optional[0]]} if self.verb == "update" else {})
+        return self.least | (
+            {self.optional[0]: GIVEN[self.optional[0]]} if self.verb == "update" else {}
+        )
 
     def method_of(self, client: SeoRepClient) -> Callable[..., Any]:
         method: Callable[..., Any] = getattr(getattr(client, self.resource), self.verb)
@@ -126,8 +128,15 @@ class Operation:
         return pairs + ([("page", "1")] if self.is_listing else [])
 
     def _written(self, name: str) -> Pairs:
-        of_its_own = {"backlinks.list search": ("search", GIVEN[name]), "users.list role": ("role[]", GIVEN[name])}
-        return [of_its_own[f"{self.name} {name}"]] if f"{self.name} {name}" in of_its_own else WRITTEN[name]
+        of_its_own = {
+            "backlinks.list search": ("search", GIVEN[name]),
+            "users.list role": ("role[]", GIVEN[name]),
+        }
+        return (
+            [of_its_own[f"{self.name} {name}"]]
+            if f"{self.name} {name}" in of_its_own
+            else WRITTEN[name]
+        )
 
     @property
     def answer(self) -> dict[str, Any]:
@@ -152,7 +161,9 @@ LEAST: dict[str, dict[str, Any]] = {
 def _operation(line: str) -> Operation:
     name, method, path, *inputs = line.split()
     names = tuple(text.rstrip("!") for text in inputs)
-    return Operation(name, method, path, names, tuple(text[:-1] for text in inputs if text.endswith("!")))
+    return Operation(
+        name, method, path, names, tuple(text[:-1] for text in inputs if text.endswith("!"))
+    )
 
 
 OPERATIONS = tuple(_operation(line) for line in _TABLE.strip().splitlines())

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from seorep_async import Campaign, RankingReport, RequestEncoding, SeoRepClient, Settings, errors
-from seorep_async.models import Backlink, CampaignPeriod, Keyword, KeywordPeriod, KeywordRanking, LoginGrant, User
+from seorep_async.models import (
+    Backlink,
+    CampaignPeriod,
+    Keyword,
+    KeywordPeriod,
+    KeywordRanking,
+    LoginGrant,
+    User,
+)
 from seorep_async.sandbox import Sandbox
 from tests.models.reference import Line, fields_in
 from tests.normalisation.wire import assert_faithful
@@ -35,7 +43,9 @@ MODELS: dict[str, type] = {
     **dict(zip(LEAST, (Campaign, User, LoginGrant, Keyword, Backlink), strict=True)),
 }
 ASKED: dict[str, Arguments] = {"backlinks.list": {"campaign_id": 2}} | {
-    name: {"keyword_id": 200_001} | calls.YEAR if "keyword" in name else {"campaign_id": 2} | calls.YEAR
+    name: {"keyword_id": 200_001} | calls.YEAR
+    if "keyword" in name
+    else {"campaign_id": 2} | calls.YEAR
     for name in FEEDS
 }
 UNDOCUMENTED = {"campaigns": {"type": "real"}}
@@ -46,14 +56,24 @@ def arguments_of(operation: Operation) -> Arguments:
     """Return what is asked of the sandbox: object 2, or the first of campaign 2."""
     if operation.verb == "create":
         return NEW[operation.resource]
-    one = {"id": 200_001 if operation.resource in ("backlinks", "keywords") else 2} if "id" in operation.inputs else {}
-    return one | ASKED.get(operation.name, {}) | (CHANGES[operation.resource] if operation.verb == "update" else {})
+    one = (
+        {"id": 200_001 if operation.resource in ("backlinks", "keywords") else 2}
+        if "id" in operation.inputs
+        else {}
+    )
+    return (
+        one
+        | ASKED.get(operation.name, {})
+        | (CHANGES[operation.resource] if operation.verb == "update" else {})
+    )
 
 
 def result_of(operation: Operation) -> tuple[type, list[Line]]:
     model = MODELS.get(operation.name) or MODELS[operation.resource]
     shape = "current" if operation.resource == "rankings" else operation.verb
-    return model, fields_in(model, shape if shape in ("current", "create", "update", "list") else "single")
+    return model, fields_in(
+        model, shape if shape in ("current", "create", "update", "list") else "single"
+    )
 
 
 giving_back = [operation for operation in OPERATIONS if operation.verb != "delete"]
@@ -74,7 +94,9 @@ async def client() -> AsyncIterator[SeoRepClient]:
         yield client
 
 
-async def both_of(operation: Operation, client: SeoRepClient) -> tuple[list[Any], list[dict[str, Any]]]:
+async def both_of(
+    operation: Operation, client: SeoRepClient
+) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return the models that came back, and the objects of the answer that they came from."""
     with client.record_answers() as answers:
         found = await operation.method_of(client)(**arguments_of(operation))
@@ -86,13 +108,17 @@ async def both_of(operation: Operation, client: SeoRepClient) -> tuple[list[Any]
 
 
 @each(giving_back)
-async def test_a_result_has_every_field_of_the_reference(operation: Operation, client: SeoRepClient) -> None:
+async def test_a_result_has_every_field_of_the_reference(
+    operation: Operation, client: SeoRepClient
+) -> None:
     model, lines = result_of(operation)
     found, came = await both_of(operation, client)
     assert found
     for one, wire in zip(found, came, strict=True):
         assert type(one) is model
-        assert set(wire) - set(UNDOCUMENTED.get(operation.resource, ())) == {line.name for line in lines}
+        assert set(wire) - set(UNDOCUMENTED.get(operation.resource, ())) == {
+            line.name for line in lines
+        }
         assert_faithful(one, wire)
 
 
@@ -108,7 +134,9 @@ def assert_holds(thing: Any, shape: str, written: Arguments) -> None:
 
 @pytest.mark.parametrize("resource", NEW)
 @pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
-async def test_a_thing_is_created_found_changed_and_deleted(encoding: RequestEncoding, resource: str) -> None:
+async def test_a_thing_is_created_found_changed_and_deleted(
+    encoding: RequestEncoding, resource: str
+) -> None:
     settings = Settings(request_encoding=encoding)
     new, changes = NEW[resource], CHANGES[resource]
     of_campaign = {"campaign_id": 2} if resource == "backlinks" else {}
@@ -136,10 +164,14 @@ async def test_a_thing_is_created_found_changed_and_deleted(encoding: RequestEnc
 
 
 @each([operation for operation in giving_back if operation.resource != "rankings"])
-async def test_a_response_without_an_id_is_refused_with_its_path(operation: Operation, connect: Connect) -> None:
+async def test_a_response_without_an_id_is_refused_with_its_path(
+    operation: Operation, connect: Connect
+) -> None:
     name, place = "user_id" if operation.verb == "login_grant" else "id", "data"
     data: Any = {
-        key: value for key, value in LEAST.get(operation.name, LEAST[operation.resource]).items() if key != name
+        key: value
+        for key, value in LEAST.get(operation.name, LEAST[operation.resource]).items()
+        if key != name
     }
     if operation.is_listing:
         data, place = [LEAST[operation.resource], data], "data[1]"
@@ -147,7 +179,11 @@ async def test_a_response_without_an_id_is_refused_with_its_path(operation: Oper
     with pytest.raises(errors.DecodeError) as refused:
         await operation.ask(client, **operation.changing)
     error = refused.value
-    assert (error.field_path, error.method, error.path) == (f"{place}.{name}", operation.method, operation.path)
+    assert (error.field_path, error.method, error.path) == (
+        f"{place}.{name}",
+        operation.method,
+        operation.path,
+    )
 
 
 TO_A_DELETION: dict[bytes, type[errors.SeoRepError] | None] = {
@@ -161,7 +197,9 @@ TO_A_DELETION: dict[bytes, type[errors.SeoRepError] | None] = {
 
 @each(deletions)
 @pytest.mark.parametrize("body", TO_A_DELETION)
-async def test_a_deletion_is_a_success_without_an_error(body: bytes, operation: Operation, connect: Connect) -> None:
+async def test_a_deletion_is_a_success_without_an_error(
+    body: bytes, operation: Operation, connect: Connect
+) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
     found: Any = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
     assert type(found[0]) is (TO_A_DELETION[body] or type(None))
@@ -170,21 +208,31 @@ async def test_a_deletion_is_a_success_without_an_error(body: bytes, operation: 
 # --- Sent again, or not
 
 
-once_only = [operation for operation in OPERATIONS if operation.method == "POST" or operation.verb == "login_grant"]
+once_only = [
+    operation
+    for operation in OPERATIONS
+    if operation.method == "POST" or operation.verb == "login_grant"
+]
 
 
 @each(once_only)
-async def test_what_must_not_happen_twice_is_not_sent_again(operation: Operation, connect: Connect) -> None:
+async def test_what_must_not_happen_twice_is_not_sent_again(
+    operation: Operation, connect: Connect
+) -> None:
     client, server = await connect(reset)
     with pytest.raises(errors.OutcomeUnknownError) as unknown:
         await operation.ask(client, **operation.least)
     subject = "user 7" if operation.verb == "login_grant" else operation.resource[:-1]
-    assert str(unknown.value).startswith(f"{subject}: whether the request was carried out is not known")
+    assert str(unknown.value).startswith(
+        f"{subject}: whether the request was carried out is not known"
+    )
     assert (unknown.value.path, len(server.requests)) == (operation.path, 1)
 
 
 @each(once_only)
-async def test_what_must_not_happen_twice_has_its_own_connection(operation: Operation, connect: Connect) -> None:
+async def test_what_must_not_happen_twice_has_its_own_connection(
+    operation: Operation, connect: Connect
+) -> None:
     client, server = await connect(answer(EMPTY_PAGE), answer(operation.answer))
     await client.keywords.list(limit=1)
     await operation.ask(client, **operation.least)
@@ -192,7 +240,9 @@ async def test_what_must_not_happen_twice_has_its_own_connection(operation: Oper
 
 
 @each([operation for operation in OPERATIONS if operation not in once_only])
-async def test_what_may_happen_twice_is_sent_again_as_it_was(operation: Operation, connect: Connect) -> None:
+async def test_what_may_happen_twice_is_sent_again_as_it_was(
+    operation: Operation, connect: Connect
+) -> None:
     fine = answer(status=204) if operation in deletions else answer(operation.answer)
     client, server = await connect(reset, answer(status=500), fine)
     await operation.ask(client, **operation.changing)
@@ -215,7 +265,9 @@ async def test_a_refusal_names_the_object(
     client, _ = await connect(answer(status=status))
     with pytest.raises(kind) as refused:
         await operation.ask(client, **operation.changing)
-    named = next((name for name in operation.required if name in IDS and operation.verb != "create"), None)
+    named = next(
+        (name for name in operation.required if name in IDS and operation.verb != "create"), None
+    )
     noun = named[:-3] if named not in (None, "id") else operation.resource[:-1]
     subject = None if operation.name in UNNAMED else noun + (" 7" if named else "")
     assert (refused.value.subject, refused.value.status) == (subject, status)
@@ -240,13 +292,19 @@ ANOTHERS: list[tuple[str, Any, str]] = [
     (BY_DATE, {"rows": [], "campaign_id": 1}, "data.campaign_id"),
     (BY_DATE, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
     ("rankings.keyword_by_date", {"data": [], "keyword_id": 1}, "keyword_id"),
-    ("rankings.keyword_by_date", {"rows": [{"date": "2023-01", "keywordId": 1}]}, "data.rows[0].keywordId"),
+    (
+        "rankings.keyword_by_date",
+        {"rows": [{"date": "2023-01", "keywordId": 1}]},
+        "data.rows[0].keywordId",
+    ),
     ("rankings.campaign", {"data": [], "metadata": {"campaign_id": 1}}, "metadata.campaign_id"),
 ]
 
 
 @pytest.mark.parametrize(("name", "data", "path"), ANOTHERS)
-async def test_a_response_about_another_object_is_refused(name: str, data: Any, path: str, connect: Connect) -> None:
+async def test_a_response_about_another_object_is_refused(
+    name: str, data: Any, path: str, connect: Connect
+) -> None:
     client, server = await connect(answer(data if "data" in data else {"data": data}))
     with pytest.raises(errors.DecodeError) as caught:
         await BY_NAME[name].ask(client, **BY_NAME[name].changing)
@@ -254,7 +312,15 @@ async def test_a_response_about_another_object_is_refused(name: str, data: Any, 
 
 
 async def test_rows_that_name_the_object_asked_for_are_taken(connect: Connect) -> None:
-    row = {"date": "2023-01", "campaignId": "7", "campaign": {"id": 7}, "campaign_id": None, "keyword_id": 1}
+    row = {
+        "date": "2023-01",
+        "campaignId": "7",
+        "campaign": {"id": 7},
+        "campaign_id": None,
+        "keyword_id": 1,
+    }
     beside = {"campaign_id": 7, "campaign": "shoes", "campaignId": "x", "keyword_id": 1}
-    client, _ = await connect(answer({"data": [row], "metadata": {"total_pages": 1, "total_records": 1}, **beside}))
+    client, _ = await connect(
+        answer({"data": [row], "metadata": {"total_pages": 1, "total_records": 1}, **beside})
+    )
     assert len((await client.rankings.campaign_by_date(7, *DAYS)).rows) == 1

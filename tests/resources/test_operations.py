@@ -14,9 +14,25 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from seorep_async import ArrayEncoding, Feed, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
+from seorep_async import (
+    ArrayEncoding,
+    Feed,
+    FeedSearchParam,
+    RequestEncoding,
+    SeoRepClient,
+    Settings,
+)
 from seorep_async.resources.rankings import FeedOptions
-from tests.resources.operations import BY_NAME, CHECKED, GIVEN, IDS, OPERATIONS, Arguments, Operation, each
+from tests.resources.operations import (
+    BY_NAME,
+    CHECKED,
+    GIVEN,
+    IDS,
+    OPERATIONS,
+    Arguments,
+    Operation,
+    each,
+)
 from tests.scripted_api import FEED, serving
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
@@ -33,7 +49,11 @@ LIST, FEEDS = BY_NAME["users.list"], [one for one in OPERATIONS if one.resource 
 every_operation = each(OPERATIONS)
 every_operation_encoded = pytest.mark.parametrize(
     ("operation", "encoding"),
-    [(one, encoding) for one in OPERATIONS for encoding in (RequestEncoding if one.is_write else [FORM])],
+    [
+        (one, encoding)
+        for one in OPERATIONS
+        for encoding in (RequestEncoding if one.is_write else [FORM])
+    ],
     ids=lambda part: part.value if isinstance(part, RequestEncoding) else part.name,
 )
 
@@ -58,7 +78,9 @@ def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
     assert not (query and request.body), "all are in one place"
     if request.body.startswith(b"{"):
         return list(json.loads(request.body).items())
-    return parse_qsl(query or request.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query))
+    return parse_qsl(
+        query or request.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query)
+    )
 
 
 # --- What is asked for
@@ -81,7 +103,11 @@ def test_the_client_has_the_operations_of_the_reference_and_pull() -> None:
 def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
     method = operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))
     parameters, hints = dict(inspect.signature(method).parameters), typing.get_type_hints(method)
-    options = set(FeedOptions.__annotations__ if parameters.pop("options", None) and hints.pop("options") else ())
+    options = set(
+        FeedOptions.__annotations__
+        if parameters.pop("options", None) and hints.pop("options")
+        else ()
+    )
     required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
     assert {*parameters, *options} == {*operation.inputs, "extra_params"}
     assert hints.keys() == parameters.keys() | {"return"}
@@ -103,13 +129,18 @@ async def test_every_argument_is_in_the_query_the_form_or_the_json(
 @every_operation
 async def test_only_what_is_given_is_sent_and_none_is_not(operation: Operation, sent: Sent) -> None:
     nothing = dict.fromkeys([*operation.optional, "extra_params"])
-    calls = [operation.changing, *(operation.least | {name: GIVEN[name]} for name in operation.optional)]
+    calls = [
+        operation.changing,
+        *(operation.least | {name: GIVEN[name]} for name in operation.optional),
+    ]
     found = [sorted(pairs(await sent(operation, nothing | given))) for given in calls]
     assert found == [sorted(operation.written(given)) for given in calls]
 
 
 @every_operation_encoded
-async def test_an_empty_string_is_sent(encoding: RequestEncoding, operation: Operation, sent: Sent) -> None:
+async def test_an_empty_string_is_sent(
+    encoding: RequestEncoding, operation: Operation, sent: Sent
+) -> None:
     empty = {name: "" for name in operation.optional if name not in CHECKED}
     request = await sent(operation, operation.changing | empty, request_encoding=encoding)
     wanted = {wire for wire, _ in operation.written(empty)} - {"page"}
@@ -117,7 +148,9 @@ async def test_an_empty_string_is_sent(encoding: RequestEncoding, operation: Ope
 
 
 @every_operation_encoded
-async def test_the_headers_of_an_operation(encoding: RequestEncoding, operation: Operation, sent: Sent) -> None:
+async def test_the_headers_of_an_operation(
+    encoding: RequestEncoding, operation: Operation, sent: Sent
+) -> None:
     headers = dict((await sent(operation, operation.changing, request_encoding=encoding)).headers)
     media_types: list[str | None] = MEDIA_TYPES[encoding] if operation.is_write else [None]
     assert headers.pop("Authorization") == "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
@@ -153,22 +186,32 @@ SEVERAL: list[Callable[[], Any]] = [
 
 @pytest.mark.parametrize("roles", SEVERAL)
 async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
-    requests = {encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding) for encoding in ARRAYS}
+    requests = {
+        encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding)
+        for encoding in ARRAYS
+    }
     assert {encoding: pairs(request)[:-1] for encoding, request in requests.items()} == ARRAYS
 
 
 @each([BY_NAME["campaigns.create"], BY_NAME["keywords.get"]])
-async def test_an_array_is_as_the_settings_say_but_in_json(operation: Operation, sent: Sent) -> None:
+async def test_an_array_is_as_the_settings_say_but_in_json(
+    operation: Operation, sent: Sent
+) -> None:
     arguments, found = operation.least | {"extra_params": {"role": ROLES}}, {}
     for encoding in ARRAYS:
         found[encoding] = pairs(await sent(operation, arguments, array_encoding=encoding))
-    assert found == {encoding: [*operation.written(operation.least), *array] for encoding, array in ARRAYS.items()}
+    assert found == {
+        encoding: [*operation.written(operation.least), *array]
+        for encoding, array in ARRAYS.items()
+    }
     if operation.is_write:
         assert ("role", ROLES) in pairs(await sent(operation, arguments, request_encoding=JSON))
 
 
 @each([*FEEDS, BY_NAME["backlinks.list"], BY_NAME["campaigns.list"]])
-async def test_only_a_feed_s_search_has_the_names_in_the_settings(operation: Operation, sent: Sent) -> None:
+async def test_only_a_feed_s_search_has_the_names_in_the_settings(
+    operation: Operation, sent: Sent
+) -> None:
     name = "search" if "search" in operation.inputs else "filter"
     for names in FeedSearchParam:
         request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
@@ -208,17 +251,35 @@ async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sen
 
 
 @pytest.mark.parametrize("number", [1, 2**31 - 1, np.int64(7)])
-async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(number: Any, sent: Sent) -> None:
-    asked = {"campaign_id": number, "limit": number, "extra_params": {"a": number}, "start_date": dt.date(2023, 1, 1)}
+async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(
+    number: Any, sent: Sent
+) -> None:
+    asked = {
+        "campaign_id": number,
+        "limit": number,
+        "extra_params": {"a": number},
+        "start_date": dt.date(2023, 1, 1),
+    }
     request = await sent(BY_NAME["rankings.campaign"], asked | {"end_date": "2023-01-01"})
     days, text = [("start_date", "2023-01-01"), ("end_date", "2023-01-01")], str(number)
-    assert pairs(request) == [("campaign_id", text), *days, ("limit", text), ("a", text), ("page", "1")]
+    assert pairs(request) == [
+        ("campaign_id", text),
+        *days,
+        ("limit", text),
+        ("a", text),
+        ("page", "1"),
+    ]
 
 
 # --- Further parameters
 
 EXTRA: list[tuple[str, Any, str]] = [
-    *(("tag", "brand & co", "brand & co"), ("count", 3, "3"), ("is_new", True, "true"), ("no", False, "false")),
+    *(
+        ("tag", "brand & co", "brand & co"),
+        ("count", 3, "3"),
+        ("is_new", True, "true"),
+        ("no", False, "false"),
+    ),
     *(("share", 1.5, "1.5"), ("since", dt.date(2023, 1, 2), "2023-01-02"), ("empty", "", "")),
     *(("kind", Role.CLIENT, "client"), ("seven", Number.SEVEN, "7")),
 ]
@@ -238,13 +299,18 @@ async def test_every_operation_sends_further_parameters_like_its_own(
 
 
 @each([operation for operation in OPERATIONS if not operation.is_listing])
-async def test_page_is_an_ordinary_parameter_outside_listings(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.least | {"extra_params": {"page": 2}})  # enough for a change, too
+async def test_page_is_an_ordinary_parameter_outside_listings(
+    operation: Operation, sent: Sent
+) -> None:
+    request = await sent(
+        operation, operation.least | {"extra_params": {"page": 2}}
+    )  # enough for a change, too
     assert pairs(request) == [*operation.written(operation.least), ("page", "2")]
 
 
 @pytest.mark.parametrize(
-    "text", ["a b", "a+b", "a&b=c", "50%", "#1", "a/b?c", "ü", "鞋👟", "a\nb", "%41", "~-._", "'\"<>\0"]
+    "text",
+    ["a b", "a+b", "a&b=c", "50%", "#1", "a/b?c", "ü", "鞋👟", "a\nb", "%41", "~-._", "'\"<>\0"],
 )
 async def test_any_string_arrives_in_plain_ascii(text: str, sent: Sent) -> None:
     request = await sent(LIST, {"filter": text, "extra_params": {f"n{text}": text}})
@@ -266,12 +332,20 @@ async def test_pages_differ_in_their_number_only() -> None:
         extra["tag"] = "b"  # too late
         await listing
     same = [("campaign_id", "42"), *DATES, ("limit", "1"), ("tag", "a")]
-    assert sorted(asked.pairs for asked in service.asked) == [[*same, ("page", str(page))] for page in range(1, 6)]
+    assert sorted(asked.pairs for asked in service.asked) == [
+        [*same, ("page", str(page))] for page in range(1, 6)
+    ]
 
 
-@pytest.mark.parametrize(("feed", "operation"), [*zip(Feed, (FEEDS[1], FEEDS[0], FEEDS[2]), strict=True)])
-async def test_a_pull_sends_for_each_id_what_its_feed_would(feed: Feed, operation: Operation) -> None:
-    options: dict[str, Any] = {name: GIVEN[name] for name in operation.optional} | {"extra_params": {"tag": "brand"}}
+@pytest.mark.parametrize(
+    ("feed", "operation"), [*zip(Feed, (FEEDS[1], FEEDS[0], FEEDS[2]), strict=True)]
+)
+async def test_a_pull_sends_for_each_id_what_its_feed_would(
+    feed: Feed, operation: Operation
+) -> None:
+    options: dict[str, Any] = {name: GIVEN[name] for name in operation.optional} | {
+        "extra_params": {"tag": "brand"}
+    }
     nothing: dict[str, Any] = dict.fromkeys(options)
     async with serving(lambda asked: FEED.envelope([])) as (client, service):
         await client.rankings.pull([42, 43], *JANUARY, feed=feed, **options)

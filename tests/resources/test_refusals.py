@@ -11,9 +11,25 @@ from typing import Any
 import pytest
 from multidict import MultiDict
 
-from seorep_async import ArrayEncoding, ConfigurationError, Feed, FeedSearchParam, SeoRepClient, Settings
+from seorep_async import (
+    ArrayEncoding,
+    ConfigurationError,
+    Feed,
+    FeedSearchParam,
+    SeoRepClient,
+    Settings,
+)
 from seorep_async.errors import shown
-from tests.resources.operations import BY_NAME, CHECKED, DATES, IDS, OPERATIONS, Arguments, Operation, each
+from tests.resources.operations import (
+    BY_NAME,
+    CHECKED,
+    DATES,
+    IDS,
+    OPERATIONS,
+    Arguments,
+    Operation,
+    each,
+)
 
 JANUARY = ("2023-01-01", "2023-01-31")
 RANKINGS = [operation for operation in OPERATIONS if operation.resource == "rankings"]
@@ -45,7 +61,17 @@ async def refusal(operation: Operation, arguments: Arguments) -> str:
 
 BAD_IDS = [0, -1, True, False, "7", "../x", 7.0, None, 2**31, 10**30, 10**5000, Name.TAG, [7], b"7"]
 BAD_DATES = [
-    *("2023-1-1", "2023-02-30", "2023-13-01", "2023-00-01", "20230101", "2023-W01-1", "01/02/2023", "2023-01", "today"),
+    *(
+        "2023-1-1",
+        "2023-02-30",
+        "2023-13-01",
+        "2023-00-01",
+        "20230101",
+        "2023-W01-1",
+        "01/02/2023",
+        "2023-01",
+        "today",
+    ),
     *("2023-01-01 ", "2023-01-01T00:00:00", "\uff12\uff10\uff12\uff13-01-01", "", None, 20230101),
     dt.datetime(2023, 1, 1),
 ]
@@ -62,7 +88,11 @@ def no_date(name: str, bad: Any) -> str:
 
 WRONG: dict[str, tuple[Callable[[Operation, str], bool], list[Any], Callable[[str, Any], str]]] = {
     "ids": (lambda _, name: name in IDS, BAD_IDS, no_id),
-    "dates": (lambda operation, name: name in DATES and operation.verb != "update", BAD_DATES, no_date),
+    "dates": (
+        lambda operation, name: name in DATES and operation.verb != "update",
+        BAD_DATES,
+        no_date,
+    ),
     "limits": (lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31], no_id),
     "strings": (
         lambda operation, name: name in operation.required and name not in CHECKED,
@@ -78,20 +108,29 @@ WRONG: dict[str, tuple[Callable[[Operation, str], bool], list[Any], Callable[[st
 
 
 @pytest.mark.parametrize(("wanted", "values", "said"), WRONG.values(), ids=WRONG)
-async def test_a_wrong_argument_is_refused_and_named(wanted: Any, values: list[Any], said: Any) -> None:
+async def test_a_wrong_argument_is_refused_and_named(
+    wanted: Any, values: list[Any], said: Any
+) -> None:
     inputs = [(one, name) for one in OPERATIONS for name in one.inputs if wanted(one, name)]
-    for number in range(max(len(inputs), len(values))):  # each input and each value occurs, but not every pair
+    for number in range(
+        max(len(inputs), len(values))
+    ):  # each input and each value occurs, but not every pair
         (operation, name), bad = inputs[number % len(inputs)], values[number % len(values)]
         assert await refusal(operation, operation.changing | {name: bad}) == said(name, bad)
 
 
 @pytest.mark.parametrize("feed", Feed)
 def test_a_pull_refuses_wrong_ids_and_dates(feed: Feed) -> None:
-    name, pull = "keyword_id" if feed is Feed.KEYWORD_BY_DATE else "campaign_id", closed().rankings.pull
+    name, pull = (
+        "keyword_id" if feed is Feed.KEYWORD_BY_DATE else "campaign_id",
+        closed().rankings.pull,
+    )
     for bad in BAD_IDS:
         ids: Any = [1, bad, 3]
         assert refused(pull, ids, *JANUARY, feed=feed) == no_id(name, bad)
-    for argument, bad in ((argument, bad) for argument in ("start_date", "end_date") for bad in BAD_DATES):
+    for argument, bad in (
+        (argument, bad) for argument in ("start_date", "end_date") for bad in BAD_DATES
+    ):
         dates: Any = {"start_date": JANUARY[0], "end_date": JANUARY[1], argument: bad}
         assert refused(pull, [42], **dates, feed=feed) == no_date(argument, bad)
 
@@ -104,24 +143,38 @@ async def test_a_change_to_what_is_no_date_is_refused() -> None:
 
 @each([operation for operation in OPERATIONS if operation.optional])
 async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Operation) -> None:
-    others = CHECKED | {"email_credentials", "compare_previous_period", "role" * (operation.name == "users.list")}
-    wrong = [(name, (5, ["a"])[number % 2]) for number, name in enumerate(operation.optional) if name not in others]
+    others = CHECKED | {
+        "email_credentials",
+        "compare_previous_period",
+        "role" * (operation.name == "users.list"),
+    }
+    wrong = [
+        (name, (5, ["a"])[number % 2])
+        for number, name in enumerate(operation.optional)
+        if name not in others
+    ]
     found = [await refusal(operation, operation.changing | {name: bad}) for name, bad in wrong]
     assert found == [f"{name} must be a string, got {bad!r}" for name, bad in wrong]
 
 
 @each([operation for operation in OPERATIONS if operation.verb == "update"])
-@pytest.mark.parametrize("nothing", [{}, {"extra_params": {}}, {"extra_params": {"x": None}}], ids=repr)
+@pytest.mark.parametrize(
+    "nothing", [{}, {"extra_params": {}}, {"extra_params": {"x": None}}], ids=repr
+)
 async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Operation) -> None:
     said = await refusal(operation, {"id": 7} | nothing)
-    assert said == f"{operation.resource[:-1]} 7: there is nothing to change; give at least one value"
+    assert (
+        said == f"{operation.resource[:-1]} 7: there is nothing to change; give at least one value"
+    )
 
 
 # --- extra_params
 
 
 @each(OPERATIONS)
-async def test_a_further_parameter_can_not_be_one_that_has_an_argument(operation: Operation) -> None:
+async def test_a_further_parameter_can_not_be_one_that_has_an_argument(
+    operation: Operation,
+) -> None:
     for name in (*operation.inputs, *["page"] * operation.is_listing):
         said = await refusal(operation, operation.changing | {"extra_params": {name: "1"}})
         place = ".page(…)" if name == "page" else f"{name}=…"
@@ -130,18 +183,32 @@ async def test_a_further_parameter_can_not_be_one_that_has_an_argument(operation
 
 @pytest.mark.parametrize("names", FeedSearchParam)
 @pytest.mark.parametrize("feed", Feed)
-def test_an_extra_parameter_named_like_a_feed_s_is_refused(feed: Feed, names: FeedSearchParam) -> None:
+def test_an_extra_parameter_named_like_a_feed_s_is_refused(
+    feed: Feed, names: FeedSearchParam
+) -> None:
     pull = closed(feed_search_param=names).rankings.pull
     for name in ("filter", "page", *(name for name in RANKINGS[0].inputs if name != "campaign_id")):
         place = {"filter": "search=…", "page": ".page(…)"}.get(name, f"{name}=…")
         said = refused(pull, [1], *JANUARY, feed=feed, extra_params={name: "1"})
         assert said == f"extra_params: {name!r} has a place of its own: {place}"
-    pull([1], *JANUARY, feed=Feed.KEYWORD_BY_DATE, extra_params={"campaign_id": 43})  # which is another feed's
+    pull(
+        [1], *JANUARY, feed=Feed.KEYWORD_BY_DATE, extra_params={"campaign_id": 43}
+    )  # which is another feed's
 
 
 BAD_VALUES = [
     *(10**5000, -(10**5000), [10**5000]),  # Python does not write out so many digits
-    *(object(), float("nan"), float("inf"), dt.datetime(2023, 1, 1), {"a": 1}, [1], ["a", None], b"x", 1j),
+    *(
+        object(),
+        float("nan"),
+        float("inf"),
+        dt.datetime(2023, 1, 1),
+        {"a": 1},
+        [1],
+        ["a", None],
+        b"x",
+        1j,
+    ),
 ]
 
 
@@ -176,7 +243,10 @@ def test_a_string_that_is_not_valid_unicode_is_refused() -> None:
 
 def test_no_parameter_is_dropped_or_doubled() -> None:
     twice = MultiDict([("tag", "a"), ("tag", "b")])
-    assert extra_of(twice) == "extra_params: 'tag' is given more than once; pass its values as one list"
+    assert (
+        extra_of(twice)
+        == "extra_params: 'tag' is given more than once; pass its values as one list"
+    )
     said = refused(closed().users.list, role=["a"], extra_params={"role[]": "b"})
     assert said == "extra_params: 'role[]' has a place of its own: role=…"
     said = refused(closed(array_encoding=ArrayEncoding.COMMA).users.list, role=["a,b", "c"])

@@ -10,12 +10,28 @@ from typing import Any
 
 import pytest
 
-from seorep_async import ArrayEncoding, LoginGrant, RequestEncoding, SeoRepClient, Settings, User, errors
+from seorep_async import (
+    ArrayEncoding,
+    LoginGrant,
+    RequestEncoding,
+    SeoRepClient,
+    Settings,
+    User,
+    errors,
+)
 from seorep_async.resources.arguments import Secret
 from tests.session.calls import KEY, Connect
 from tests.session.canary import Canary
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, hang, reset, then_close
+from tests.session.scripted_server import (
+    Connection,
+    ScriptedServer,
+    Step,
+    answer,
+    hang,
+    reset,
+    then_close,
+)
 
 PASSWORD = 'canary 8c2e/+ ä"\\&=for-nobody-to-see'
 TOKEN = "canary5d1f0b7793cc4e2a"
@@ -52,7 +68,9 @@ async def update(client: SeoRepClient) -> User:
 RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
     "wire": lambda server: server.requests[-1].body.decode() or server.requests[-1].target,
     "plain": lambda _: PASSWORD,
-    "JSON": lambda _: json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False).replace("/", "\\/"),
+    "JSON": lambda _: json.dumps(
+        {"username": "ann", "password": PASSWORD}, ensure_ascii=False
+    ).replace("/", "\\/"),
 }
 ECHOES: dict[str, Callable[[str], bytes]] = {
     "400": lambda echo: answer(echo.encode(), status=400),
@@ -61,13 +79,19 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
     "422, far back": lambda echo: answer(f"{'x' * 380}{echo}".encode(), status=422),
     "429": lambda echo: answer(echo.encode(), status=429, headers=[("Retry-After", "999")]),
     "500": lambda echo: answer(echo.encode(), status=500),
-    "error under 200": lambda echo: answer({"status": "error", "message": f"bad: {echo}", "code": 422}),
-    "error under 200, far back": lambda echo: answer({"status": "error", "message": "x" * 180 + echo, "code": 404}),
+    "error under 200": lambda echo: answer(
+        {"status": "error", "message": f"bad: {echo}", "code": 422}
+    ),
+    "error under 200, far back": lambda echo: answer(
+        {"status": "error", "message": "x" * 180 + echo, "code": 404}
+    ),
     "another shape": lambda echo: answer({"data": echo}),
     "another id": lambda echo: answer({"data": {"id": echo, "username": "ann"}}),
     "another name": lambda echo: answer({"data": {"id": 7, "username": [echo]}}),
     "no JSON": lambda echo: answer(f"<html>{echo}</html>".encode()),
-    "redirect": lambda echo: answer(status=302, headers=[("Location", f"/{urllib.parse.quote(echo)}")]),
+    "redirect": lambda echo: answer(
+        status=302, headers=[("Location", f"/{urllib.parse.quote(echo)}")]
+    ),
     "status line": lambda echo: f"HTTP/1.1 {urllib.parse.quote(echo)}\r\n\r\n".encode(),
     "cut": lambda echo: answer(echo.encode(), length=9999),
 }
@@ -83,7 +107,11 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
 )
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
 async def test_no_error_shows_the_password(
-    call: Any, echo: Callable[[str], bytes], echoed: str, encoding: RequestEncoding, connect: Connect
+    call: Any,
+    echo: Callable[[str], bytes],
+    echoed: str,
+    encoding: RequestEncoding,
+    connect: Connect,
 ) -> None:
     async def step(connection: Connection) -> None:
         await connection.send(echo(RETOLD[echoed](server)))
@@ -102,14 +130,18 @@ async def test_no_broken_connection_shows_the_password(
     call: Callable[[SeoRepClient], Any], step: Step, encoding: RequestEncoding, connect: Connect
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
-    client, _ = await connect(forever=step, request_encoding=encoding, max_attempts=2, attempt_timeout=0.1)
+    client, _ = await connect(
+        forever=step, request_encoding=encoding, max_attempts=2, attempt_timeout=0.1
+    )
     with pytest.raises(errors.SeoRepError) as caught:
         await call(client)
     CANARY.assert_not_shown_by(caught.value)
 
 
 @pytest.mark.parametrize("how", ["in flight", "asleep"])
-async def test_cancelled_call_does_not_show_the_password(how: str, connect: Connect, fake_time: FakeTime) -> None:
+async def test_cancelled_call_does_not_show_the_password(
+    how: str, connect: Connect, fake_time: FakeTime
+) -> None:
     client, server = await connect(hang if how == "in flight" else answer(status=429))
     fake_time.going_on.clear()
     call = asyncio.create_task(create(client))
@@ -130,7 +162,10 @@ IDA: dict[str, Any] = {
 NO_PASSWORDS: list[Any] = [PASSWORD.encode(), [PASSWORD], f"{PASSWORD}\ud800"]
 REFUSED: dict[str, list[dict[str, Any]]] = {
     "create": [
-        *(IDA | wrong for wrong in ({"first_name": ""}, {"role": ""}, {"username": None}, {"email": 5})),
+        *(
+            IDA | wrong
+            for wrong in ({"first_name": ""}, {"role": ""}, {"username": None}, {"email": 5})
+        ),
         *(IDA | {"extra_params": extra} for extra in ({"role": "x"}, {"x": object()})),
         *(IDA | {"password": wrong} for wrong in NO_PASSWORDS),
     ],
@@ -143,16 +178,25 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     ],
     "list": [
         {"limit": 0, "extra_params": {"tokens": [PASSWORD]}},
-        *({"extra_params": {"tokens": tokens}} for tokens in ({"new": PASSWORD}, [PASSWORD.encode()])),
-        *({"extra_params": {"x": x}} for x in ([{"a": {"password": PASSWORD}}], {"password": PASSWORD, "n": 10**5000})),
+        *(
+            {"extra_params": {"tokens": tokens}}
+            for tokens in ({"new": PASSWORD}, [PASSWORD.encode()])
+        ),
+        *(
+            {"extra_params": {"x": x}}
+            for x in ([{"a": {"password": PASSWORD}}], {"password": PASSWORD, "n": 10**5000})
+        ),
     ],
 }
 
 
 @pytest.mark.parametrize(
-    ("verb", "arguments"), [(verb, arguments) for verb, calls in REFUSED.items() for arguments in calls]
+    ("verb", "arguments"),
+    [(verb, arguments) for verb, calls in REFUSED.items() for arguments in calls],
 )
-async def test_a_password_is_not_shown_when_an_argument_is_refused(verb: str, arguments: dict[str, Any]) -> None:
+async def test_a_password_is_not_shown_when_an_argument_is_refused(
+    verb: str, arguments: dict[str, Any]
+) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
         await getattr(SeoRepClient("https://api.example.com", KEY).users, verb)(**arguments)
     CANARY.assert_not_shown_by(caught.value)
@@ -170,8 +214,12 @@ DAYS = ["2023-01-01", "2023-01-31"]
         lambda client: client.rankings.campaign(1, *DAYS, extra_params=COMMA),
         lambda client: client.rankings.pull([1], *DAYS, extra_params=COMMA),
         lambda client: client.request("POST", "/v3/users", body=COMMA),
-        lambda client: client.request("POST", "/v3/users", params={"password": PASSWORD}, body={"x": ["a,b"]}),
-        lambda client: client.request("POST", "/v3/users", params={"x": ["a,b"]}, body={"password": PASSWORD}),
+        lambda client: client.request(
+            "POST", "/v3/users", params={"password": PASSWORD}, body={"x": ["a,b"]}
+        ),
+        lambda client: client.request(
+            "POST", "/v3/users", params={"x": ["a,b"]}, body={"password": PASSWORD}
+        ),
     ],
 )
 async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> None:
@@ -184,8 +232,13 @@ async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> No
 async def test_what_is_no_password_is_refused_without_being_shown() -> None:
     users = SeoRepClient("https://api.example.com", KEY).users
     no_passwords: list[Any] = [*NO_PASSWORDS[:2], "", 5]
-    for call in (users.create(**IDA | {"password": None}), *(users.update(7, password=bad) for bad in no_passwords)):
-        with pytest.raises(errors.ConfigurationError, match=r"^password must be a string that is not empty$"):
+    for call in (
+        users.create(**IDA | {"password": None}),
+        *(users.update(7, password=bad) for bad in no_passwords),
+    ):
+        with pytest.raises(
+            errors.ConfigurationError, match=r"^password must be a string that is not empty$"
+        ):
             await call
 
 
@@ -206,7 +259,9 @@ async def test_a_password_that_comes_back_is_readable_and_not_shown(connect: Con
 
 def test_neither_a_password_nor_a_login_grant_is_pickled() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        pickled = pickle.dumps(User(7, "ida", password=PASSWORD, role="client", extra={"a": 1}), protocol)
+        pickled = pickle.dumps(
+            User(7, "ida", password=PASSWORD, role="client", extra={"a": 1}), protocol
+        )
         CANARY.assert_not_in(pickled.decode("latin-1"))
         assert pickle.loads(pickled) == User(7, "ida", role="client", extra={"a": 1})  # noqa: S301
         with pytest.raises(TypeError, match="a login grant is a secret and is not pickled"):
@@ -231,7 +286,11 @@ SPOILT: dict[type[errors.SeoRepError], list[bytes]] = {
         answer({"status": "error", "message": f"used: {TOKEN}", "code": 404, "data": GRANT}),
     ],
     errors.DecodeError: [
-        *(answer({"data": GRANT | {name: wrong}}) for name, several in WRONG.items() for wrong in several),
+        *(
+            answer({"data": GRANT | {name: wrong}})
+            for name, several in WRONG.items()
+            for wrong in several
+        ),
         *(answer({"data": data}) for data in ([TOKEN], TOKEN, {TOKEN: LOGIN_URL})),
     ],
     errors.OutcomeUnknownError: [
@@ -245,12 +304,18 @@ SPOILT: dict[type[errors.SeoRepError], list[bytes]] = {
         f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(),
         answer(AS_JSON, headers=[("Content-Encoding", "gzip")]),
     ],
-    errors.SeoRepError: [answer(status=302, headers=[("Location", to)]) for to in (LOGIN_URL, f"/signin/{TOKEN}")],
+    errors.SeoRepError: [
+        answer(status=302, headers=[("Location", to)]) for to in (LOGIN_URL, f"/signin/{TOKEN}")
+    ],
 }
 
 
-@pytest.mark.parametrize(("kind", "raw"), [(kind, raw) for kind, raws in SPOILT.items() for raw in raws])
-async def test_no_error_shows_a_grant(raw: bytes, kind: type[errors.SeoRepError], connect: Connect) -> None:
+@pytest.mark.parametrize(
+    ("kind", "raw"), [(kind, raw) for kind, raws in SPOILT.items() for raw in raws]
+)
+async def test_no_error_shows_a_grant(
+    raw: bytes, kind: type[errors.SeoRepError], connect: Connect
+) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(then_close(raw))
     with pytest.raises(kind) as caught:
@@ -277,7 +342,9 @@ async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) 
         lambda client: client.users.list(extra_params={"api-key": Secret(PASSWORD)}),
         lambda client: client.users.get(1, extra_params={"token": [Secret(PASSWORD)]}),
         lambda client: client.users.delete(1, extra_params={"pwd": Secret(PASSWORD)}),
-        lambda client: client.rankings.campaign(1, *["2023-01-01"] * 2, extra_params={"secret": Secret(PASSWORD)}),
+        lambda client: client.rankings.campaign(
+            1, *["2023-01-01"] * 2, extra_params={"secret": Secret(PASSWORD)}
+        ),
     ],
 )
 async def test_a_secret_among_further_parameters_is_not_shown(call: Any, connect: Connect) -> None:

@@ -92,12 +92,18 @@ class Caller:
         ) as response:
             return Reply(response.status, response.headers, await response.read())
 
-    async def write(self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form") -> Reply:
+    async def write(
+        self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form"
+    ) -> Reply:
         if encoding == "query":
             return await self.send(path, fields, method=method)
-        return await self.send(path, method=method, body={{"form": "data", "json": "json"}[encoding]: fields})
+        return await self.send(
+            path, method=method, body={{"form": "data", "json": "json"}[encoding]: fields}
+        )
 
-    async def written(self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form") -> Any:
+    async def written(
+        self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form"
+    ) -> Any:
         reply = await self.write(method, path, fields, encoding)
         assert reply.status == 200, reply
         return reply.json()["data"]
@@ -120,7 +126,10 @@ class Caller:
 
 @asynccontextmanager
 async def calling(**options: Any) -> AsyncIterator[Caller]:
-    async with Sandbox(**{"campaigns": 6, "keywords": 40, **options}) as sandbox, aiohttp.ClientSession() as session:
+    async with (
+        Sandbox(**{"campaigns": 6, "keywords": 40, **options}) as sandbox,
+        aiohttp.ClientSession() as session,
+    ):
         yield Caller(sandbox, session)
 
 

@@ -29,7 +29,9 @@ UNANSWERED = ("resets", "hang", "garbage")
         ("slow=0.25%", {"slow": 0.0025}, None),
     ],
 )
-def test_faults_are_read_from_a_string(text: str, shares: dict[str, float], seed: int | None) -> None:
+def test_faults_are_read_from_a_string(
+    text: str, shares: dict[str, float], seed: int | None
+) -> None:
     assert Faults.parse(text) == Faults(shares, seed)
 
 
@@ -50,7 +52,9 @@ def test_the_draw_depends_on_seed_and_number_alone() -> None:
 
 
 async def ask(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> Connection:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(call.sandbox.base_url.rsplit(":", 1)[1]))
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", int(call.sandbox.base_url.rsplit(":", 1)[1])
+    )
     head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: {RIGHT_KEY}\r\n\r\n"
     writer.write(head.encode())
     return reader, writer
@@ -61,7 +65,9 @@ async def what_came(call: Caller, path: str = CAMPAIGNS, method: str = "GET") ->
     reader, writer = await ask(call, path, method)
     came = b""
     try:
-        async with asyncio.timeout(0.3 if call.sandbox.faults.shares.keys() & set(ENDLESS) else None):
+        async with asyncio.timeout(
+            0.3 if call.sandbox.faults.shares.keys() & set(ENDLESS) else None
+        ):
             while part := await reader.read(65_536):
                 came += part
     except TimeoutError:
@@ -86,7 +92,9 @@ async def test_nothing_else_comes_on_the_wire(kind: str, method: str, came: byte
 
 
 @pytest.mark.parametrize(("kind", "share"), [("cut", 0.5), ("closes", 1)])
-async def test_a_cut_or_unannounced_close_ends_a_body(kind: str, share: float, call: Caller) -> None:
+async def test_a_cut_or_unannounced_close_ends_a_body(
+    kind: str, share: float, call: Caller
+) -> None:
     whole = (await call.send(CAMPAIGNS)).body
     call.sandbox.faults = Faults({kind: 1})
     head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
@@ -100,11 +108,17 @@ async def test_a_cut_or_unannounced_close_ends_a_body(kind: str, share: float, c
     ("kind", "status", "starts"),
     [
         *(("empty", 200, b""), ("html", 200, b"<!DOCTYPE html>"), ("malformed", 200, b"{")),
-        *(("errors", 200, b'{"status":"error"'), ("redirects", 302, b""), ("500s", 500, b'{"status":"error"')),
+        *(
+            ("errors", 200, b'{"status":"error"'),
+            ("redirects", 302, b""),
+            ("500s", 500, b'{"status":"error"'),
+        ),
         *(("503s", 503, b'{"status":"error"'), ("429s", 429, b'{"status":"error"')),
     ],
 )
-async def test_other_kinds_are_answers_of_their_own(kind: str, status: int, starts: bytes, method: str) -> None:
+async def test_other_kinds_are_answers_of_their_own(
+    kind: str, status: int, starts: bytes, method: str
+) -> None:
     async with calling(faults=f"{kind}=100%") as call:
         reply = await call.send(f"{CAMPAIGNS}/1", method=method, body={"allow_redirects": False})
     assert (reply.status, reply.body[: len(starts)]) == (status, starts)
@@ -128,7 +142,9 @@ async def test_a_write_is_carried_out_once_but_not_before_a_status(kind: str) ->
             sending.cancel()
         await asyncio.wait([sending])
         call.sandbox.faults = Faults()
-        assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == (6 if kind == "500s" else 7)
+        assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == (
+            6 if kind == "500s" else 7
+        )
         assert call.sandbox.stats.per_operation[f"POST {CAMPAIGNS}"] == 1
 
 
@@ -153,7 +169,10 @@ async def test_leaving_does_not_wait_for_those_that_hang() -> None:
     loop = asyncio.get_running_loop()
     async with aiohttp.ClientSession() as session:
         async with calling(faults="hang=50%,slow=50%") as call:
-            calls = [asyncio.ensure_future(session.get(call.sandbox.base_url + CAMPAIGNS)) for _ in range(10)]
+            calls = [
+                asyncio.ensure_future(session.get(call.sandbox.base_url + CAMPAIGNS))
+                for _ in range(10)
+            ]
             await in_flight(call, 10)
             start = loop.time()
         assert loop.time() - start < 60

@@ -64,23 +64,38 @@ ANSWERS = {
 @pytest.mark.parametrize("backwards", [False, True])
 async def test_a_seed_makes_the_same_answers_as_ever(backwards: bool) -> None:
     """Whatever is asked first; so every variety that the seeded account was made for stays in it."""
-    async with calling(campaigns=60, keywords=200, users=60, seed=9, shape="mixed", rows="mixed") as call:
+    async with calling(
+        campaigns=60, keywords=200, users=60, seed=9, shape="mixed", rows="mixed"
+    ) as call:
         for path, digest in sorted(ANSWERS.items(), reverse=backwards):
-            body = (await call.send(path, {"limit": 500, **FEEDS.get(path, {})} if path in FEEDS else {})).body
+            body = (
+                await call.send(
+                    path, {"limit": 500, **FEEDS.get(path, {})} if path in FEEDS else {}
+                )
+            ).body
             assert (path, sha256(body).hexdigest()[:16]) == (path, digest)
 
 
 async def test_an_empty_account_lists_nothing() -> None:
     async with calling(campaigns=0, keywords=0) as call:
         for path in ("/v3/campaigns", "/v3/keywords"):
-            assert await call.get(path) == {"metadata": {"total_pages": 0, "total_records": 0}, "data": []}
+            assert await call.get(path) == {
+                "metadata": {"total_pages": 0, "total_records": 0},
+                "data": [],
+            }
 
 
 # --- The feeds
 
 
 ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
-MEANS = {"competitors", "backlinks", "wmtRanking", "wmtCtr", *(f"{engine}Ranking" for engine in ENGINES)}
+MEANS = {
+    "competitors",
+    "backlinks",
+    "wmtRanking",
+    "wmtCtr",
+    *(f"{engine}Ranking" for engine in ENGINES),
+}
 BANDS = {"1_3": (1, 3), "4_10": (4, 10), "11_20": (11, 20), "21_50": (21, 50), "51": (51, 100)}
 COMPARED = {"compare_previous_period": "true"}
 
@@ -107,7 +122,9 @@ async def test_pages_partition_the_rows(path: str, limit: int, call: Caller) -> 
 
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
 @pytest.mark.parametrize("query", [{}, COMPARED, {"search": "2022-0"}, {"page": 9}])
-async def test_totals_agree_with_the_rows_of_the_whole_result(path: str, query: dict[str, Any], call: Caller) -> None:
+async def test_totals_agree_with_the_rows_of_the_whole_result(
+    path: str, query: dict[str, Any], call: Caller
+) -> None:
     rows = await call.feed(path, **{**query, "page": 1})
     totals = totals_of(await call.get(path, **FEEDS[path], limit=2, **query))
     for metric, entry in totals.items():
@@ -145,8 +162,14 @@ async def test_a_campaign_s_month_aggregates_its_keywords(call: Caller) -> None:
     for month in months:
         span = {"start_date": f"{month['date']}-01", "end_date": f"{month['date']}-28"}
         keywords = await call.feed(CAMPAIGN, **span)
-        for metric in ("competitors", "localMonthlySearches", *(f"{engine}Ranking" for engine in ENGINES)):
-            assert month[metric] == expected(metric, [keyword[metric] for keyword in keywords]), metric
+        for metric in (
+            "competitors",
+            "localMonthlySearches",
+            *(f"{engine}Ranking" for engine in ENGINES),
+        ):
+            assert month[metric] == expected(metric, [keyword[metric] for keyword in keywords]), (
+                metric
+            )
         for engine in ENGINES:
             ranks = [keyword[f"{engine}Ranking"] for keyword in keywords]
             for band, (best, worst) in BANDS.items():
@@ -175,11 +198,17 @@ async def test_without_a_comparison_every_change_is_0(path: str, call: Caller) -
         (CAMPAIGN_BY_DATE, {"start_date": "2021-12-01"}),
     ],
 )
-async def test_a_change_is_against_the_month_before(path: str, before: dict[str, str], call: Caller) -> None:
-    for now, previous in zip(await call.feed(path, **COMPARED), await call.feed(path, **before), strict=False):
+async def test_a_change_is_against_the_month_before(
+    path: str, before: dict[str, str], call: Caller
+) -> None:
+    for now, previous in zip(
+        await call.feed(path, **COMPARED), await call.feed(path, **before), strict=False
+    ):
         for engine in ENGINES:
             new, old = now[f"{engine}Ranking"], previous[f"{engine}Ranking"]
-            assert now[f"{engine}RankingChange"] == (None if new is None or old is None else new - old)
+            assert now[f"{engine}RankingChange"] == (
+                None if new is None or old is None else new - old
+            )
 
 
 # --- Rows of a test's own in place of seeded ones
@@ -200,7 +229,10 @@ async def test_given_fields_replace_those_of_seeded_rows() -> None:
 
 
 async def test_rows_by_date_are_sent_if_the_range_touches_their_month() -> None:
-    given = [{"date": f"{month}-01 09:32:19", "engineARanking": 7} for month in ("2021-12", "2022-03", "2022-04")]
+    given = [
+        {"date": f"{month}-01 09:32:19", "engineARanking": 7}
+        for month in ("2021-12", "2022-03", "2022-04")
+    ]
     async with calling(rows="older", reports={("keyword-by-date", 200_003): given}) as call:
         answer = await call.get(KEYWORD_BY_DATE, **FEEDS[KEYWORD_BY_DATE])
     assert [row["date"] for row in rows_of(answer)] == [row["date"] for row in given[1:]]

@@ -9,7 +9,15 @@ from seorep_async.sandbox.request import Operation
 from seorep_async.sandbox.server import OPERATIONS
 from tests.models.reference import REFERENCE, fields_in
 from tests.resources import operations as reference
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling, rows_of, totals_of
+from tests.sandbox.calls import (
+    CAMPAIGN,
+    CAMPAIGN_BY_DATE,
+    FEEDS,
+    KEYWORD_BY_DATE,
+    calling,
+    rows_of,
+    totals_of,
+)
 
 ROWS = {CAMPAIGN: KeywordRanking, CAMPAIGN_BY_DATE: CampaignPeriod, KEYWORD_BY_DATE: KeywordPeriod}
 LAST_DATES = {line.name for line in REFERENCE[KeywordRanking] if line.kind == "last"}
@@ -31,10 +39,14 @@ TOTALS = {
         ("older", KEYWORD_BY_DATE, "date", r"\d{4}-\d\d-01"),
     ],
 )
-async def test_rows_have_the_reference_s_fields_and_forms(rows: str, path: str, field: str, form: str) -> None:
+async def test_rows_have_the_reference_s_fields_and_forms(
+    rows: str, path: str, field: str, form: str
+) -> None:
     async with calling(rows=rows) as call:
         found = await call.feed(path)
-    assert {frozenset(row) for row in found} == {frozenset(line.name for line in fields_in(ROWS[path], rows))}
+    assert {frozenset(row) for row in found} == {
+        frozenset(line.name for line in fields_in(ROWS[path], rows))
+    }
     assert all(re.fullmatch(form, row[field]) for row in found)
 
 
@@ -80,10 +92,14 @@ async def test_a_mixed_account_has_one_of_four_formats_a_campaign() -> None:
         ways = {}
         for campaign_id in range(1, 31):
             pages = [
-                await call.get(CAMPAIGN, **{**FEEDS[CAMPAIGN], "campaign_id": campaign_id, "page": page})
+                await call.get(
+                    CAMPAIGN, **{**FEEDS[CAMPAIGN], "campaign_id": campaign_id, "page": page}
+                )
                 for page in (1, 2)
             ]
-            seen = {(isinstance(page["data"], list), "backlinks" in rows_of(page)[0]) for page in pages}
+            seen = {
+                (isinstance(page["data"], list), "backlinks" in rows_of(page)[0]) for page in pages
+            }
             assert len(seen) == 1
             ways[campaign_id] = seen.pop()
     assert set(ways.values()) == {(False, False), (False, True), (True, False), (True, True)}

@@ -39,7 +39,9 @@ FIXED, SLIDING = RateLimit(10, kind="fixed-window", window=2), RateLimit(4, kind
         (SLIDING, [(0, 3, 3), (0.5, 3, 1), (0.5, 9, 3), (0.5, 9, 1)]),
     ],
 )
-def test_so_many_of_some_tries_are_let_through(limit: RateLimit, steps: list[tuple[float, int, int]]) -> None:
+def test_so_many_of_some_tries_are_let_through(
+    limit: RateLimit, steps: list[tuple[float, int, int]]
+) -> None:
     clock = SimpleNamespace(now=1000.0)
     limiter = Limiter(limit, lambda: clock.now)
     for seconds, tries, through in steps:
@@ -48,16 +50,22 @@ def test_so_many_of_some_tries_are_let_through(limit: RateLimit, steps: list[tup
 
 
 @pytest.mark.parametrize(("counts_refused", "taken"), [(True, 4), (False, 8)])
-def test_refused_requests_keep_a_window_full_where_they_count(counts_refused: bool, taken: int) -> None:
+def test_refused_requests_keep_a_window_full_where_they_count(
+    counts_refused: bool, taken: int
+) -> None:
     clock, through = SimpleNamespace(now=1000.0), 0
-    limiter = Limiter(RateLimit(4, kind="sliding-window", counts_refused=counts_refused), lambda: clock.now)
+    limiter = Limiter(
+        RateLimit(4, kind="sliding-window", counts_refused=counts_refused), lambda: clock.now
+    )
     for _ in range(8):
         through += let_through(limiter, 2)
         clock.now += 0.25
     assert through == taken
 
 
-@pytest.mark.parametrize(("limit", "left"), [(RateLimit(at_once=2), 5), (RateLimit(5, burst=4, at_once=2), 2)])
+@pytest.mark.parametrize(
+    ("limit", "left"), [(RateLimit(at_once=2), 5), (RateLimit(5, burst=4, at_once=2), 2)]
+)
 def test_a_limit_at_once_refuses_until_one_is_answered(limit: RateLimit, left: int) -> None:
     limiter = Limiter(limit, lambda: 1000.0)
     for _ in range(2):
@@ -69,7 +77,11 @@ def test_a_limit_at_once_refuses_until_one_is_answered(limit: RateLimit, left: i
 
 @pytest.mark.parametrize(
     ("form", "headers"),
-    [(None, {}), ("seconds", {"Retry-After": "2"}), ("date", {"Retry-After": "Thu, 01 Jan 1970 00:00:12 GMT"})],
+    [
+        (None, {}),
+        ("seconds", {"Retry-After": "2"}),
+        ("date", {"Retry-After": "Thu, 01 Jan 1970 00:00:12 GMT"}),
+    ],
 )
 @pytest.mark.parametrize("kind", ["bucket", "fixed-window", "sliding-window"])
 def test_a_refusal_names_a_moment_that_lets_one_through(
@@ -95,7 +107,10 @@ def test_a_refusal_names_a_moment_that_lets_one_through(
         ("0.5", RateLimit(0.5)),
         (" 200/s , burst=40", RateLimit(200, burst=40)),
         ("30/m", RateLimit(0.5)),
-        ("100/10s,fixed-window,status=503", RateLimit(10, kind="fixed-window", window=10, status=503)),
+        (
+            "100/10s,fixed-window,status=503",
+            RateLimit(10, kind="fixed-window", window=10, status=503),
+        ),
         ("7200/h,sliding-window", RateLimit(2, kind="sliding-window", window=3600)),
         (
             "5,sliding-window,counts-refused,retry-after=date",
@@ -109,7 +124,9 @@ def test_a_limit_is_read_from_a_string(text: str, limit: RateLimit) -> None:
     assert RateLimit.parse(text) == limit
 
 
-@pytest.mark.parametrize("limit", [0.01, "36/h", "36/h,burst=1", RateLimit(0.01, retry_after="date")], ids=str)
+@pytest.mark.parametrize(
+    "limit", [0.01, "36/h", "36/h,burst=1", RateLimit(0.01, retry_after="date")], ids=str
+)
 async def test_requests_over_the_limit_get_429(limit: float | str | RateLimit) -> None:
     async with calling(rate_limit=limit) as call:
         replies = [await call.send("/v3/campaigns") for _ in range(3)]
@@ -155,7 +172,11 @@ async def test_requests_are_counted_by_path_operation_and_status(call: Caller) -
     await call.send("/v3/campaigns/3", method="DELETE")
     stats = call.sandbox.stats
     assert stats.requests == 6
-    assert stats.per_operation == {"GET /v3/campaigns/:id": 3, "DELETE /v3/campaigns/:id": 1, "unknown": 2}
+    assert stats.per_operation == {
+        "GET /v3/campaigns/:id": 3,
+        "DELETE /v3/campaigns/:id": 1,
+        "unknown": 2,
+    }
     assert stats.per_status == {200: 2, 204: 1, 404: 2, 405: 1}
 
 

@@ -5,7 +5,17 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, LINKS, YEAR, Caller, basic, calling
+from tests.sandbox.calls import (
+    CAMPAIGN,
+    CAMPAIGN_BY_DATE,
+    FEEDS,
+    KEYWORD_BY_DATE,
+    LINKS,
+    YEAR,
+    Caller,
+    basic,
+    calling,
+)
 
 OK = FEEDS[CAMPAIGN]
 YEAR_QUERY = urlencode(YEAR)
@@ -25,7 +35,9 @@ async def test_a_wrong_key_gets_403(call: Caller) -> None:
 
 @pytest.mark.parametrize("user", ["", "someone", "é"])
 async def test_any_user_name_is_let_in_with_the_key(user: str, call: Caller) -> None:
-    assert (await call.send("/v3/campaigns", authorization=basic("sandbox", user=user))).status == 200
+    assert (
+        await call.send("/v3/campaigns", authorization=basic("sandbox", user=user))
+    ).status == 200
 
 
 async def test_the_key_is_checked_before_the_path(call: Caller) -> None:
@@ -39,7 +51,10 @@ async def test_any_key_can_be_chosen() -> None:
 
 UNKNOWN = (
     *("/", "/v3", "/v2/campaigns", "/v3/campaigns/"),
-    *(f"/v3/campaigns/{id_}" for id_ in ("7", "0", "-1", "x", "1.0", "%D9%A1", "%FF", "2147483648", "9" * 5000)),
+    *(
+        f"/v3/campaigns/{id_}"
+        for id_ in ("7", "0", "-1", "x", "1.0", "%D9%A1", "%FF", "2147483648", "9" * 5000)
+    ),
     *(f"/v3/keywords/{id_}" for id_ in (200_000, 200_041, 700_001, 1)),
     *("/v3/users/6", "/v3/users/6/loginGrant", "/v3/users/x/loginGrant"),
     *("/v3/backlinks/100004", "/v3/backlinks/700001", f"{LINKS}?campaign_id=7"),
@@ -72,7 +87,9 @@ METHODS = {
 
 async def test_every_other_method_gets_405_and_the_allowed_ones(call: Caller) -> None:
     for path, methods in METHODS.items():
-        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} - set(methods.split(",")):
+        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} - set(
+            methods.split(",")
+        ):
             response = await call.send(path, method=method)
             assert (path, response.status, response.headers["Allow"]) == (path, 405, methods)
 
@@ -87,17 +104,33 @@ async def test_a_missing_or_empty_parameter_gets_400_and_its_name(path: str, cal
 
 
 BAD: list[tuple[str, dict[str, Any], str, list[Any]]] = [
-    (CAMPAIGN, OK, "start_date", ["2022-1-1", "20220101", "2022-02-30", "0000-00-00", "1000-01-01"]),
+    (
+        CAMPAIGN,
+        OK,
+        "start_date",
+        ["2022-1-1", "20220101", "2022-02-30", "0000-00-00", "1000-01-01"],
+    ),
     (CAMPAIGN, OK, "end_date", ["\u0662022-01-01", "yesterday", "2021-12-31"]),
     (CAMPAIGN, OK, "campaign_id", ["x", 0, 2**31, "1_0"]),
     *((CAMPAIGN, OK, "page", [0, 2**31]), (CAMPAIGN, OK, "limit", [-5, "all", ""])),
     *((CAMPAIGN, OK, "sort_metric", ["rank", "tags"]), (CAMPAIGN, OK, "sort_direction", ["up"])),
     (CAMPAIGN, OK, "compare_previous_period", ["maybe"]),
-    *(("/v3/campaigns", {}, "order_by", ["nothing"]), ("/v3/campaigns", {}, "order_direction", ["down"])),
+    *(
+        ("/v3/campaigns", {}, "order_by", ["nothing"]),
+        ("/v3/campaigns", {}, "order_direction", ["down"]),
+    ),
     *(("/v3/keywords", {}, "campaign_id", ["two"]), ("/v3/keywords", {}, "page", ["1.5"])),
     *(("/v3/users", {}, "order_by", ["none"]), (LINKS, {}, "campaign_id", [""])),
-    *((LINKS, {"campaign_id": 1}, "status", ["draft"]), (LINKS, {"campaign_id": 1}, "sort_metric", ["none"])),
-    (LINKS, {"campaign_id": 1}, "date_string", ["2014-01-01", "2014-01-02-2014-01-01", "2014-01-01-2014-02-30"]),
+    *(
+        (LINKS, {"campaign_id": 1}, "status", ["draft"]),
+        (LINKS, {"campaign_id": 1}, "sort_metric", ["none"]),
+    ),
+    (
+        LINKS,
+        {"campaign_id": 1},
+        "date_string",
+        ["2014-01-01", "2014-01-02-2014-01-01", "2014-01-01-2014-02-30"],
+    ),
 ]
 
 
@@ -105,7 +138,12 @@ async def test_a_bad_parameter_gets_400_in_json(call: Caller) -> None:
     for path, good, name, bad in BAD:
         for value in bad:
             response = await call.send(path, good | {name: value})
-            assert (name, value, response.status, response.json()["code"]) == (name, value, 400, 400)
+            assert (name, value, response.status, response.json()["code"]) == (
+                name,
+                value,
+                400,
+                400,
+            )
     assert await call.status(LINKS) == 400
 
 
@@ -124,7 +162,9 @@ async def test_odd_characters_in_a_query_are_no_accident(path: str, call: Caller
         ({"forbidden": [2]}, 403),  # under a good key
     ],
 )
-async def test_a_failing_campaign_is_listed_and_spares_the_others(options: dict[str, Any], status: int) -> None:
+async def test_a_failing_campaign_is_listed_and_spares_the_others(
+    options: dict[str, Any], status: int
+) -> None:
     async with calling(**options) as call:
         for path in ("/v3/campaigns/2", *FEEDS):
             reply = await call.send(path, FEEDS.get(path))

@@ -34,14 +34,19 @@ async def test_filter_and_search_must_both_be_met(call: Caller) -> None:
 
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
 async def test_by_date_feeds_search_the_date_s_string(path: str, call: Caller) -> None:
-    assert [row["date"] for row in await call.feed(path, search="-0")] == [f"2022-0{month}" for month in range(1, 10)]
+    assert [row["date"] for row in await call.feed(path, search="-0")] == [
+        f"2022-0{month}" for month in range(1, 10)
+    ]
 
 
 @pytest.mark.parametrize("direction", ["asc", "DESC"])
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        *((CAMPAIGN, field) for field in ("engineARanking", "keywordPhrase", "lastEngineAPlacesRankingDate")),
+        *(
+            (CAMPAIGN, field)
+            for field in ("engineARanking", "keywordPhrase", "lastEngineAPlacesRankingDate")
+        ),
         *(
             (CAMPAIGN_BY_DATE, "engineBRankings_51"),
             (KEYWORD_BY_DATE, "date"),
@@ -51,22 +56,36 @@ async def test_by_date_feeds_search_the_date_s_string(path: str, call: Caller) -
         *((LINKS, field) for field in ("domain_authority", "title", "date_published", "id")),
     ],
 )
-async def test_results_are_sorted_nulls_last_ties_kept_before_paging(path: str, field: str, direction: str) -> None:
-    order = ("order_by", "order_direction") if path == CAMPAIGNS else ("sort_metric", "sort_direction")
-    asked, sort = FEEDS.get(path, {"campaign_id": 2}), dict(zip(order, (field, direction), strict=True))
+async def test_results_are_sorted_nulls_last_ties_kept_before_paging(
+    path: str, field: str, direction: str
+) -> None:
+    order = (
+        ("order_by", "order_direction") if path == CAMPAIGNS else ("sort_metric", "sort_direction")
+    )
+    asked, sort = (
+        FEEDS.get(path, {"campaign_id": 2}),
+        dict(zip(order, (field, direction), strict=True)),
+    )
     async with calling(campaigns=50, backlinks=50) as call:
         natural = rows_of(await call.get(path, **asked, limit=50))
-        pages = [rows_of(await call.get(path, **asked, **sort, limit=20, page=page)) for page in (1, 2, 3)]
+        pages = [
+            rows_of(await call.get(path, **asked, **sort, limit=20, page=page))
+            for page in (1, 2, 3)
+        ]
     some = [one for one in natural if one[field] is not None]
     expected = sorted(some, key=lambda one: one[field], reverse=direction == "DESC")
-    assert [one for page in pages for one in page] == expected + [one for one in natural if one[field] is None]
+    assert [one for page in pages for one in page] == expected + [
+        one for one in natural if one[field] is None
+    ]
 
 
 @pytest.mark.parametrize(
     ("limit", "records"), [({}, 25), ({"limit": 30}, 30), ({"limit": 60}, 60), ({"limit": 61}, 60)]
 )
 @pytest.mark.parametrize("path", [CAMPAIGN, "/v3/keywords"])
-async def test_a_limit_has_a_default_and_a_maximum(path: str, limit: dict[str, Any], records: int) -> None:
+async def test_a_limit_has_a_default_and_a_maximum(
+    path: str, limit: dict[str, Any], records: int
+) -> None:
     async with calling(keywords=100, max_limit=60) as call:
         answer = await call.get(path, **FEEDS.get(path, {"campaign_id": 1}), **limit)
     assert len(rows_of(answer)) == records
@@ -77,7 +96,9 @@ async def test_campaigns_are_listed_oldest_first() -> None:
     async with calling(campaigns=300) as call:
         campaigns = (await call.get("/v3/campaigns", limit=500))["data"]
     assert [one["id"] for one in campaigns] == list(range(1, 301))
-    assert [one["date_created"] for one in campaigns] == sorted(one["date_created"] for one in campaigns)
+    assert [one["date_created"] for one in campaigns] == sorted(
+        one["date_created"] for one in campaigns
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,11 +109,18 @@ async def test_campaigns_are_listed_oldest_first() -> None:
         *((BACKLINKS, field) for field in ("title", "url", "notes")),
     ],
 )
-async def test_records_are_found_by_part_of_a_field_in_any_case(path: str, field: str, call: Caller) -> None:
+async def test_records_are_found_by_part_of_a_field_in_any_case(
+    path: str, field: str, call: Caller
+) -> None:
     created = await call.create(path, **{field: "x-Ünlikely-x"})
-    listing, query = (path, {"filter": "ÜNLIKELY"}) if path != BACKLINKS else (LINKS, {"search": "ÜNLIKELY"})
+    listing, query = (
+        (path, {"filter": "ÜNLIKELY"}) if path != BACKLINKS else (LINKS, {"search": "ÜNLIKELY"})
+    )
     found = await call.get(listing, **query, campaign_id=2, limit=1)
-    assert ([one["id"] for one in found["data"]], found["metadata"]["total_records"]) == ([created["id"]], 1)
+    assert ([one["id"] for one in found["data"]], found["metadata"]["total_records"]) == (
+        [created["id"]],
+        1,
+    )
 
 
 async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller) -> None:
@@ -130,14 +158,18 @@ async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
         everything = await listed(call)
         days = sorted(record["date_published"] for record in everything)
         found = await listed(call, date_string=f"{days[10]}{dash}{days[20]}")
-    assert found == [record for record in everything if days[10] <= record["date_published"] <= days[20]]
+    assert found == [
+        record for record in everything if days[10] <= record["date_published"] <= days[20]
+    ]
     assert len(found) >= 11
 
 
 async def test_backlinks_are_sorted_by_a_field_not_in_the_list() -> None:
     async with calling(**MANY) as call:
         found = await listed(call, sort_metric="target_anchor")
-        anchors = [(await call.get(f"{BACKLINKS}/{one['id']}"))["data"]["target_anchor"] for one in found]
+        anchors = [
+            (await call.get(f"{BACKLINKS}/{one['id']}"))["data"]["target_anchor"] for one in found
+        ]
     assert anchors == sorted(anchors)
 
 
@@ -145,4 +177,7 @@ async def test_a_created_backlink_is_listed_with_its_own_campaign_only() -> None
     async with calling(backlinks=1) as call:
         created = await call.create(BACKLINKS, campaign_id=3)
         assert [one["id"] for one in await listed(call)] == [200_001]
-        assert [one["id"] for one in (await call.get(LINKS, campaign_id=3))["data"]] == [300_001, created["id"]]
+        assert [one["id"] for one in (await call.get(LINKS, campaign_id=3))["data"]] == [
+            300_001,
+            created["id"],
+        ]

@@ -33,7 +33,11 @@ async def test_it_cannot_be_entered_twice_at_once_but_again_afterwards() -> None
     async with sandbox:
         with pytest.raises(RuntimeError, match="running already"):
             await sandbox.__aenter__()
-    async with sandbox, aiohttp.ClientSession() as session, session.get(f"{sandbox.base_url}/v3/campaigns") as response:
+    async with (
+        sandbox,
+        aiohttp.ClientSession() as session,
+        session.get(f"{sandbox.base_url}/v3/campaigns") as response,
+    ):
         assert response.status == 403
     assert sandbox.stats.requests == 1
 
@@ -70,7 +74,10 @@ async def test_leaving_answers_what_is_in_progress_at_once(latency: float) -> No
     loop = asyncio.get_running_loop()
     async with aiohttp.ClientSession() as session:
         async with Sandbox(latency=latency) as sandbox:
-            calls = [asyncio.ensure_future(session.get(f"{sandbox.base_url}/v3/campaigns")) for _ in range(5)]
+            calls = [
+                asyncio.ensure_future(session.get(f"{sandbox.base_url}/v3/campaigns"))
+                for _ in range(5)
+            ]
             while sandbox.stats.requests < 5:  # noqa: ASYNC110, no event tells
                 await asyncio.sleep(0)
             start = loop.time()

@@ -26,7 +26,9 @@ LISTS = {CAMPAIGNS: CAMPAIGNS, USERS: USERS, BACKLINKS: f"{LINKS}?campaign_id=2"
 
 
 @pytest.mark.parametrize(("path", "id_"), [(CAMPAIGNS, 2), (USERS, 2), (BACKLINKS, 200_002)])
-async def test_seeded_records_change_and_go_like_created_ones(path: str, id_: int, call: Caller) -> None:
+async def test_seeded_records_change_and_go_like_created_ones(
+    path: str, id_: int, call: Caller
+) -> None:
     before = [record["id"] for record in (await call.get(LISTS[path]))["data"]]
     changed = await call.written("PUT", f"{path}/{id_}", CHANGES[path])
     assert CHANGES[path].items() <= changed.items()
@@ -52,22 +54,33 @@ async def test_only_what_must_be_given_need_be(call: Caller) -> None:
     campaign = await call.written("POST", CAMPAIGNS, {"url": "u", "company": "c"})
     user = await call.written("POST", USERS, {k: v for k, v in NEW[USERS].items() if k != "email"})
     required = ("campaign_id", "title", "url", "status", "date_published")
-    backlink = await call.written("POST", BACKLINKS, {name: NEW[BACKLINKS][name] for name in required})
+    backlink = await call.written(
+        "POST", BACKLINKS, {name: NEW[BACKLINKS][name] for name in required}
+    )
     assert (await call.get(f"{CAMPAIGNS}/{campaign['id']}"))["data"]["group_title"] is None
     assert (campaign["scope"], campaign["date_modified"]) == ("domain", None)
     assert (user["email"], user["campaign_access"]) == ("", "restricted")
-    assert {backlink[name] for name in ("link_type", "target_anchor", "target_url", "notes")} == {""}
+    assert {backlink[name] for name in ("link_type", "target_anchor", "target_url", "notes")} == {
+        ""
+    }
     assert backlink["domain_authority"] == backlink["page_authority"] == 0
 
 
 async def test_what_is_written_bears_the_clock_s_time() -> None:
     now = datetime(2023, 4, 5, 6, 7, 8, 9)
     async with calling(clock=lambda: now) as call:
-        campaign, user, backlink = [await call.create(path) for path in (CAMPAIGNS, USERS, BACKLINKS)]
+        campaign, user, backlink = [
+            await call.create(path) for path in (CAMPAIGNS, USERS, BACKLINKS)
+        ]
         now = datetime(2023, 4, 6)
         updated = await call.written("PUT", f"{CAMPAIGNS}/{campaign['id']}", {"scope": "page"})
         grant = (await call.get(f"{USERS}/{user['id']}/loginGrant"))["data"]
-    assert campaign["date_created"] == user["date_created"] == updated["date_created"] == "2023-04-05 06:07:08"
+    assert (
+        campaign["date_created"]
+        == user["date_created"]
+        == updated["date_created"]
+        == "2023-04-05 06:07:08"
+    )
     assert (campaign["date_modified"], updated["date_modified"]) == (None, "2023-04-06 00:00:00")
     assert backlink["date_created"] == "2023-04-05"
     assert grant["time"] == "2023-04-06 00:00:00"
@@ -76,14 +89,19 @@ async def test_what_is_written_bears_the_clock_s_time() -> None:
 async def test_a_created_campaign_has_no_keywords_backlinks_or_ranks(call: Caller) -> None:
     id_ = (await call.create(CAMPAIGNS))["id"]
     assert await call.feed(CAMPAIGN, campaign_id=id_) == []
-    assert {row["engineARanking"] for row in await call.feed(CAMPAIGN_BY_DATE, campaign_id=id_)} == {None}
+    assert {
+        row["engineARanking"] for row in await call.feed(CAMPAIGN_BY_DATE, campaign_id=id_)
+    } == {None}
     assert (await call.get("/v3/keywords", campaign_id=id_))["data"] == []
     assert (await call.get(LINKS, campaign_id=id_))["data"] == []
 
 
 async def test_a_deleted_campaign_takes_everything_with_it(call: Caller) -> None:
     created = (await call.create(BACKLINKS))["id"]
-    for path, query in FEEDS.items():  # answered once before, so that nothing is answered from memory
+    for (
+        path,
+        query,
+    ) in FEEDS.items():  # answered once before, so that nothing is answered from memory
         assert await call.status(path, **query) == 200
     assert (await call.get("/v3/keywords"))["metadata"]["total_records"] == 240
     await call.send(f"{CAMPAIGNS}/2", method="DELETE")
@@ -106,12 +124,16 @@ async def test_rankings_stay_when_a_campaign_s_address_changes() -> None:
     ("path", "name", "value"),
     [(CAMPAIGNS, "group_title", None), (USERS, "email", ""), (BACKLINKS, "target_anchor", "")],
 )
-async def test_an_empty_value_clears_what_may_be_empty(path: str, name: str, value: Any, call: Caller) -> None:
+async def test_an_empty_value_clears_what_may_be_empty(
+    path: str, name: str, value: Any, call: Caller
+) -> None:
     record = await call.create(path)
     assert (await call.written("PUT", f"{path}/{record['id']}", {name: ""}))[name] == value
 
 
-@pytest.mark.parametrize(("path", "status"), [(CAMPAIGNS, 500), (LINKS, 500), (BACKLINKS, 500), (USERS, 200)])
+@pytest.mark.parametrize(
+    ("path", "status"), [(CAMPAIGNS, 500), (LINKS, 500), (BACKLINKS, 500), (USERS, 200)]
+)
 async def test_a_failing_campaign_fails_for_writes_too(path: str, status: int) -> None:
     async with calling(failing=[2]) as call:
         if path == LINKS:
@@ -143,7 +165,9 @@ async def test_a_name_is_free_again_once_nobody_has_it(method: str, call: Caller
     assert (await call.create(USERS))["username"] == first["username"]
 
 
-@pytest.mark.parametrize("raw", ["role=client&role=admin", "role[]=client&role[]=admin", "role=client,admin"])
+@pytest.mark.parametrize(
+    "raw", ["role=client&role=admin", "role[]=client&role[]=admin", "role=client,admin"]
+)
 async def test_roles_are_understood_in_three_encodings(raw: str) -> None:
     async with calling(users=40) as call:
         everyone = (await call.get(USERS, limit=100))["data"]
@@ -201,17 +225,28 @@ async def test_a_field_of_the_wrong_type_in_json_is_named(call: Caller) -> None:
     for path, fields in WRONG_TYPES.items():
         for name, value in ((name, value) for name, values in fields.items() for value in values):
             reply = await call.write("POST", path, NEW[path] | {name: value}, "json")
-            assert (value, reply.status, reply.json()["message"].split(" must be ")[0]) == (value, 400, name)
+            assert (value, reply.status, reply.json()["message"].split(" must be ")[0]) == (
+                value,
+                400,
+                name,
+            )
 
 
 @pytest.mark.parametrize(
     ("path", "name", "value"),
     [
-        *((CAMPAIGNS, "url", ""), (USERS, "username", ""), (BACKLINKS, "title", ""), (BACKLINKS, "status", "")),
+        *(
+            (CAMPAIGNS, "url", ""),
+            (USERS, "username", ""),
+            (BACKLINKS, "title", ""),
+            (BACKLINKS, "status", ""),
+        ),
         (BACKLINKS, "date_published", "tomorrow"),
     ],
 )
-async def test_an_update_is_held_to_the_same_rules(path: str, name: str, value: str, call: Caller) -> None:
+async def test_an_update_is_held_to_the_same_rules(
+    path: str, name: str, value: str, call: Caller
+) -> None:
     one = f"{path}/{(await call.create(path))['id']}"
     before = await call.get(one)
     reply = await call.write("PUT", one, {name: value})
@@ -221,12 +256,22 @@ async def test_an_update_is_held_to_the_same_rules(path: str, name: str, value: 
 
 BAD_BODIES: tuple[tuple[int, dict[str, str], bytes], ...] = (
     *((400, JSON, b"{"), (400, JSON, b"[]"), (400, JSON, b"null"), (400, JSON, b"\xff")),
-    *((400, JSON, b'{"url": "\\ud800"}'), (400, JSON, b"[" * 100_000), (400, JSON, b'{"url": ' + b"9" * 10_000 + b"}")),
+    *(
+        (400, JSON, b'{"url": "\\ud800"}'),
+        (400, JSON, b"[" * 100_000),
+        (400, JSON, b'{"url": ' + b"9" * 10_000 + b"}"),
+    ),
     *((400, FORM, b"\xff"), (400, FORM, b"url"), (400, FORM, b"&&=&;")),
     (415, {"Content-Type": "text/plain"}, b"url=u&company=c"),
-    *((415, {"Content-Type": "application/json-patch+json"}, b"{}"), (415, {"Content-Type": "nonsense"}, b"{}")),
+    *(
+        (415, {"Content-Type": "application/json-patch+json"}, b"{}"),
+        (415, {"Content-Type": "nonsense"}, b"{}"),
+    ),
     (415, {"Content-Type": "multipart/form-data; boundary=x"}, b"--x--"),
-    *((400, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b"), (400, {"Content-Type": "text/plain"}, b"")),
+    *(
+        (400, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b"),
+        (400, {"Content-Type": "text/plain"}, b""),
+    ),
     (413, JSON, b" " * 300_000),
 )
 
@@ -239,18 +284,27 @@ async def test_a_body_that_is_no_form_and_no_object_is_refused(call: Caller) -> 
             headers={"Authorization": RIGHT_KEY, **headers},
             skip_auto_headers=["Content-Type"],
         ) as response:
-            assert (response.status, (await response.json())["code"]) == (status, status), content[:50]
+            assert (response.status, (await response.json())["code"]) == (status, status), content[
+                :50
+            ]
     assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == 6
 
 
 @pytest.mark.parametrize("body", ["data", "json"])
 async def test_the_body_counts_where_the_query_says_something_else(body: str, call: Caller) -> None:
     query = {"company": "from the query", "url": "from the query"}
-    reply = await call.send(CAMPAIGNS, query, method="POST", body={body: {"company": "from the body"}})
-    assert (reply.json()["data"]["company"], reply.json()["data"]["url"]) == ("from the body", "from the query")
+    reply = await call.send(
+        CAMPAIGNS, query, method="POST", body={body: {"company": "from the body"}}
+    )
+    assert (reply.json()["data"]["company"], reply.json()["data"]["url"]) == (
+        "from the body",
+        "from the query",
+    )
 
 
 @pytest.mark.parametrize("encoding", ["form", "json", "query"])
 async def test_fields_that_are_not_known_are_ignored(encoding: str, call: Caller) -> None:
-    record = await call.written("POST", CAMPAIGNS, {**NEW[CAMPAIGNS], "id": "9", "account_id": "5"}, encoding)
+    record = await call.written(
+        "POST", CAMPAIGNS, {**NEW[CAMPAIGNS], "id": "9", "account_id": "5"}, encoding
+    )
     assert (record["id"], record["account_id"]) != (9, 5)

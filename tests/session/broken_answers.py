@@ -5,7 +5,17 @@ import json
 from typing import TypeAlias
 
 from seorep_async import ConnectionFailedError, ProtocolError, TransportError
-from tests.session.scripted_server import EMPTY_PAGE, Step, answer, drip, hang, pour, reset, then_close, then_hang
+from tests.session.scripted_server import (
+    EMPTY_PAGE,
+    Step,
+    answer,
+    drip,
+    hang,
+    pour,
+    reset,
+    then_close,
+    then_hang,
+)
 
 PAGE = json.dumps(EMPTY_PAGE).encode()
 GZIPPED = gzip.compress(PAGE)
@@ -22,7 +32,10 @@ def chunk(data: bytes) -> bytes:
 
 
 CUT: Broken = {
-    "short Content-Length": (then_close(answer(PAGE[:-5], length=len(PAGE))), ConnectionFailedError),
+    "short Content-Length": (
+        then_close(answer(PAGE[:-5], length=len(PAGE))),
+        ConnectionFailedError,
+    ),
     "cut within a chunk": (then_close(CHUNKED + chunk(PAGE)[:-9]), ConnectionFailedError),
     "no last chunk": (then_close(CHUNKED + chunk(PAGE)), ConnectionFailedError),
     "bad chunk size": (then_close(CHUNKED + b"zz\r\n" + PAGE), TransportError),
@@ -33,7 +46,10 @@ CUT: Broken = {
         TransportError,
     ),
     "gzip, cut by its length": (answer(GZIPPED[:-12], headers=[GZIP]), TransportError),
-    "gzip, corrupt": (answer(GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:], headers=[GZIP]), TransportError),
+    "gzip, corrupt": (
+        answer(GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:], headers=[GZIP]),
+        TransportError,
+    ),
     "gzip, wrong checksum": (answer(GZIPPED[:-8] + bytes(8), headers=[GZIP]), TransportError),
     "gzip announced, plain sent": (answer(PAGE, headers=[GZIP]), TransportError),
     "deflate, corrupt": (answer(b"\xff\xff\xff\xff", headers=[DEFLATE]), TransportError),
@@ -41,11 +57,17 @@ CUT: Broken = {
         answer(b"\x0b\x02\x80[]\x03", headers=[("Content-Encoding", "br")]),
         TransportError,
     ),
-    "unknown encoding": (answer(PAGE[:-3], headers=[("Content-Encoding", "none such")]), ProtocolError),
+    "unknown encoding": (
+        answer(PAGE[:-3], headers=[("Content-Encoding", "none such")]),
+        ProtocolError,
+    ),
     "empty": (answer(b""), ProtocolError),
     "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
     "only spaces": (answer(b" \r\n"), ProtocolError),
-    "HTML": (answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]), ProtocolError),
+    "HTML": (
+        answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]),
+        ProtocolError,
+    ),
     "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
     "two texts": (answer(PAGE + PAGE), ProtocolError),
 }

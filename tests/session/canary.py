@@ -19,7 +19,9 @@ class Canary:
     """
 
     def __init__(self, *texts: str) -> None:
-        self._parts = {text[i : i + _LONG].lower() for text in texts for i in range(len(text) - _LONG + 1)}
+        self._parts = {
+            text[i : i + _LONG].lower() for text in texts for i in range(len(text) - _LONG + 1)
+        }
 
     def assert_not_in(self, text: str) -> None:
         """Fail if nine characters in a row of a secret stand in a text."""
@@ -46,6 +48,8 @@ def _chain(error: BaseException | None, depth: int = 5) -> Iterator[BaseExceptio
         yield from _chain(error.__context__, depth - 1)
 
 
-_KEY = Canary(KEY, base64.b64encode(f":{KEY}".encode()).decode(), base64.b64encode(KEY.encode()).decode())
+_KEY = Canary(
+    KEY, base64.b64encode(f":{KEY}".encode()).decode(), base64.b64encode(KEY.encode()).decode()
+)
 assert_key_is_not_in = _KEY.assert_not_in
 assert_error_does_not_show_key = _KEY.assert_not_shown_by

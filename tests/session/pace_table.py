@@ -13,7 +13,15 @@ from typing import Any
 
 import attrs
 
-from tests.session.simulated_service import AtRandom, Changing, Figures, Limited, Limiter, SimulatedService, simulate
+from tests.session.simulated_service import (
+    AtRandom,
+    Changing,
+    Figures,
+    Limited,
+    Limiter,
+    SimulatedService,
+    simulate,
+)
 
 LATENCIES = (0.002, 0.02, 0.05, 0.2)
 
@@ -30,7 +38,9 @@ class Case:
 
     def run(self, seed: int) -> Figures:
         limiter = self.limiter(seed) if callable(self.limiter) else self.limiter or Limiter()
-        return simulate(SimulatedService(limiter, seed=seed, **self.service), self.pages, **self.options)
+        return simulate(
+            SimulatedService(limiter, seed=seed, **self.service), self.pages, **self.options
+        )
 
 
 @attrs.frozen
@@ -104,15 +114,28 @@ def rates() -> Iterator[Row]:
     ]
     fast = [Case("200/s", 3000, 15 * full, service) for service, full in bare]
     yield Row("bucket, 200/s", fast, 1.1, 1.6, 0.03)
-    waits = [Case(case.limiter, case.pages, case.ideal, case.service | {"retry_after": 1.0}) for case in fast]
+    waits = [
+        Case(case.limiter, case.pages, case.ideal, case.service | {"retry_after": 1.0})
+        for case in fast
+    ]
     yield Row("bucket, 200/s, Retry-After", waits, 1.6, 1.8, 0.03)
-    slow = [Case(f"20/s,burst={burst}", 300, (300 - burst) / 20, each) for (each, _), burst in product(bare, (4, 40))]
+    slow = [
+        Case(f"20/s,burst={burst}", 300, (300 - burst) / 20, each)
+        for (each, _), burst in product(bare, (4, 40))
+    ]
     yield Row("bucket, 20/s", slow, 1.2, 1.8, 0.12)
     kinds = "200/s,fixed-window", "200/s,sliding-window", "200/s,sliding-window,counts-refused"
     second = [Case(kind, 1500, 7.5 * full, each) for (each, full), kind in product(bare, kinds)]
     yield Row("window or log of a second, 200/s", second, 1.1, 1.6, 0.05)
-    yield Row("100 in 10 s", [Case("100/10s,fixed-window", 500, 50, each) for each, _ in bare], 1.0, 1.1)
-    yield Row("1,000 in 60 s", [Case("1000/60s,fixed-window", 3000, 180, each) for each, _ in bare], 1.0, 1.1)
+    yield Row(
+        "100 in 10 s", [Case("100/10s,fixed-window", 500, 50, each) for each, _ in bare], 1.0, 1.1
+    )
+    yield Row(
+        "1,000 in 60 s",
+        [Case("1000/60s,fixed-window", 3000, 180, each) for each, _ in bare],
+        1.0,
+        1.1,
+    )
     use = partial(Row, middle=0.9, figure=share, more=True)
     each_latency: list[dict[str, Any]] = [{"latency": latency} for latency in LATENCIES]
     buckets, windows = (
@@ -141,28 +164,51 @@ def proxies_and_quotas() -> Iterator[Row]:
     for pages, most in ((1500, 2.2), (20000, 1.35)):
         how = ((8, 429), (8, 503), (7, 429), (6, 503), (4, 429)), LATENCIES[1:]
         cases = [
-            Case(f"at-once={limit}", pages, pages / limit * latency, {"status": status, "latency": latency})
+            Case(
+                f"at-once={limit}",
+                pages,
+                pages / limit * latency,
+                {"status": status, "latency": latency},
+            )
             for (limit, status), latency in product(*how)
         ]
-        yield Row(f"4 to 8 at once, {pages:,} requests", cases if pages < 9999 else cases[::4], most, most)
+        yield Row(
+            f"4 to 8 at once, {pages:,} requests", cases if pages < 9999 else cases[::4], most, most
+        )
 
 
 def chance_and_outages() -> Iterator[Row]:
     chances = [Case(partial(AtRandom, share), 2000, 2.5) for share in (0.01, 0.03, 0.05, 0.1, 0.25)]
     yield Row("1 to 25 % by chance: requests a second", chances, 40, 6, figure=a_second, more=True)
     for seconds in (3.0, 60.0):
-        down = [{"down": (2.0, 2.0 + seconds), "outage": kind} for kind in ("503", "refused", "reset", "hang")]
+        down = [
+            {"down": (2.0, 2.0 + seconds), "outage": kind}
+            for kind in ("503", "refused", "reset", "hang")
+        ]
         timeout = {"attempt_timeout": 1.0}
-        cases = [Case(None, 5000, 6.25 + seconds, each, timeout if "hang" in each.values() else {}) for each in down]
+        cases = [
+            Case(None, 5000, 6.25 + seconds, each, timeout if "hang" in each.values() else {})
+            for each in down
+        ]
         yield Row(f"outage of {seconds:g} s", cases, 1.15, 1.3)
     pages = ["dead/1" if number == 300 else str(number) for number in range(2000)]
-    dead = [Case(None, pages, 2000 * 0.02 / 16, {"says": lambda path: 503 if path.startswith("dead") else 200})]
+    dead = [
+        Case(
+            None,
+            pages,
+            2000 * 0.02 / 16,
+            {"says": lambda path: 503 if path.startswith("dead") else 200},
+        )
+    ]
     yield Row("one page dead for good: the others", dead, 1.3, 1.4, lost=1, figure=of_others)
 
 
 def processes() -> Iterator[Row]:
     for clients, middle, refused in ((2, 1.2, 0.05), (4, 1.2, 0.1), (8, 1.2, 0.17)):
-        cases = [Case("200/s", 6000 // clients, 30, {}, {"clients": clients, "apart": apart}) for apart in (0.0, 0.7)]
+        cases = [
+            Case("200/s", 6000 // clients, 30, {}, {"clients": clients, "apart": apart})
+            for apart in (0.0, 0.7)
+        ]
         yield Row(f"{clients} processes, 200/s", cases, middle, 1.9, refused)
     yield Row("4 processes, 20/s", [Case("20/s", 300, 60, {}, {"clients": 4})], 1.35, 1.35, 0.25)
 

@@ -93,7 +93,10 @@ class ScriptedServer:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._server.close()
         for handler in self._handlers:
@@ -102,7 +105,9 @@ class ScriptedServer:
         await self._server.wait_closed()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=_BACKLOG)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=_BACKLOG
+        )
 
     def refuse(self, seconds: float) -> None:
         """Break all connections off, and refuse others for a time."""
@@ -128,7 +133,10 @@ class ScriptedServer:
         connection = Connection(reader, writer)
         self.open_connections.add(connection)
         try:
-            while not writer.is_closing() and (request := await _read_request(reader, number)) is not None:
+            while (
+                not writer.is_closing()
+                and (request := await _read_request(reader, number)) is not None
+            ):
                 self.requests.append(request)
                 self.first_request.set()
                 step = self._next_step(request)
@@ -163,7 +171,9 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> SeenRe
         return None
     first, *lines = head.rstrip().split("\r\n")
     method, target, _ = first.split(" ")
-    headers = CIMultiDict([(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)])
+    headers = CIMultiDict(
+        [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+    )
     body = await reader.readexactly(int(headers.get("Content-Length", "0")))
     return SeenRequest(method, target, headers, body, connection)
 
@@ -172,7 +182,11 @@ EMPTY_PAGE: dict[str, Any] = {"metadata": {"total_pages": 1, "total_records": 0}
 
 
 def answer(
-    body: bytes | dict[str, Any] = b"", *, status: int = 200, headers: Iterable[tuple[str, str]] = (), length: int = -1
+    body: bytes | dict[str, Any] = b"",
+    *,
+    status: int = 200,
+    headers: Iterable[tuple[str, str]] = (),
+    length: int = -1,
 ) -> bytes:
     """Return a whole answer that leaves the connection open.
 
@@ -181,7 +195,10 @@ def answer(
         length: the Content-Length to announce instead of the true one.
     """
     raw = json.dumps(body).encode() if isinstance(body, dict) else body
-    lines = [f"HTTP/1.1 {status} Some Reason", f"Content-Length: {len(raw) if length < 0 else length}"]
+    lines = [
+        f"HTTP/1.1 {status} Some Reason",
+        f"Content-Length: {len(raw) if length < 0 else length}",
+    ]
     lines += [f"{name}: {value}" for name, value in headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + raw
 

@@ -36,10 +36,14 @@ class Limiter:
 class Limited(Limiter):
     """A limit as the sandbox takes it, such as `200/s`; the seed says when its first window ends."""
 
-    def __init__(self, limit: str, seed: int = 0, clock: Callable[[], float] = lambda: here().now) -> None:
+    def __init__(
+        self, limit: str, seed: int = 0, clock: Callable[[], float] = lambda: here().now
+    ) -> None:
         read = RateLimit.parse(limit)
         self._before = 0.0
-        self._limiter = sandbox.Limiter(read, lambda: clock() + self._before if self._before else 0.0)
+        self._limiter = sandbox.Limiter(
+            read, lambda: clock() + self._before if self._before else 0.0
+        )
         self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
 
     def take(self) -> bool:
@@ -107,7 +111,9 @@ class SimulatedService:
     announced: list[tuple[float, float]] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        self._limiter = Limited(self.limiter, self.seed) if isinstance(self.limiter, str) else self.limiter
+        self._limiter = (
+            Limited(self.limiter, self.seed) if isinstance(self.limiter, str) else self.limiter
+        )
         self._chance = random.Random(self.seed)
         self._next_stall = self._chance.random() if self.stall else math.inf
 
@@ -115,7 +121,9 @@ class SimulatedService:
     def attempts(self) -> int:
         return len(self.started)
 
-    def reply_after(self, seconds: float, answer: asyncio.Future[Response | Failure], what: Response | Failure) -> None:
+    def reply_after(
+        self, seconds: float, answer: asyncio.Future[Response | Failure], what: Response | Failure
+    ) -> None:
         """Answer an attempt in a moment, unless it has ended by then."""
 
         def reply() -> None:
@@ -126,7 +134,9 @@ class SimulatedService:
 
         here().call_later(seconds, reply)
 
-    def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Response | Failure]:
+    def attempt(
+        self, client: int, request: Request[Any], timeout: float
+    ) -> asyncio.Future[Response | Failure]:
         loop, path = here(), f"{request.path}?{request.query}".rstrip("?")
         self.started.append(loop.now)
         self.paths.append(path)
@@ -164,7 +174,9 @@ class SimulatedService:
                 self.refused += 1
             self.reply_after(0.1 * took, answer, reply)
 
-        self.reply_after(timeout, answer, Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer")))
+        self.reply_after(
+            timeout, answer, Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
+        )
         loop.call_later(0.1 * took, arrive)
         return answer
 
@@ -176,7 +188,9 @@ class _Wire:
         self._service, self._client, self._timeout = service, client, timeout
         self.attempts = self.bytes_received = 0
 
-    async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Response | Failure:
+    async def attempt(
+        self, request: Request[Any], remaining: float, may_reuse: bool
+    ) -> Response | Failure:
         self.attempts += 1
         return await self._service.attempt(self._client, request, min(self._timeout, remaining))
 
@@ -195,13 +209,17 @@ async def session_above(
     chance = random.Random(1000 * service.seed + client)
     clock = Clock(monotonic=here().time, jitter=chance.random)
     address = BaseURL("https://api.example.com")
-    session = Session(address, Authentication("k"), Settings(**settings), clock=clock, limits=limits)
+    session = Session(
+        address, Authentication("k"), Settings(**settings), clock=clock, limits=limits
+    )
     session._transport = _Wire(service, client, session.settings.attempt_timeout)  # type: ignore[assignment]  # the wire is all that is not real
     async with session:
         yield session
 
 
-async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 32) -> list[SeoRepError]:
+async def pull(
+    session: Session, pages: int | Iterable[str], in_progress: int = 32
+) -> list[SeoRepError]:
     """Ask for some pages, or those of some paths, as a pull does, a few at a time; return what failed."""
     errors: list[SeoRepError] = []
     room, taker = asyncio.Semaphore(in_progress), Taker()
@@ -209,7 +227,9 @@ async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
         try:
-            await session.send(Request("GET", path, len, subject=subject, priority=number, taker=taker))
+            await session.send(
+                Request("GET", path, len, subject=subject, priority=number, taker=taker)
+            )
         except SeoRepError as error:
             errors.append(error)
         finally:
@@ -272,7 +292,8 @@ def simulate(
         seconds=max(end for _, end, _ in ends),
         jain=sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)),
         started_in_a_wait=sum(
-            any(begin <= start < end for begin, end in service.announced) for start in service.started
+            any(begin <= start < end for begin, end in service.announced)
+            for start in service.started
         ),
         accepted=sorted(itertools.chain(*service.accepted.values())),
     )

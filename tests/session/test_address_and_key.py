@@ -10,7 +10,12 @@ from seorep_async.session import Authentication, BaseURL, base_url_problem, key_
 from seorep_async.session.base_url import origin_of
 
 AS_IT_IS = [
-    *("https://api.example.com", "https://api.example.com:8443", "https://api.example.com/v3x", "https://192.0.2.1"),
+    *(
+        "https://api.example.com",
+        "https://api.example.com:8443",
+        "https://api.example.com/v3x",
+        "https://192.0.2.1",
+    ),
     *(
         "https://[2001:db8::1]:8443",
         "https://api.example.com/!",
@@ -31,28 +36,70 @@ GOOD = dict.fromkeys(AS_IT_IS) | {
 }
 REFUSED_ADDRESSES: dict[str, list[object]] = {
     "SEOREP_BASE_URL": [None],
-    "must be a string such as": ["", "   ", b"https://api.example.com", URL("https://api.example.com")],
+    "must be a string such as": [
+        "",
+        "   ",
+        b"https://api.example.com",
+        URL("https://api.example.com"),
+    ],
     "needs a scheme": [
-        *("api.example.com", "api.example.com:443", "//api.example.com", "/v3", "https://", "https:///path"),
+        *(
+            "api.example.com",
+            "api.example.com:443",
+            "//api.example.com",
+            "/v3",
+            "https://",
+            "https:///path",
+        ),
         *("https:api.example.com", "ftp://api.example.com", "file:///etc/passwd"),
     ],
     "not a valid address": [
-        *("https://:443", "https://api.example.com:99999", "https://api.example.com:x", "https://[::1"),
-        *("https://a..example.com", "https://.example.com", "https://exa%20mple.com", "https://api.example.com;x"),
-        *(f"https://{'a' * 64}.example.com", f"https://{'a.' * 127}com", "https://\u2025.example.com"),
+        *(
+            "https://:443",
+            "https://api.example.com:99999",
+            "https://api.example.com:x",
+            "https://[::1",
+        ),
+        *(
+            "https://a..example.com",
+            "https://.example.com",
+            "https://exa%20mple.com",
+            "https://api.example.com;x",
+        ),
+        *(
+            f"https://{'a' * 64}.example.com",
+            f"https://{'a.' * 127}com",
+            "https://\u2025.example.com",
+        ),
         *("https://api.example.com\\.evil.example", "https://:c4n4ry@api.example.com:x"),
     ],
     "credentials": [
-        *("https://user:c4n4ry@api.example.com", "https://c4n4ry@api.example.com", "https://:c4n4ry@api.example.com"),
-        *("https://@api.example.com", "https://:c4n4ry@", "http://user:c4n4ry@api.example.com/v3?a=b"),
+        *(
+            "https://user:c4n4ry@api.example.com",
+            "https://c4n4ry@api.example.com",
+            "https://:c4n4ry@api.example.com",
+        ),
+        *(
+            "https://@api.example.com",
+            "https://:c4n4ry@",
+            "http://user:c4n4ry@api.example.com/v3?a=b",
+        ),
     ],
     "a query or a fragment": [
         *("https://api.example.com?api_key=c4n4ry", "https://api.example.com/?"),
         *("https://api.example.com#c4n4ry", "https://api.example.com#"),
     ],
     "before /v3": [
-        *("https://api.example.com/v3", "https://api.example.com/v3/", "https://api.example.com/v3//"),
-        *("https://api.example.com/prefix/v3", "https://api.example.com/v3/.", "https://api.example.com/%763"),
+        *(
+            "https://api.example.com/v3",
+            "https://api.example.com/v3/",
+            "https://api.example.com/v3//",
+        ),
+        *(
+            "https://api.example.com/prefix/v3",
+            "https://api.example.com/v3/.",
+            "https://api.example.com/%763",
+        ),
     ],
     "spaces or control characters": [
         *(" https://api.example.com", "https://api.example.com ", "https://api.example.com\n"),
@@ -60,7 +107,12 @@ REFUSED_ADDRESSES: dict[str, list[object]] = {
     ],
 }
 INSECURE = [
-    *("http://api.example.com", "http://192.0.2.1", "http://10.0.0.1", "http://127.0.0.1.example.com"),
+    *(
+        "http://api.example.com",
+        "http://192.0.2.1",
+        "http://10.0.0.1",
+        "http://127.0.0.1.example.com",
+    ),
     *("http://localhost.example.com", "http://[2001:db8::1]", "http://0.0.0.0:8080"),
 ]
 BAD = [(base_url, said) for said, refused in REFUSED_ADDRESSES.items() for base_url in refused]
@@ -72,13 +124,20 @@ def test_address_is_taken(base_url: str, text: str | None) -> None:
     assert BaseURL(base_url).string == (text or base_url)
 
 
-PATHS = [("/v3/campaigns", ""), ("/v3/campaigns/7", "page=1"), ("/v3/a%2Fb", "search=a%26b%20c&role%5B%5D=%3F")]
+PATHS = [
+    ("/v3/campaigns", ""),
+    ("/v3/campaigns/7", "page=1"),
+    ("/v3/a%2Fb", "search=a%26b%20c&role%5B%5D=%3F"),
+]
 
 
 @pytest.mark.parametrize(
-    ("base_url", "path", "query"), [(base_url, *PATHS[number % 3]) for number, base_url in enumerate(GOOD)]
+    ("base_url", "path", "query"),
+    [(base_url, *PATHS[number % 3]) for number, base_url in enumerate(GOOD)],
 )
-def test_every_path_goes_behind_the_address_at_the_same_origin(base_url: str, path: str, query: str) -> None:
+def test_every_path_goes_behind_the_address_at_the_same_origin(
+    base_url: str, path: str, query: str
+) -> None:
     base = BaseURL(base_url)
     address = base.address(path, query)
     assert str(address) == base.string + path + (f"?{query}" if query else "")
@@ -86,7 +145,9 @@ def test_every_path_goes_behind_the_address_at_the_same_origin(base_url: str, pa
     assert origin_of(address) == base.origin
 
 
-@pytest.mark.parametrize(("base_url", "said"), [*BAD, *((base_url, "https://") for base_url in INSECURE)])
+@pytest.mark.parametrize(
+    ("base_url", "said"), [*BAD, *((base_url, "https://") for base_url in INSECURE)]
+)
 def test_address_is_refused_with_what_to_do_and_not_shown(base_url: object, said: str) -> None:
     refused = "; ".join(base_url_problem(base_url, allow_insecure_http=False) or ())
     assert said in refused
@@ -106,7 +167,19 @@ def is_allowed(address: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    "key", ["k", "sandbox", "0123456789abcdef" * 16, "a:b", "with space inside", "äöü", "🔑", "a/b+c=", "%41", '"\\']
+    "key",
+    [
+        "k",
+        "sandbox",
+        "0123456789abcdef" * 16,
+        "a:b",
+        "with space inside",
+        "äöü",
+        "🔑",
+        "a/b+c=",
+        "%41",
+        '"\\',
+    ],
 )
 def test_key_is_taken(key: str) -> None:
     assert key_problem(key) is None
@@ -123,7 +196,9 @@ REFUSED_KEYS: dict[str, list[object]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "key"), [(said, key) for said, keys in REFUSED_KEYS.items() for key in keys])
+@pytest.mark.parametrize(
+    ("said", "key"), [(said, key) for said, keys in REFUSED_KEYS.items() for key in keys]
+)
 def test_key_is_refused_and_not_shown(said: str, key: object) -> None:
     problem = key_problem(key)
     assert problem is not None

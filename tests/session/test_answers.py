@@ -38,7 +38,10 @@ STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
 }
 UNDER_200: list[tuple[type[errors.SeoRepError], str, int | None]] = [
     *((errors.InvalidRequestError, "permanent", code) for code in (400, 422)),
-    *((errors.AuthenticationError, "authentication", 403), (errors.NotFoundError, "permanent", 404)),
+    *(
+        (errors.AuthenticationError, "authentication", 403),
+        (errors.NotFoundError, "permanent", 404),
+    ),
     *(
         (errors.RateLimitedError, "throttle", 429),
         (errors.ServerError, "transient", 500),
@@ -46,7 +49,17 @@ UNDER_200: list[tuple[type[errors.SeoRepError], str, int | None]] = [
     ),
 ]
 WRONG_SHAPES = [
-    *(b"[]", b'"x"', b"null", b"0", b"{}", b'{"data": 1}', b'{"data": {}}', b'{"data": [1]}', b"[" * 10**5),
+    *(
+        b"[]",
+        b'"x"',
+        b"null",
+        b"0",
+        b"{}",
+        b'{"data": 1}',
+        b'{"data": {}}',
+        b'{"data": [1]}',
+        b"[" * 10**5,
+    ),
     rb'{"data": [{"company": "\ud800"}]}',
 ]
 FAILURES: dict[str, tuple[Step, int | None, type[errors.SeoRepError], str]] = {
@@ -56,17 +69,34 @@ FAILURES: dict[str, tuple[Step, int | None, type[errors.SeoRepError], str]] = {
         for status in statuses
     },
     **{
-        f"{code} under 200": (answer({"status": "error"} | ({"code": code} if code else {})), 200, kind, cause)
+        f"{code} under 200": (
+            answer({"status": "error"} | ({"code": code} if code else {})),
+            200,
+            kind,
+            cause,
+        )
         for kind, cause, code in UNDER_200
     },
     "reset": (reset, None, errors.ConnectionFailedError, "transient"),
-    "cut body": (then_close(answer(b'{"da', length=90)), None, errors.ConnectionFailedError, "transient"),
+    "cut body": (
+        then_close(answer(b'{"da', length=90)),
+        None,
+        errors.ConnectionFailedError,
+        "transient",
+    ),
     "garbage": (then_close(b"no HTTP at all\r\n\r\n"), None, errors.ProtocolError, "transient"),
     "a body that is not JSON": (answer(b"<html>"), 200, errors.ProtocolError, "transient"),
     "silence": (hang, None, errors.AttemptTimeoutError, "overload"),
-    **{str(body[:30]): (answer(body), 200, errors.DecodeError, "permanent") for body in WRONG_SHAPES},
+    **{
+        str(body[:30]): (answer(body), 200, errors.DecodeError, "permanent")
+        for body in WRONG_SHAPES
+    },
 }
-ATTEMPTS = {"permanent": 1, "authentication": 1, "throttle": 4}  # three throttled ones cost as much as one
+ATTEMPTS = {
+    "permanent": 1,
+    "authentication": 1,
+    "throttle": 4,
+}  # three throttled ones cost as much as one
 
 
 @pytest.mark.parametrize(("step", "status", "kind", "cause"), FAILURES.values(), ids=FAILURES)
@@ -75,7 +105,9 @@ async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
 ) -> None:
     seen: list[Attempt] = []
     timeout = 0.1 if step is hang else 60
-    client, _ = await connect(forever=step, max_attempts=2, attempt_timeout=timeout, on_attempt=seen.append)
+    client, _ = await connect(
+        forever=step, max_attempts=2, attempt_timeout=timeout, on_attempt=seen.append
+    )
     error = await failure(client, kind)
     assert type(error) is kind
     assert (error.status, error.method, error.path) == (status, "GET", "/v3/campaigns")
@@ -102,7 +134,10 @@ BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
 # Retry-After, the Date beside it, the jump of our wall clock, and the wait
 WAITS: list[tuple[str, str | None, float, float]] = [
     *(("soon", None, 0.0, 0.25), ("7", None, 3600.0, 7.0), ("7", None, -3600.0, 7.0)),
-    *((HALF_A_MINUTE, None, jump, wait) for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))),
+    *(
+        (HALF_A_MINUTE, None, jump, wait)
+        for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))
+    ),
     *((HALF_A_MINUTE, BEGIN, hours * 3600.0, 30.0) for hours in (-1, 0, 1)),
 ]
 
@@ -110,7 +145,13 @@ WAITS: list[tuple[str, str | None, float, float]] = [
 @pytest.mark.parametrize("status", [429, 500, 503])
 @pytest.mark.parametrize(("retry_after", "date", "jump", "wait"), WAITS)
 async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
-    retry_after: str, date: str | None, jump: float, wait: float, status: int, connect: Connect, fake_time: FakeTime
+    retry_after: str,
+    date: str | None,
+    jump: float,
+    wait: float,
+    status: int,
+    connect: Connect,
+    fake_time: FakeTime,
 ) -> None:
     async def jumping(connection: Connection) -> None:
         fake_time.wall += jump
@@ -123,12 +164,15 @@ async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "seconds"), [("3600", 3600.0), ("Wed, 15 Nov 2023 22:13:20 GMT", 86400.0), ("inf", None)]
+    ("retry_after", "seconds"),
+    [("3600", 3600.0), ("Wed, 15 Nov 2023 22:13:20 GMT", 86400.0), ("inf", None)],
 )
 async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     retry_after: str, seconds: float | None, connect: Connect, fake_time: FakeTime
 ) -> None:
-    client, _ = await connect(answer(status=429, headers=[("Retry-After", retry_after)]), max_attempts=1)
+    client, _ = await connect(
+        answer(status=429, headers=[("Retry-After", retry_after)]), max_attempts=1
+    )
     error = await failure(client, errors.RateLimitedError)
     assert (error.retry_after, fake_time.slept) == (seconds, [])
     assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
@@ -146,18 +190,52 @@ LONG_TEXTS: dict[str, Step] = {
 
 @pytest.mark.parametrize("step", LONG_TEXTS.values(), ids=LONG_TEXTS)
 @pytest.mark.parametrize("timeout", [None, 5.0])
-async def test_a_long_text_of_the_service_is_cut_by_bytes(step: Step, timeout: float | None, connect: Connect) -> None:
-    client, _ = await connect(forever=step, max_attempts=2, call_timeout=timeout, backoff_initial=10)
+async def test_a_long_text_of_the_service_is_cut_by_bytes(
+    step: Step, timeout: float | None, connect: Connect
+) -> None:
+    client, _ = await connect(
+        forever=step, max_attempts=2, call_timeout=timeout, backoff_initial=10
+    )
     error = await failure(client, errors.SeoRepError)
-    texts = (vars(error).get(name) or "" for name in ("message", "body_excerpt", "field_path", "location"))
+    texts = (
+        vars(error).get(name) or ""
+        for name in ("message", "body_excerpt", "field_path", "location")
+    )
     assert all(len(text.encode()) <= 1000 for text in texts)
 
 
-STATUS_LINES = [b"200 OK", b"204 No", b"304 No", b"100 Continue", b"101 Up", b"999 x", b"000 x", b"500", b"429 x"]
+STATUS_LINES = [
+    b"200 OK",
+    b"204 No",
+    b"304 No",
+    b"100 Continue",
+    b"101 Up",
+    b"999 x",
+    b"000 x",
+    b"500",
+    b"429 x",
+]
 HEADERS = [
-    *(b"Content-Length: 2", b"Content-Length: 9", b"Transfer-Encoding: chunked", b"Content-Encoding: gzip"),
-    *(b"Content-Encoding: zstd", b"Retry-After: 0", b"Retry-After: \xff\xfe", b"Location: //[", b"Upgrade: x"),
-    *(b"Connection: upgrade", b"Content-Type: \xff", b"Set-Cookie: \xff=;;=\x01", b"Trailer: x", b": x"),
+    *(
+        b"Content-Length: 2",
+        b"Content-Length: 9",
+        b"Transfer-Encoding: chunked",
+        b"Content-Encoding: gzip",
+    ),
+    *(
+        b"Content-Encoding: zstd",
+        b"Retry-After: 0",
+        b"Retry-After: \xff\xfe",
+        b"Location: //[",
+        b"Upgrade: x",
+    ),
+    *(
+        b"Connection: upgrade",
+        b"Content-Type: \xff",
+        b"Set-Cookie: \xff=;;=\x01",
+        b"Trailer: x",
+        b": x",
+    ),
 ]
 BODIES = [b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']
 
@@ -188,7 +266,9 @@ def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
 
 
 @pytest.fixture(params=["refused", "unknown"])
-def nowhere(request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> str:
+def nowhere(
+    request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> str:
     """Return an address at which nothing is ever sent."""
 
     async def no_such_host(*_: Any, **__: Any) -> Any:
@@ -196,20 +276,31 @@ def nowhere(request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: p
 
     monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", no_such_host)
     monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", no_such_host)
-    return f"http://127.0.0.1:{unused_tcp_port}" if request.param == "refused" else "https://nowhere.example"
+    return (
+        f"http://127.0.0.1:{unused_tcp_port}"
+        if request.param == "refused"
+        else "https://nowhere.example"
+    )
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_request_that_was_never_sent_is_retried(method: str, nowhere: str, fake_time: FakeTime) -> None:
+async def test_request_that_was_never_sent_is_retried(
+    method: str, nowhere: str, fake_time: FakeTime
+) -> None:
     async with open_session(nowhere, fake_time, max_attempts=3) as session:
-        with pytest.raises(errors.ConnectionFailedError, match=nowhere.partition("//")[2]) as caught:
+        with pytest.raises(
+            errors.ConnectionFailedError, match=nowhere.partition("//")[2]
+        ) as caught:
             await session.send(write(method))
     assert (caught.value.attempts, session.stats.attempts) == (3, 3)
     assert_error_does_not_show_key(caught.value)
 
 
 RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
-    (aiohttp.ClientConnectionResetError("Cannot write to closing transport"), errors.ConnectionFailedError),
+    (
+        aiohttp.ClientConnectionResetError("Cannot write to closing transport"),
+        errors.ConnectionFailedError,
+    ),
     (aiohttp.ClientConnectionError("Connector is closed."), errors.ConnectionFailedError),
     (aiohttp.ClientOSError(104, "reset"), errors.ConnectionFailedError),
     (aiohttp.ServerDisconnectedError(), errors.ConnectionFailedError),
@@ -227,9 +318,15 @@ RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
 async def test_what_aiohttp_raises_is_our_error_and_unsent_only_if_proved(
-    raised: Exception, kind: type[errors.SeoRepError], method: str, fake_time: FakeTime, seorep_responses: aioresponses
+    raised: Exception,
+    kind: type[errors.SeoRepError],
+    method: str,
+    fake_time: FakeTime,
+    seorep_responses: aioresponses,
 ) -> None:
-    seorep_responses.add("https://api.example.com/v3/campaigns", method, exception=raised, repeat=True)
+    seorep_responses.add(
+        "https://api.example.com/v3/campaigns", method, exception=raised, repeat=True
+    )
     is_repeated = method == "GET" or isinstance(raised, aiohttp.ConnectionTimeoutError)
     async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
         with pytest.raises(errors.SeoRepError) as caught:
@@ -255,10 +352,22 @@ async def test_programming_error_is_raised_as_it_is(
 
 
 HTML = b"<html><h1>Not Found</h1></html>"
-NO_OBJECT, NO_SERVICE = "there is no such object", "this does not look like the service; check the address"
+NO_OBJECT, NO_SERVICE = (
+    "there is no such object",
+    "this does not look like the service; check the address",
+)
 MISSING: dict[tuple[str, str], list[bytes]] = {
-    ("/v3/campaigns", NO_SERVICE): [HTML, b"", b'{"detail": "Not Found"}', b'{"message": "no Route matched"}', b"[]"],
-    ("/v3/campaigns", NO_OBJECT): [b'{"status": "error", "code": 404}', b'{"metadata": {}, "data": null}'],
+    ("/v3/campaigns", NO_SERVICE): [
+        HTML,
+        b"",
+        b'{"detail": "Not Found"}',
+        b'{"message": "no Route matched"}',
+        b"[]",
+    ],
+    ("/v3/campaigns", NO_OBJECT): [
+        b'{"status": "error", "code": 404}',
+        b'{"metadata": {}, "data": null}',
+    ],
     ("/v3/campaigns/42", NO_SERVICE): [HTML, b"[" * 10_000, b'{"detail": "Not Found"}'],
     ("/v3/campaigns/42", NO_OBJECT): [
         *(b"", b'{"error": "no such campaign"}', b'{"status": "error", "message": "gone"}')
@@ -266,7 +375,9 @@ MISSING: dict[tuple[str, str], list[bytes]] = {
 }
 
 
-@pytest.mark.parametrize(("about", "body"), [(about, body) for about, bodies in MISSING.items() for body in bodies])
+@pytest.mark.parametrize(
+    ("about", "body"), [(about, body) for about, bodies in MISSING.items() for body in bodies]
+)
 async def test_404_of_something_else_names_the_wrong_server(
     about: tuple[str, str], body: bytes, connect: Connect
 ) -> None:
@@ -289,5 +400,7 @@ async def test_mocked_body_may_have_any_size(
     size: int, open_client: OpenClient, seorep_responses: aioresponses
 ) -> None:
     client = await open_client("https://api.example.com")
-    seorep_responses.get("https://api.example.com/v3/campaigns?page=1", payload=EMPTY_PAGE | {"note": "x" * size})
+    seorep_responses.get(
+        "https://api.example.com/v3/campaigns?page=1", payload=EMPTY_PAGE | {"note": "x" * size}
+    )
     assert (await ask(client)).items == ()

@@ -27,11 +27,16 @@ def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, st
 async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None:
     seen: list[Attempt] = []
     failed = [answer(status=500)] * 2
-    client, _ = await connect(*failed, FINE, backoff_initial=50, backoff_max=50, on_attempt=seen.append)
+    client, _ = await connect(
+        *failed, FINE, backoff_initial=50, backoff_max=50, on_attempt=seen.append
+    )
     await ask(client)
     first, _, third = seen
     assert (first.method, first.path, first.subject) == ("GET", "/v3/campaigns", None)
-    assert (shown(first), shown(third)) == ((1, 500, errors.ServerError, "transient"), (3, 200, None, None))
+    assert (shown(first), shown(third)) == (
+        (1, 500, errors.ServerError, "transient"),
+        (3, 200, None, None),
+    )
     assert (first.bytes, third.bytes) == (0, len(FINE.partition(b"\r\n\r\n")[2]))
     assert 0 <= first.waited < 50 <= third.waited < 100
     assert 0 < third.seconds < 50
@@ -49,7 +54,9 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
     seen: list[Attempt] = []
-    client, _ = await connect(answer(status=403), answer(status=404), FINE, on_attempt=seen.append, max_concurrency=1)
+    client, _ = await connect(
+        answer(status=403), answer(status=404), FINE, on_attempt=seen.append, max_concurrency=1
+    )
     async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
         assert [outcome.ok async for outcome in outcomes] == [False, False]
     found = [(one.subject, one.number, one.status) for one in seen]
@@ -62,13 +69,17 @@ async def test_a_pull_under_faults_is_seen_whole_by_its_client(clients: int) -> 
     seen: list[list[Attempt]] = [[] for _ in range(clients)]
     settings, campaigns = Settings(backoff_initial=0.01, backoff_max=0.05), 60 // clients
     shared: dict[str, Any] = {"settings": settings, "limits": Limits() if clients > 1 else None}
-    async with Sandbox(campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s") as sandbox:
+    async with Sandbox(
+        campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s"
+    ) as sandbox:
 
         async def pull(attempts: list[Attempt]) -> int:
             address = sandbox.base_url, sandbox.api_key
             async with SeoRepClient(*address, **shared, on_attempt=attempts.append) as client:
                 ids = range(1, campaigns + 1)
-                async with client.rankings.pull(ids, "2023-01-01", "2023-03-31", limit=5) as outcomes:
+                async with client.rankings.pull(
+                    ids, "2023-01-01", "2023-03-31", limit=5
+                ) as outcomes:
                     assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
                 stats = client.stats
             assert Counter(one.cause for one in attempts if one.cause) == Counter(stats.retries)
@@ -86,13 +97,17 @@ async def test_an_attempt_that_was_not_sent_is_not_seen(connect: Connect) -> Non
     async with aiohttp.ClientSession() as borrowed:
         client, _ = await connect(FINE, session=borrowed, on_attempt=seen.append)
         await ask(client)
-    error = await failure(client, errors.ConfigurationError, match="passed in was closed while the client was in use")
+    error = await failure(
+        client, errors.ConfigurationError, match="passed in was closed while the client was in use"
+    )
     assert_error_does_not_show_key(error)
     assert len(seen) == client.stats.attempts == 1
 
 
 def test_an_attempt_is_frozen_and_pickles() -> None:
-    one = Attempt("GET", "/v3/users", "user 7", 1, 500, errors.ServerError, "transient", 0, 0.1, 0.0)
+    one = Attempt(
+        "GET", "/v3/users", "user 7", 1, 500, errors.ServerError, "transient", 0, 0.1, 0.0
+    )
     with pytest.raises(AttributeError):
         one.number = 2  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301
@@ -132,7 +147,9 @@ PARTIAL = [functools.partial(CALLABLE.__call__), functools.partial(OwnPartial(CA
 
 @pytest.mark.parametrize("refused", [*ASYNC, *PARTIAL, 5, "print"])
 def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
-    with pytest.raises(errors.ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"):
+    with pytest.raises(
+        errors.ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"
+    ):
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
 
 
@@ -155,11 +172,23 @@ async def test_a_recorded_response_has_headers_number_and_time(connect: Connect)
     assert pickle.loads(pickle.dumps(answers)) == answers  # noqa: S301
 
 
-SECRET_HEADERS = ["Set-Cookie", "Authorization", "Location", "Content-Location", "Link", "Refresh", "X-Auth-Token"]
+SECRET_HEADERS = [
+    "Set-Cookie",
+    "Authorization",
+    "Location",
+    "Content-Location",
+    "Link",
+    "Refresh",
+    "X-Auth-Token",
+]
 
 
 async def test_recorded_headers_hold_no_cookie_link_or_key(connect: Connect) -> None:
-    sent = [("X-Echo", f"key={KEY.encode()!r}"), ("X-Key", "CANARY/7f3d+09"), ("X-RateLimit-Remaining-Tokens", "7")]
+    sent = [
+        ("X-Echo", f"key={KEY.encode()!r}"),
+        ("X-Key", "CANARY/7f3d+09"),
+        ("X-RateLimit-Remaining-Tokens", "7"),
+    ]
     secret = [(name, "https://a.example/?t=canary") for name in SECRET_HEADERS]
     client, _ = await connect(answer({"data": {}}, headers=[*secret, *sent]))
     with client.record_answers() as answers:
@@ -173,7 +202,9 @@ async def test_recorded_headers_hold_no_cookie_link_or_key(connect: Connect) -> 
 # --- the log
 
 
-async def test_each_retry_is_logged_with_its_fields(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_retry_is_logged_with_its_fields(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, "seorep_async")
     client, _ = await connect(answer(status=500), reset, FINE)
     await ask(client)
@@ -186,7 +217,9 @@ async def test_each_retry_is_logged_with_its_fields(connect: Connect, caplog: py
 
 
 @pytest.mark.virtual
-async def test_a_first_decrease_of_the_pace_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_first_decrease_of_the_pace_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "seorep_async")
     async with session_above(SimulatedService("20/s")) as session:
         await pull(session, 200)

@@ -6,7 +6,16 @@ import zlib
 import pytest
 
 from seorep_async import BodyTooLargeError, ConnectionFailedError, ProtocolError, TransportError
-from tests.session.broken_answers import BROKEN, CHUNKED, CLOSE_DELIMITED, DEFLATE, GZIP, GZIPPED, PAGE, chunk
+from tests.session.broken_answers import (
+    BROKEN,
+    CHUNKED,
+    CLOSE_DELIMITED,
+    DEFLATE,
+    GZIP,
+    GZIPPED,
+    PAGE,
+    chunk,
+)
 from tests.session.calls import Connect, ask, failure
 from tests.session.scripted_server import FINE, Step, answer, pour, then_close, then_hang
 
@@ -22,16 +31,21 @@ async def test_broken_answer_is_an_error_after_all_attempts(
     assert isinstance(error, ConnectionFailedError | ProtocolError)
     assert error.attempts == (1 if "a header longer than" in str(error) else 2)
     assert "\n" not in str(error)
-    assert kind is not ProtocolError or (error.status in (None, 200, 204) and "400" not in str(error))
+    assert kind is not ProtocolError or (
+        error.status in (None, 200, 204) and "400" not in str(error)
+    )
 
 
 WHOLE: dict[str, Step] = {
     "gzip": answer(GZIPPED, headers=[GZIP]),
     "deflate": answer(zlib.compress(PAGE), headers=[DEFLATE]),
     "called HTML": answer(PAGE, headers=[("Content-Type", "text/html")]),
-    "many chunks": CHUNKED + b"".join(chunk(PAGE[i : i + 1]) for i in range(len(PAGE))) + b"0\r\n\r\n",
+    "many chunks": CHUNKED
+    + b"".join(chunk(PAGE[i : i + 1]) for i in range(len(PAGE)))
+    + b"0\r\n\r\n",
     "100 first": b"HTTP/1.1 100 Continue\r\n\r\n" + FINE,
-    "102 and 103 first": b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + FINE,
+    "102 and 103 first": b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+    + FINE,
     "close-delimited": then_close(CLOSE_DELIMITED + PAGE),
     "just the limit": answer(PAGE.ljust(CAP)),
 }
@@ -58,12 +72,16 @@ ENDLESS: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
-async def test_body_over_the_limit_is_an_error_in_bounded_memory(step: Step, connect: Connect) -> None:
+async def test_body_over_the_limit_is_an_error_in_bounded_memory(
+    step: Step, connect: Connect
+) -> None:
     cap = 2 * 2**20
     client, server = await connect(step, max_body_bytes=cap)
     tracemalloc.start()
     try:
-        error = await failure(client, BodyTooLargeError, match=rf"the limit is {cap}; raise Settings\.max_body_bytes")
+        error = await failure(
+            client, BodyTooLargeError, match=rf"the limit is {cap}; raise Settings\.max_body_bytes"
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

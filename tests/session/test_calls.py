@@ -13,7 +13,15 @@ from seorep_async.session import Request
 from seorep_async.session.flow_control import Governor
 from seorep_async.session.retry_policy import Cause
 from tests.session.broken_answers import BROKEN, SLOW
-from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, failure, open_session
+from tests.session.calls import (
+    KEY,
+    Connect,
+    ConnectSession,
+    StartServer,
+    ask,
+    failure,
+    open_session,
+)
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Step, answer, hang, pour, then_hang
 
@@ -27,7 +35,9 @@ def get(path: str, **options: Any) -> Request[bytes]:
 async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None:
     in_flight: list[int] = []
     session, _ = await connect_session(FINE, max_concurrency=1)
-    await session.send(Request("GET", "/v3/x", lambda body: in_flight.append(session.stats.in_flight)))
+    await session.send(
+        Request("GET", "/v3/x", lambda body: in_flight.append(session.stats.in_flight))
+    )
     assert in_flight == [0]
 
 
@@ -36,7 +46,9 @@ async def test_a_refusal_under_status_200_is_told_once(
 ) -> None:
     told: list[object] = []
     monkeypatch.setattr(Governor, "release", lambda self, permit, outcome: told.append(outcome))
-    session, _ = await connect_session(answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1)
+    session, _ = await connect_session(
+        answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1
+    )
     with pytest.raises(errors.RateLimitedError):
         await session.send(Request("GET", "/v3/x", parse_any))
     assert [getattr(outcome, "cause", None) for outcome in told] == [Cause.THROTTLE]
@@ -51,17 +63,29 @@ async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Co
     await server.until_no_connection()
 
 
-async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connect, fake_time: FakeTime) -> None:
-    client, server = await connect(forever=answer(b"down", status=500), call_timeout=100, max_attempts=100)
+async def test_call_that_never_succeeds_ends_before_its_deadline(
+    connect: Connect, fake_time: FakeTime
+) -> None:
+    client, server = await connect(
+        forever=answer(b"down", status=500), call_timeout=100, max_attempts=100
+    )
     error = await failure(client, errors.DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
-    assert (error.method, error.path, error.status, error.body_excerpt) == ("GET", "/v3/campaigns", 500, "down")
+    assert (error.method, error.path, error.status, error.body_excerpt) == (
+        "GET",
+        "/v3/campaigns",
+        500,
+        "down",
+    )
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
     assert isinstance(error.__cause__, errors.ServerError)
 
 
 FAULTS: dict[str, Step] = SLOW | {
-    **{name: BROKEN[name][0] for name in ("reset", "closed", "short Content-Length", "HTML", "no HTTP")},
+    **{
+        name: BROKEN[name][0]
+        for name in ("reset", "closed", "short Content-Length", "HTML", "no HTTP")
+    },
     **{str(status): answer(status=status) for status in (500, 503, 429)},
     "429 with Retry-After 0": answer(status=429, headers=[("Retry-After", "0")]),
     "503 with Retry-After 0.05": answer(status=503, headers=[("Retry-After", "0.05")]),
@@ -71,7 +95,9 @@ FAULTS: dict[str, Step] = SLOW | {
 
 @pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
 async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> None:
-    client, _ = await connect(forever=step, call_timeout=0.3, attempt_timeout=1e6, backoff_initial=0.05)
+    client, _ = await connect(
+        forever=step, call_timeout=0.3, attempt_timeout=1e6, backoff_initial=0.05
+    )
     began = time.monotonic()
     await failure(client, errors.SeoRepError)
     assert time.monotonic() - began < LONG
@@ -79,14 +105,21 @@ async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> N
 
 async def test_call_without_a_deadline_goes_on(connect: Connect, fake_time: FakeTime) -> None:
     client, _ = await connect(
-        *[answer(status=503, headers=[("Retry-After", "100")])] * 30, FINE, call_timeout=None, max_attempts=31
+        *[answer(status=503, headers=[("Retry-After", "100")])] * 30,
+        FINE,
+        call_timeout=None,
+        max_attempts=31,
     )
     await ask(client)
     assert sum(fake_time.slept) == 3000
 
 
-@pytest.mark.parametrize("step", [hang, then_hang(b"HTTP/1.1 200 OK\r\n"), then_hang(answer(b"{", length=9))])
-async def test_cancelled_attempt_leaves_no_permit_and_no_connection(step: Step, connect: Connect) -> None:
+@pytest.mark.parametrize(
+    "step", [hang, then_hang(b"HTTP/1.1 200 OK\r\n"), then_hang(answer(b"{", length=9))]
+)
+async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
+    step: Step, connect: Connect
+) -> None:
     client, server = await connect(step, FINE, max_concurrency=1)
     call = asyncio.create_task(ask(client))
     await server.first_request.wait()
@@ -123,7 +156,9 @@ async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
 
 async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     client, _ = await connect()
-    with pytest.raises(errors.ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"):
+    with pytest.raises(
+        errors.ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"
+    ):
         await asyncio.to_thread(asyncio.run, ask(client))
 
 
@@ -131,7 +166,9 @@ async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     ("options", "is_closed", "said"),
     [({}, True, "passed in is closed"), ({"trust_env": True}, False, "trust_env=False")],
 )
-async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_closed: bool, said: str) -> None:
+async def test_borrowed_session_that_is_no_use_is_refused(
+    options: Any, is_closed: bool, said: str
+) -> None:
     async with aiohttp.ClientSession(**options) as session:
         if is_closed:
             await session.close()
@@ -144,12 +181,16 @@ async def test_borrowed_session_of_another_loop_is_refused() -> None:
         return aiohttp.ClientSession()
 
     async with await asyncio.to_thread(asyncio.run, new_session()) as session:
-        with pytest.raises(errors.ConfigurationError, match="another event loop: create it in this one"):
+        with pytest.raises(
+            errors.ConfigurationError, match="another event loop: create it in this one"
+        ):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
 @pytest.mark.parametrize("max_attempts", [1, 9])
-async def test_closing_the_client_ends_its_calls_and_says_so(max_attempts: int, connect: Connect) -> None:
+async def test_closing_the_client_ends_its_calls_and_says_so(
+    max_attempts: int, connect: Connect
+) -> None:
     client, server = await connect(hang, max_concurrency=1, max_attempts=max_attempts)
     calls = [asyncio.create_task(ask(client)) for _ in range(3)]
     await server.first_request.wait()
@@ -157,13 +198,20 @@ async def test_closing_the_client_ends_its_calls_and_says_so(max_attempts: int, 
     in_flight, *waiting = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(in_flight, errors.ConnectionFailedError)
     assert (in_flight.message[:21], in_flight.attempts) == ("the client was closed", 1)
-    assert all(isinstance(end, errors.ConfigurationError) and "client is closed" in end.message for end in waiting)
+    assert all(
+        isinstance(end, errors.ConfigurationError) and "client is closed" in end.message
+        for end in waiting
+    )
 
 
-async def test_a_retry_that_closing_prevents_ends_in_its_failure(connect: Connect, fake_time: FakeTime) -> None:
+async def test_a_retry_that_closing_prevents_ends_in_its_failure(
+    connect: Connect, fake_time: FakeTime
+) -> None:
     client, _ = await connect(answer(status=500))
     fake_time.going_on.clear()
-    call = asyncio.create_task(failure(client, errors.ServerError, match="not tried again, as the client was closed"))
+    call = asyncio.create_task(
+        failure(client, errors.ServerError, match="not tried again, as the client was closed")
+    )
     await fake_time.waiting.wait()
     await client.close()
     assert (await call).attempts == 1
@@ -180,7 +228,9 @@ async def test_closing_is_no_failure_of_the_service(scripted_server: StartServer
         assert other.stats.concurrency == 16
 
 
-async def test_closing_that_is_cancelled_closes_all_the_same(scripted_server: StartServer, fake_time: FakeTime) -> None:
+async def test_closing_that_is_cancelled_closes_all_the_same(
+    scripted_server: StartServer, fake_time: FakeTime
+) -> None:
     server = await scripted_server(FINE)
     working, released = asyncio.Event(), asyncio.Event()
 

@@ -55,14 +55,22 @@ async def pulled(client: SeoRepClient) -> Any:
 
 async def rounds(count: int, seed: int) -> None:
     chance = random.Random(seed)
-    async with Sandbox(campaigns=20, keywords=3, latency=0.002, faults="resets=5%,cut=5%,hang=2%") as box:
+    async with Sandbox(
+        campaigns=20, keywords=3, latency=0.002, faults="resets=5%,cut=5%,hang=2%"
+    ) as box:
         for _ in range(count):
             before = asyncio.all_tasks()
-            little: dict[str, Any] = {"attempt_timeout": 0.1, "backoff_initial": 0.01, "max_attempts": 3}
+            little: dict[str, Any] = {
+                "attempt_timeout": 0.1,
+                "backoff_initial": 0.01,
+                "max_attempts": 3,
+            }
             settings = Settings(max_concurrency=chance.choice([1, 3, 16]), **little)
             await round_of(SeoRepClient(box.base_url, box.api_key, settings=settings), chance)
             left = [task for task in asyncio.all_tasks() - before if not task.done()]
-            assert [task for task in left if any(part in repr(task) for part in OURS)] == []  # others are the server's
+            assert [
+                task for task in left if any(part in repr(task) for part in OURS)
+            ] == []  # others are the server's
 
 
 @pytest.mark.parametrize("debug", [False, True])

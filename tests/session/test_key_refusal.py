@@ -36,7 +36,9 @@ async def pulled(session: Session, campaigns: int) -> PullOutcomes[Any]:
     return await rankings.pull(range(1, campaigns + 1), "2023-01-01", "2023-01-31")
 
 
-async def run_through(status: Callable[[str], int], count: int) -> tuple[list[Any], list[str], float]:
+async def run_through(
+    status: Callable[[str], int], count: int
+) -> tuple[list[Any], list[str], float]:
     """Ask for paths one after the other; return what they gave, all that was sent, and the seconds."""
     service = guarded(status)
     async with session_above(service, max_concurrency=1) as session:
@@ -56,8 +58,12 @@ PROBES: dict[str, tuple[list[str], int, list[int]]] = {
 
 
 @pytest.mark.parametrize(("accepted", "count", "expected"), PROBES.values(), ids=PROBES)
-async def test_a_probe_is_sent_after_403s_in_a_row(accepted: list[str], count: int, expected: list[int]) -> None:
-    found, paths, _ = await run_through(lambda path: 200 if "limit" in path or path in accepted else 403, count)
+async def test_a_probe_is_sent_after_403s_in_a_row(
+    accepted: list[str], count: int, expected: list[int]
+) -> None:
+    found, paths, _ = await run_through(
+        lambda path: 200 if "limit" in path or path in accepted else 403, count
+    )
     assert probes(paths) == expected
     assert accepted or {path for path in paths if "limit" in path} == {"/v3/campaigns?limit=1"}
     assert {type(end) for end in found} <= {AuthenticationError, int}
@@ -232,7 +238,9 @@ async def test_a_pull_whose_key_a_401_refused_does_not_ask_again() -> None:
 
 async def test_each_refused_pull_raises_an_error_of_its_own() -> None:
     async with session_above(guarded(lambda path: 401)) as session:
-        found = await asyncio.gather(*(pulled(session, 1) for _ in range(3)), return_exceptions=True)
+        found = await asyncio.gather(
+            *(pulled(session, 1) for _ in range(3)), return_exceptions=True
+        )
     assert len({id(error) for error in found if isinstance(error, AuthenticationError)}) == 3
 
 
@@ -244,7 +252,9 @@ async def seconds_with(forbidden: Callable[[int], bool]) -> float:
         return here().now - begun
 
 
-@pytest.mark.parametrize("forbidden", [lambda n: n % 2 == 1, lambda n: 100 <= n < 300, lambda n: n < 200])
+@pytest.mark.parametrize(
+    "forbidden", [lambda n: n % 2 == 1, lambda n: 100 <= n < 300, lambda n: n < 200]
+)
 async def test_nothing_waits_for_403s(forbidden: Callable[[int], bool]) -> None:
     assert await seconds_with(forbidden) <= 1.15 * await seconds_with(lambda n: False)
 
@@ -265,10 +275,16 @@ def firewalled(first: int, last: int, body: bytes = PAGE) -> SimulatedService:
 
 @pytest.mark.parametrize(
     ("blocked", "body", "lost"),
-    [((40, 61), PAGE, []), ((0, 99), PAGE, [0, 1]), ((2, 99), b'{"status": "error"}', [*range(1, 10)])],
+    [
+        ((40, 61), PAGE, []),
+        ((0, 99), PAGE, [0, 1]),
+        ((2, 99), b'{"status": "error"}', [*range(1, 10)]),
+    ],
     ids=["it is slowed down for and retried", "before any success it is a 403", "JSON stays a 403"],
 )
-async def test_a_page_after_a_success_is_a_firewall_s(blocked: tuple[int, int], body: bytes, lost: list[int]) -> None:
+async def test_a_page_after_a_success_is_a_firewall_s(
+    blocked: tuple[int, int], body: bytes, lost: list[int]
+) -> None:
     async with session_above(firewalled(*blocked, body), max_concurrency=1) as session:
         found = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
         assert (session.stats.pace is None) is bool(lost)

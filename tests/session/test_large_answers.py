@@ -43,7 +43,9 @@ def request(decode: Any) -> Request[Any]:
 
 
 @pytest.mark.parametrize("size", [670 * 1024, 5 * 2**20], ids=["500 rows", "huge"])
-async def test_others_run_between_the_steps_of_an_answer(size: int, connect_session: ConnectSession) -> None:
+async def test_others_run_between_the_steps_of_an_answer(
+    size: int, connect_session: ConnectSession
+) -> None:
     session, _ = await connect_session(answer(b" " * size))
     async with beating() as beat:
 
@@ -85,10 +87,14 @@ async def test_an_error_in_a_later_step_is_the_error_of_the_answer(session: Sess
         await session.send(request(steps))
 
 
-async def test_large_answers_at_once_are_not_decoded_in_one_go(connect_session: ConnectSession) -> None:
+async def test_large_answers_at_once_are_not_decoded_in_one_go(
+    connect_session: ConnectSession,
+) -> None:
     session, _ = await connect_session(forever=answer(b" " * (500 * 1024)), max_concurrency=8)
     async with beating() as beat:
-        seen = await asyncio.gather(*(session.send(request(lambda body: beat["count"])) for _ in range(8)))
+        seen = await asyncio.gather(
+            *(session.send(request(lambda body: beat["count"])) for _ in range(8))
+        )
     assert len(set(seen)) == 8
 
 
@@ -98,4 +104,6 @@ async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Se
             yield
 
     with pytest.raises(DeadlineExceededError):
-        await session.send(msgspec.structs.replace(request(endless), deadline=session.clock.monotonic() + 0.01))
+        await session.send(
+            msgspec.structs.replace(request(endless), deadline=session.clock.monotonic() + 0.01)
+        )

@@ -6,7 +6,14 @@ import asyncio
 
 import pytest
 
-from seorep_async import ConfigurationError, DeadlineExceededError, Limits, RateLimitedError, SeoRepClient, Settings
+from seorep_async import (
+    ConfigurationError,
+    DeadlineExceededError,
+    Limits,
+    RateLimitedError,
+    SeoRepClient,
+    Settings,
+)
 from seorep_async.session import Request
 from seorep_async.session.flow_control.permits import Permit
 from seorep_async.session.retry_policy import Cause, Failure, Sent
@@ -19,7 +26,10 @@ from tests.session.virtual_loop import here
 async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
     service = SimulatedService()
     async with session_above(service, requests_per_second=2) as session:
-        _, second = (session.spawn(session.send(Request("GET", "/v3/x", len, deadline=1.0))) for _ in range(2))
+        _, second = (
+            session.spawn(session.send(Request("GET", "/v3/x", len, deadline=1.0)))
+            for _ in range(2)
+        )
         await asyncio.sleep(0.1)
         # just after the second was called, and before it runs
         here().call_at(0.48 + 1e-10, lambda: setattr(here(), "now", 3.0))
@@ -29,7 +39,9 @@ async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
 
 
 def new_client(limits: Limits | None) -> SeoRepClient:
-    return SeoRepClient("https://api.example.com", KEY, limits=limits, settings=Settings(max_concurrency=1))
+    return SeoRepClient(
+        "https://api.example.com", KEY, limits=limits, settings=Settings(max_concurrency=1)
+    )
 
 
 def left_open(limits: Limits | None) -> SeoRepClient:
@@ -43,7 +55,9 @@ def left_open(limits: Limits | None) -> SeoRepClient:
         assert in_flight is not None
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-        governor._learn(in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0))
+        governor._learn(
+            in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0)
+        )
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # of tasks that were destroyed

@@ -12,7 +12,15 @@ from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, Asked
 from tests.session.pace_table import Row, rows
-from tests.session.simulated_service import AtRandom, Changing, Limited, SimulatedService, pull, session_above, simulate
+from tests.session.simulated_service import (
+    AtRandom,
+    Changing,
+    Limited,
+    SimulatedService,
+    pull,
+    session_above,
+    simulate,
+)
 from tests.session.virtual_loop import here
 
 pytestmark = [pytest.mark.virtual, pytest.mark.heavy]
@@ -33,7 +41,9 @@ def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
 
 @pytest.mark.parametrize("rest", [5, 3600])
 @pytest.mark.parametrize(("rate", "pages"), [(200, 1500), (20, 300)])
-async def test_a_limit_that_was_found_is_known_after_a_rest(rate: float, pages: int, rest: float) -> None:
+async def test_a_limit_that_was_found_is_known_after_a_rest(
+    rate: float, pages: int, rest: float
+) -> None:
     service = SimulatedService(f"{rate}/s", latency=0.05)
     async with session_above(service) as session:
         assert await pull(session, pages) == []
@@ -62,7 +72,9 @@ async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) 
 
 
 def test_a_loop_that_stalls_makes_no_burst() -> None:
-    run = simulate(SimulatedService("50/s,burst=5", latency=0.05, stall=2.0), 1000, requests_per_second=40)
+    run = simulate(
+        SimulatedService("50/s,burst=5", latency=0.05, stall=2.0), 1000, requests_per_second=40
+    )
     assert (run.lost, run.refused) == (0, 0)
 
 
@@ -74,7 +86,9 @@ async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
         pages = 40 if asked.id == 100 else 1
         if dead and asked.id == 100 and asked.page > 1:
             return 503
-        return Response(200, json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode())
+        return Response(
+            200, json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode()
+        )
 
     async def seconds() -> float:
         begun = here().now

@@ -42,7 +42,9 @@ async def call(session: Session) -> float:
 
 
 @pytest.mark.parametrize(("workers", "pages"), [(16, 1), (64, 1), (16, 3)])
-async def test_a_pull_beside_steady_work_keeps_a_fifth_of_its_speed(workers: int, pages: int) -> None:
+async def test_a_pull_beside_steady_work_keeps_a_fifth_of_its_speed(
+    workers: int, pages: int
+) -> None:
     waits: list[float] = []
     async with session_above(SimulatedService(), max_concurrency=8) as session:
 
@@ -84,7 +86,9 @@ async def test_many_thousand_calls_at_once_are_served_in_order() -> None:
 
 
 async def test_a_retry_goes_before_what_was_not_tried_yet() -> None:
-    service = SimulatedService(latency=1.0, says=lambda path: 500 if service.paths == ["/1"] else 200)
+    service = SimulatedService(
+        latency=1.0, says=lambda path: 500 if service.paths == ["/1"] else 200
+    )
     async with session_above(service, max_concurrency=1) as session:
         await asyncio.gather(*(session.send(get(f"/{number}")) for number in range(1, 5)))
     assert service.paths == ["/1", "/2", "/1", "/3", "/4"]
@@ -92,7 +96,9 @@ async def test_a_retry_goes_before_what_was_not_tried_yet() -> None:
 
 async def test_a_wait_for_a_permit_is_no_part_of_the_attempt() -> None:
     service = SimulatedService(latency=1.0)
-    async with session_above(service, max_concurrency=1, max_attempts=1, attempt_timeout=1.5) as session:
+    async with session_above(
+        service, max_concurrency=1, max_attempts=1, attempt_timeout=1.5
+    ) as session:
         assert await pull(session, 10) == []
 
 
@@ -129,7 +135,13 @@ async def test_a_mistake_in_a_header_stops_all_for_an_hour_at_most() -> None:
 @pytest.mark.parametrize("waits_already", [True, False])
 @pytest.mark.parametrize(
     ("pause", "deadline", "is_too_long"),
-    [(5.0, 5.1, False), (120.0, NEVER, False), (5.1, 5.0, True), (120.1, NEVER, True), (3598.0, 5.0, True)],
+    [
+        (5.0, 5.1, False),
+        (120.0, NEVER, False),
+        (5.1, 5.0, True),
+        (120.1, NEVER, True),
+        (3598.0, 5.0, True),
+    ],
 )
 async def test_a_pause_is_waited_for_or_an_error_at_once(
     pause: float, deadline: float, is_too_long: bool, waits_already: bool
@@ -140,7 +152,11 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
     await at_rest()
     governor.release(held, refusal(pause))
     said = f"not sent, because the service asked for a pause of another {pause:.3g} s"
-    with pytest.raises(errors.RateLimitedError, match=re.escape(said)) if is_too_long else nullcontext():
+    with (
+        pytest.raises(errors.RateLimitedError, match=re.escape(said))
+        if is_too_long
+        else nullcontext()
+    ):
         await (waiting or governor.acquire(0, deadline))
     assert here().now == (0 if is_too_long else pause)
 
@@ -162,8 +178,12 @@ WAITS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("said", "options"), WAITS.items())
-async def test_the_end_of_a_wait_says_how_long_and_for_what(options: dict[str, Any], said: str) -> None:
-    async with session_above(SimulatedService(latency=60.0), call_timeout=20.0, **options) as session:
+async def test_the_end_of_a_wait_says_how_long_and_for_what(
+    options: dict[str, Any], said: str
+) -> None:
+    async with session_above(
+        SimulatedService(latency=60.0), call_timeout=20.0, **options
+    ) as session:
         first = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
@@ -185,7 +205,9 @@ async def test_a_call_cut_short_names_the_wait_before_it() -> None:
 
 async def test_a_call_that_begins_too_late_names_no_wait() -> None:
     async with session_above(SimulatedService()) as session:
-        with pytest.raises(errors.DeadlineExceededError, match="before its turn came; nothing was sent; raise"):
+        with pytest.raises(
+            errors.DeadlineExceededError, match="before its turn came; nothing was sent; raise"
+        ):
             await session.send(get(deadline=0.0))
 
 
@@ -194,13 +216,24 @@ async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
         await pull(session, 40)
         with session.call_timeout.limit(3.0):
             ends = await asyncio.gather(*(call(session) for _ in range(60)), return_exceptions=True)
-    messages = [str(end) for end in ends if isinstance(end, errors.DeadlineExceededError) and not end.attempts]
+    messages = [
+        str(end)
+        for end in ends
+        if isinstance(end, errors.DeadlineExceededError) and not end.attempts
+    ]
     assert len(messages) >= 30
-    assert all("requests a second that the service accepts; nothing was sent" in message for message in messages)
+    assert all(
+        "requests a second that the service accepts; nothing was sent" in message
+        for message in messages
+    )
 
 
-async def test_the_clock_of_a_stream_starts_with_its_first_permit(caplog: pytest.LogCaptureFixture) -> None:
-    async with session_above(SimulatedService(latency=1.0), call_timeout=5.0, max_concurrency=1) as session:
+async def test_the_clock_of_a_stream_starts_with_its_first_permit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with session_above(
+        SimulatedService(latency=1.0), call_timeout=5.0, max_concurrency=1
+    ) as session:
         assert await asyncio.gather(*(session.send(get()) for _ in range(40))) == [0] * 40
     said = "for its turn: the 1 requests of max_concurrency were in flight; nothing was sent"
     assert caplog.messages == [f"a request has waited 5 s {said}"]
@@ -218,7 +251,9 @@ async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> No
 async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     governor = governor_of(max_concurrency=1)
     held = await granted(governor)
-    waits = [asyncio.ensure_future(governor.acquire(0, deadline)) for deadline in (60.0, 60.0, NEVER)]
+    waits = [
+        asyncio.ensure_future(governor.acquire(0, deadline)) for deadline in (60.0, 60.0, NEVER)
+    ]
     await asyncio.sleep(2)
     governor.release(held, object())
     await waits[0]
@@ -227,7 +262,9 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     await asyncio.wait(waits[:2])
     governor.close()
     assert await waits[2] is None
-    assert {reason: seconds for reason, seconds in governor.waited.items() if seconds} == {"concurrency": 12.0}
+    assert {reason: seconds for reason, seconds in governor.waited.items() if seconds} == {
+        "concurrency": 12.0
+    }
     await at_rest()
     assert all(alarm.cancelled() for alarm in here().alarms)
 
@@ -248,7 +285,9 @@ async def test_a_call_cancelled_as_it_is_served_keeps_no_permit() -> None:
 
 
 async def outage(session: Session, calls: int = 16) -> None:
-    await asyncio.gather(*(session.send(get(deadline=here().now + 1)) for _ in range(calls)), return_exceptions=True)
+    await asyncio.gather(
+        *(session.send(get(deadline=here().now + 1)) for _ in range(calls)), return_exceptions=True
+    )
 
 
 async def test_a_lost_probe_holds_nobody_up() -> None:
@@ -316,13 +355,17 @@ async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
 async def test_a_dead_campaign_does_not_keep_the_gate_closed() -> None:
     service = SimulatedService(says=lambda path: 503 if path.startswith("dead") else 200)
     async with session_above(service) as session:
-        failed = await pull(session, [f"dead{n}/1" for n in range(3)] + [str(n) for n in range(400)])
+        failed = await pull(
+            session, [f"dead{n}/1" for n in range(3)] + [str(n) for n in range(400)]
+        )
         assert len(failed) == 3
         assert service.accepted[0][-1] <= 60
 
 
 async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
-    service = SimulatedService(says=lambda path: 503 if path.startswith("dead") else 200, retry_after=3600)
+    service = SimulatedService(
+        says=lambda path: 503 if path.startswith("dead") else 200, retry_after=3600
+    )
     pages = [f"{'dead' if n == 100 else 'fine'}{n}/{page}" for n in range(300) for page in range(5)]
     async with session_above(service) as session:
         failed = await pull(session, pages)
@@ -332,20 +375,29 @@ async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
 @pytest.mark.parametrize("kind", ["500", "503", "refused", "reset", "hang"])
 async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> None:
     service = SimulatedService(down=(0, NEVER), outage=kind)
-    async with session_above(service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30) as session:
-        results = await asyncio.gather(*(call(session) for _ in range(2000)), return_exceptions=True)
+    async with session_above(
+        service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30
+    ) as session:
+        results = await asyncio.gather(
+            *(call(session) for _ in range(2000)), return_exceptions=True
+        )
         assert here().now <= 30
     assert all(isinstance(result, errors.SeoRepError) for result in results)
     assert service.attempts <= 1.05 * 2000
 
 
 async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
-    async with session_above(SimulatedService(down=(0, NEVER), outage="hang"), attempt_timeout=1.0) as session:
-        await asyncio.gather(*(session.send(get(deadline=3.0)) for _ in range(16)), return_exceptions=True)
+    async with session_above(
+        SimulatedService(down=(0, NEVER), outage="hang"), attempt_timeout=1.0
+    ) as session:
+        await asyncio.gather(
+            *(session.send(get(deadline=3.0)) for _ in range(16)), return_exceptions=True
+        )
         probe = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
-            errors.DeadlineExceededError, match=r"for the service to accept anything again.*other calls fail, too"
+            errors.DeadlineExceededError,
+            match=r"for the service to accept anything again.*other calls fail, too",
         ) as caught:
             await session.send(get(deadline=here().now + 0.1))
         probe.cancel()
@@ -371,7 +423,9 @@ async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
             goes.spawn(goes.send(get(subject="campaign 1")))
             await asyncio.sleep(1)
             for number in range(5000):
-                limits._pace.refuse(float(number), (None, f"campaign {number}"), waits=False, now=number + 0.5)
+                limits._pace.refuse(
+                    float(number), (None, f"campaign {number}"), waits=False, now=number + 0.5
+                )
             assert 1 < len(limits._pace.doubtful) <= 1000
             limits._pace.refuse(6000, (goes.governor, "campaign 1"), waits=False, now=6000.5)
         assert not any(subject and subject[0] is goes.governor for subject in limits._pace.doubtful)
@@ -379,7 +433,9 @@ async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
 
 async def test_calls_that_back_off_end_with_their_client() -> None:
     before = asyncio.all_tasks()
-    async with session_above(SimulatedService(says=lambda path: 503), backoff_initial=60) as session:
+    async with session_above(
+        SimulatedService(says=lambda path: 503), backoff_initial=60
+    ) as session:
         calls = [asyncio.create_task(session.send(get())) for _ in range(4)]
         await asyncio.sleep(0.1)
         assert session.stats.retries
@@ -397,7 +453,11 @@ async def test_too_many_open_files_are_no_outage() -> None:
         def attempt(self, client: int, request: Request[Any], timeout: float) -> Any:
             if self.open >= 20:
                 failed = here().create_future()
-                failed.set_result(Failure(Sent.NO, Cause.TRANSIENT, errors.ConnectionFailedError("no"), no_room=True))
+                failed.set_result(
+                    Failure(
+                        Sent.NO, Cause.TRANSIENT, errors.ConnectionFailedError("no"), no_room=True
+                    )
+                )
                 return failed
             self.open += 1
             answer = super().attempt(client, request, timeout)
@@ -425,8 +485,12 @@ class AnyUse(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = VirtualLoop()
-        limits = Settings(max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10)
-        self.governor = Governor(limits, Clock(monotonic=self.loop.time, call_later=self.loop.call_later))
+        limits = Settings(
+            max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10
+        )
+        self.governor = Governor(
+            limits, Clock(monotonic=self.loop.time, call_later=self.loop.call_later)
+        )
         self.run(self.open)
         self.held: list[Permit] = []
         self.waiting: dict[int, asyncio.Task[None]] = {}
@@ -479,12 +543,20 @@ class AnyUse(RuleBasedStateMachine):
         permit = self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
         failure = outcome if isinstance(outcome, Failure) else UNREACHABLE
         seconds = failure.retry_after
-        if seconds is not None and (failure.cause is Cause.THROTTLE or seconds <= 10 or permit.probe):
+        if seconds is not None and (
+            failure.cause is Cause.THROTTLE or seconds <= 10 or permit.probe
+        ):
             self.paused_until = max(self.paused_until, self.loop.now + seconds)
         self.governor.release(permit, outcome)
 
     outcomes = st.sampled_from(
-        [None, object(), object(), UNREACHABLE, Failure(Sent.MAYBE, Cause.OVERLOAD, errors.ServerError("late"))]
+        [
+            None,
+            object(),
+            object(),
+            UNREACHABLE,
+            Failure(Sent.MAYBE, Cause.OVERLOAD, errors.ServerError("late")),
+        ]
         + [refusal(seconds, status) for status in (429, 503) for seconds in (None, 0.5, 5.0, 11.0)]
     )
 
@@ -496,7 +568,9 @@ class AnyUse(RuleBasedStateMachine):
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), called_at_once=st.booleans(), outcome=outcomes)
-    def cancel(self, data: st.DataObject, called_at_once: bool, outcome: Failure | object | None) -> None:
+    def cancel(
+        self, data: st.DataObject, called_at_once: bool, outcome: Failure | object | None
+    ) -> None:
         task = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
         if called_at_once and self.held:
             self.release(data, outcome)
@@ -566,9 +640,13 @@ async def test_an_end_of_time_counts_the_requests_refused_last() -> None:
 
 
 async def test_a_wait_after_refusals_alone_is_for_any_acceptance() -> None:
-    async with session_above(SimulatedService(says=lambda path: 429), call_timeout=None, max_attempts=99) as session:
+    async with session_above(
+        SimulatedService(says=lambda path: 429), call_timeout=None, max_attempts=99
+    ) as session:
         refused = [session.spawn(session.send(get())) for _ in range(16)]
         await asyncio.sleep(20)
-        with pytest.raises(errors.DeadlineExceededError, match="for the service to accept anything again"):
+        with pytest.raises(
+            errors.DeadlineExceededError, match="for the service to accept anything again"
+        ):
             await session.send(get(deadline=here().now + 0.1))
     assert all(call.cancelled() for call in refused)

@@ -21,7 +21,9 @@ CREDENTIALS = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
 CANARY = Canary(PASSWORD, CREDENTIALS)
 
 
-async def tunnel(asked: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def tunnel(
+    asked: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Open a tunnel, as a proxy does, and keep what was asked."""
     asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
     upstream, downstream = await asyncio.open_connection(*asked[-1].split()[1].split(":"))
@@ -53,7 +55,10 @@ async def test_the_proxy_of_an_https_service_sees_no_key(connect: Connect) -> No
     authority.configure_trust(trusting)
     proxy = await asyncio.start_server(partial(tunnel, asked), "127.0.0.1", 0)
     address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session, proxy:
+    async with (
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session,
+        proxy,
+    ):
         client, server = await connect(FINE, tls=context, session=session, proxy=address)
         await ask(client)
         assert len(server.requests) == 1
@@ -68,7 +73,10 @@ async def test_our_own_session_sends_the_proxy_no_key(
     _, proxy = await connect(forever=answer(f"no such user: user:{PASSWORD}".encode(), status=407))
     address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
     nowhere = f"http://user:{PASSWORD}@127.0.0.1:{unused_tcp_port}"
-    for at, said in ((address, r"the proxy refused to connect \(status 407\)"), (nowhere, "could not be opened")):
+    for at, said in (
+        (address, r"the proxy refused to connect \(status 407\)"),
+        (nowhere, "could not be opened"),
+    ):
         client = await open_client("https://api.example.com", proxy=at, max_attempts=2)
         CANARY.assert_not_shown_by(await failure(client, ConnectionFailedError, said))
         CANARY.assert_not_in(f"{client!r} {client.settings!r}")

@@ -14,12 +14,33 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 MEANINGS: dict[float | None, list[str]] = {
     None: [
-        *("nan", "NaN", "inf", "Infinity", "-inf", "1e3", "0x10", "1_000", "1,5", "٣", "", "  ", "soon"),
+        *(
+            "nan",
+            "NaN",
+            "inf",
+            "Infinity",
+            "-inf",
+            "1e3",
+            "0x10",
+            "1_000",
+            "1,5",
+            "٣",
+            "",
+            "  ",
+            "soon",
+        ),
         *("10 seconds", "Tue, 32 Nov 2023 22:13:50 GMT", "Tue, 14 Nov 2023 25:13:50 GMT"),
         *("Tue, 14 Nov 99999 22:13:50 GMT", "Tue, 14 Nov 2023 22:13:50 +9999"),
     ],
     0.0: [
-        *("0", "-5", "-0", "-1" + "0" * 400, "Tue, 14 Nov 2023 22:13:20 GMT", "Tue, 14 Nov 2023 21:13:20 GMT"),
+        *(
+            "0",
+            "-5",
+            "-0",
+            "-1" + "0" * 400,
+            "Tue, 14 Nov 2023 22:13:20 GMT",
+            "Tue, 14 Nov 2023 21:13:20 GMT",
+        ),
         *("Thu, 01 Jan 1970 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 +2359"),
     ],
     1.0: ["1", "1."],
@@ -28,7 +49,11 @@ MEANINGS: dict[float | None, list[str]] = {
     7.0: ["007"],
     30.0: [
         *(" 30 ", "Tue, 14 Nov 2023 22:13:50 GMT", "Tue, 14 Nov 2023 22:13:50 -0000"),
-        *("Tue, 14 Nov 2023 23:13:50 +0100", "Tuesday, 14-Nov-23 22:13:50 GMT", "Tue Nov 14 22:13:50 2023"),
+        *(
+            "Tue, 14 Nov 2023 23:13:50 +0100",
+            "Tuesday, 14-Nov-23 22:13:50 GMT",
+            "Tue Nov 14 22:13:50 2023",
+        ),
     ],
     3600.0: ["3600"],
     86400.0: ["Wed, 15 Nov 2023 22:13:20 GMT"],
@@ -39,7 +64,9 @@ MEANINGS: dict[float | None, list[str]] = {
 @pytest.mark.parametrize("seconds", MEANINGS)
 def test_header_means_seconds(seconds: float | None) -> None:
     texts = MEANINGS[seconds]
-    assert {text: parse_retry_after(text, None, NOW) for text in texts} == dict.fromkeys(texts, seconds)
+    assert {text: parse_retry_after(text, None, NOW) for text in texts} == dict.fromkeys(
+        texts, seconds
+    )
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
@@ -55,7 +82,21 @@ def test_a_date_without_zone_is_universal_time_everywhere(
     assert seconds == 30.0
 
 
-WORDS = ["Tue", ",", "14", "Nov", "2023", "99999", "22:13:50", "22:13", "1:2:3:4", "GMT", "+9999", "-", "("]
+WORDS = [
+    "Tue",
+    ",",
+    "14",
+    "Nov",
+    "2023",
+    "99999",
+    "22:13:50",
+    "22:13",
+    "1:2:3:4",
+    "GMT",
+    "+9999",
+    "-",
+    "(",
+]
 DATES = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 
 

@@ -31,7 +31,12 @@ COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 5, Cause.TRANSIENT: 14}
 
 
 def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failure:
-    return Failure(sent, cause, errors.ServerError("as it was", status=500, body_excerpt="its body"), retry_after)
+    return Failure(
+        sent,
+        cause,
+        errors.ServerError("as it was", status=500, body_excerpt="its body"),
+        retry_after,
+    )
 
 
 FACTS: dict[str, Any] = {
@@ -46,7 +51,11 @@ FACTS: dict[str, Any] = {
 
 
 def verdict(
-    sent: Sent = Sent.RESPONDED, cause: Cause = Cause.TRANSIENT, *, retry_after: float | None = None, **facts: Any
+    sent: Sent = Sent.RESPONDED,
+    cause: Cause = Cause.TRANSIENT,
+    *,
+    retry_after: float | None = None,
+    **facts: Any,
 ) -> Retry | errors.SeoRepError:
     return decide(failure(sent, cause, retry_after), **(FACTS | facts))
 
@@ -56,9 +65,17 @@ STATUSES: list[tuple[Callable[[int], Cause | Sent], Cause | Sent, list[int]]] = 
     (cause_of_status, Cause.THROTTLE, [429]),
     (cause_of_status, Cause.OVERLOAD, [503]),
     (cause_of_status, Cause.TRANSIENT, [408, 500, 502, 504, 506, 507, 511, 520, 599]),
-    (cause_of_status, Cause.PERMANENT, [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505]),
+    (
+        cause_of_status,
+        Cause.PERMANENT,
+        [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505],
+    ),
     (sent_of_status, Sent.MAYBE, [502, 504]),
-    (sent_of_status, Sent.RESPONDED, [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599]),
+    (
+        sent_of_status,
+        Sent.RESPONDED,
+        [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599],
+    ),
 ]
 
 
@@ -102,7 +119,9 @@ ENDS: dict[tuple[str, ...], int] = {
 
 
 @pytest.mark.parametrize(("ends", "tokens"), ENDS.items())
-def test_call_gives_back_what_it_spent_and_a_success_more(ends: tuple[str, ...], tokens: int) -> None:
+def test_call_gives_back_what_it_spent_and_a_success_more(
+    ends: tuple[str, ...], tokens: int
+) -> None:
     quota = RetryQuota()
     for end in ends:
         if end == "spend":
@@ -120,7 +139,9 @@ NOT_EXECUTED |= dict.fromkeys(product([Sent.RESPONDED], [Cause.OVERLOAD], [0.0, 
 
 
 @pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
-def test_a_write_is_retried_only_if_certainly_not_executed(sent: Sent, cause: Cause, retry_after: float | None) -> None:
+def test_a_write_is_retried_only_if_certainly_not_executed(
+    sent: Sent, cause: Cause, retry_after: float | None
+) -> None:
     is_unexecuted = NOT_EXECUTED[sent, cause, retry_after]
     assert certainly_not_executed(failure(sent, cause, retry_after)) is is_unexecuted
     decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
@@ -138,10 +159,16 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"
     for error in (unknown, late):
-        assert (error.status, error.body_excerpt, type(error.__cause__)) == (500, "its body", errors.ServerError)
+        assert (error.status, error.body_excerpt, type(error.__cause__)) == (
+            500,
+            "its body",
+            errors.ServerError,
+        )
 
 
-@pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
+@pytest.mark.parametrize(
+    "spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}]
+)
 def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any]) -> None:
     assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is errors.OutcomeUnknownError
 
@@ -154,13 +181,18 @@ BACK_OFF: list[tuple[float, dict[str, Any]]] = [
     *((delay, {"attempts": 4, "throttled": n}) for n, delay in ((3, 0.5), (2, 1.0))),
     *((n / 2, {"attempts": 3, "throttled": n, "cause": Cause.THROTTLE}) for n in (1, 2, 3)),
     # 30 doublings at most
-    *((1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)}) for n in (31, 32)),
+    *(
+        (1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)})
+        for n in (31, 32)
+    ),
     (7.0, {"attempts": 99, "settings": PATIENT(backoff_initial=0.5, backoff_max=7.0)}),
 ]
 
 
 @pytest.mark.parametrize(("delay", "facts"), BACK_OFF)
-def test_back_off_doubles_with_failures_of_a_kind_and_is_random(delay: float, facts: dict[str, Any]) -> None:
+def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
+    delay: float, facts: dict[str, Any]
+) -> None:
     assert verdict(**facts) == Retry(delay, COST[facts.get("cause", Cause.TRANSIENT)])
 
 
@@ -169,7 +201,10 @@ def test_back_off_doubles_with_failures_of_a_kind_and_is_random(delay: float, fa
     [(0, 3), (1, 3), (2, 4), (3, 5), (9, 9)],  # of 4 attempts, three throttled ones count as one
 )
 def test_throttled_attempt_counts_as_a_third(throttled: int, last: int) -> None:
-    decided = {attempts: type(verdict(attempts=attempts, throttled=throttled)) for attempts in (last, last + 1)}
+    decided = {
+        attempts: type(verdict(attempts=attempts, throttled=throttled))
+        for attempts in (last, last + 1)
+    }
     assert decided == {last: Retry, last + 1: errors.ServerError}
 
 
@@ -208,6 +243,8 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
 
 @pytest.mark.parametrize(("refused", "named"), [(0, False), (9, False), (10, True), (325, True)])
 @pytest.mark.parametrize("last", [None, failure(Sent.RESPONDED, Cause.THROTTLE)])
-def test_end_of_time_after_refusals_alone_speaks_of_a_quota(last: Failure | None, refused: int, named: bool) -> None:
+def test_end_of_time_after_refusals_alone_speaks_of_a_quota(
+    last: Failure | None, refused: int, named: bool
+) -> None:
     words = f"each of the last {refused} requests was refused: a quota may be used up"
     assert (words in deadline_exceeded(last, refused).message) is named

@@ -28,13 +28,17 @@ ECHOES = {
     "base64 without padding": IN_BASE64.rstrip("="),
     "percent-encoded": urllib.parse.quote(KEY, safe=""),
     "percent-encoded but for slashes": urllib.parse.quote(KEY),
-    "percent-encoded in small letters": urllib.parse.quote(KEY, safe="").replace("%C3%A4", "%c3%a4"),
+    "percent-encoded in small letters": urllib.parse.quote(KEY, safe="").replace(
+        "%C3%A4", "%c3%a4"
+    ),
     "form-encoded": urllib.parse.quote_plus(KEY),
     "JSON": json.dumps(KEY),
     "JSON with capitals": json.dumps(KEY).replace("\\u00e4", "\\u00E4"),
     "JSON with slashes escaped": json.dumps(KEY).replace("/", "\\/"),
     "JSON, not only ASCII": json.dumps(KEY, ensure_ascii=False),
-    "JSON, not only ASCII, with slashes escaped": json.dumps(KEY, ensure_ascii=False).replace("/", "\\/"),
+    "JSON, not only ASCII, with slashes escaped": json.dumps(KEY, ensure_ascii=False).replace(
+        "/", "\\/"
+    ),
     "base64 in JSON with slashes escaped": IN_BASE64.replace("/", "\\/"),
     "HTML": html.escape(KEY),
     "capitals": KEY.upper(),
@@ -67,7 +71,10 @@ ELSEWHERE = f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}"
 FAILURES: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
     "401": (answer(KEY.encode(), status=401), errors.AuthenticationError),
     "404": (answer(KEY.encode(), status=404), errors.NotFoundError),
-    "429": (answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]), errors.RateLimitedError),
+    "429": (
+        answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]),
+        errors.RateLimitedError,
+    ),
     "500": (answer(KEY.encode(), status=500), errors.ServerError),
     "error under 200": (UNDER_200, errors.StatusError),
     "error under 200, the key cut": (
@@ -79,20 +86,41 @@ FAILURES: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
     "path of a bad field": (body_with_key(data=[{KEY: float("nan")}]), errors.DecodeError),
     "not JSON": (answer(f"<html>{html.escape(KEY)}</html>".encode()), errors.ProtocolError),
     "bad status line": (then_close(HEAD_OF_KEY), errors.ProtocolError),
-    "bad status line, the key cut": (then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()), errors.ProtocolError),
-    "bad header": (then_close(f"HTTP/1.1 200 OK\r\nBasic {IN_BASE64}\r\n\r\n".encode()), errors.ProtocolError),
+    "bad status line, the key cut": (
+        then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()),
+        errors.ProtocolError,
+    ),
+    "bad header": (
+        then_close(f"HTTP/1.1 200 OK\r\nBasic {IN_BASE64}\r\n\r\n".encode()),
+        errors.ProtocolError,
+    ),
     "redirect": (answer(status=302, headers=[("Location", ELSEWHERE)]), errors.RedirectError),
     "cut": (then_close(answer(KEY.encode(), length=99)), errors.ConnectionFailedError),
     "too large": (answer(KEY.encode() * 100), errors.BodyTooLargeError),
     "reset": (reset, errors.ConnectionFailedError),
     "silence": (hang, errors.AttemptTimeoutError),
 }
-LATE = {"500": FAILURES["500"][0], "half": answer(FIRST_OF_KEY), "200": UNDER_200, "garbage": then_close(HEAD_OF_KEY)}
-LIMITS: dict[str, dict[str, Any]] = {"too large": {"max_body_bytes": 1024}, "silence": {"attempt_timeout": 0.1}}
+LATE = {
+    "500": FAILURES["500"][0],
+    "half": answer(FIRST_OF_KEY),
+    "200": UNDER_200,
+    "garbage": then_close(HEAD_OF_KEY),
+}
+LIMITS: dict[str, dict[str, Any]] = {
+    "too large": {"max_body_bytes": 1024},
+    "silence": {"attempt_timeout": 0.1},
+}
 CASES: dict[str, tuple[Step, type[errors.SeoRepError], dict[str, Any]]] = {
-    **{name: (*failed, {"max_attempts": 2} | LIMITS.get(name, {})) for name, failed in FAILURES.items()},
     **{
-        f"deadline after {name}": (step, errors.DeadlineExceededError, {"max_attempts": 99, "call_timeout": 3})
+        name: (*failed, {"max_attempts": 2} | LIMITS.get(name, {}))
+        for name, failed in FAILURES.items()
+    },
+    **{
+        f"deadline after {name}": (
+            step,
+            errors.DeadlineExceededError,
+            {"max_attempts": 99, "call_timeout": 3},
+        )
         for name, step in LATE.items()
     },
 }
@@ -124,14 +152,18 @@ async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Conn
 async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Connect) -> None:
     # around the lengths at which the excerpt is cut, and before that the body, of which spaces leave the end to be seen
     beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
-    client, _ = await connect(*(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings))
+    client, _ = await connect(
+        *(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings)
+    )
     for _ in beginnings:
         error = await failure(client, errors.NotFoundError)
         assert_key_is_not_in(str(error))
         assert "CANA" not in str(error)
 
 
-@pytest.mark.parametrize("key", ["abcd", "abc123", "sandbox", "aaaaaaaa", "***", "\u017fecret-\u017f", "İstanbul-İ"])
+@pytest.mark.parametrize(
+    "key", ["abcd", "abc123", "sandbox", "aaaaaaaa", "***", "\u017fecret-\u017f", "İstanbul-İ"]
+)
 def test_any_key_is_taken_out(key: str) -> None:
     scrubbed = Authentication(key).scrub(f"<{key}> <{key.upper()}> <{key}{key}>")
     assert key not in scrubbed.replace("***", "")
@@ -139,16 +171,22 @@ def test_any_key_is_taken_out(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["abcd", "abcde", "abcdef"])
-@pytest.mark.parametrize("place", ["no %s, sorry", '{"key": "%s"}', r'{"error": "no\n%s"}', r"\u00e4%s", "key%%3D%s&"])
+@pytest.mark.parametrize(
+    "place", ["no %s, sorry", '{"key": "%s"}', r'{"error": "no\n%s"}', r"\u00e4%s", "key%%3D%s&"]
+)
 def test_a_short_key_is_taken_out_in_every_form(key: str, place: str) -> None:
     alone, encoded = (base64.b64encode(secret.encode()).decode() for secret in (key, f":{key}"))
     for form in (key, alone, alone.rstrip("="), encoded, encoded.rstrip("=")):
         assert Authentication(key).scrub(place % form) == place % "***"
 
 
-@pytest.mark.parametrize("key", [KEY, "a", "ob", "the", "here", "thou", "sand", "sandbox", "object-key", "no-such-key"])
+@pytest.mark.parametrize(
+    "key", [KEY, "a", "ob", "the", "here", "thou", "sand", "sandbox", "object-key", "no-such-key"]
+)
 def test_text_without_the_key_is_left_alone(key: str) -> None:
-    text = "campaign 42: there is no such object among a thousand [GET /v3/campaigns/42, status 404]"
+    text = (
+        "campaign 42: there is no such object among a thousand [GET /v3/campaigns/42, status 404]"
+    )
     assert Authentication(key).scrub(text) == text
 
 
@@ -156,7 +194,9 @@ class Interrupt(BaseException):
     """What ends an attempt from outside, as Ctrl-C does in a notebook."""
 
 
-async def test_what_traces_every_session_sees_no_key(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_traces_every_session_sees_no_key(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
 
     async def note(_: object, context: object, params: aiohttp.TraceRequestStartParams) -> None:
@@ -165,7 +205,9 @@ async def test_what_traces_every_session_sees_no_key(connect: Connect, monkeypat
     trace, make = aiohttp.TraceConfig(), aiohttp.ClientSession.__init__
     trace.on_request_start.append(note)
     monkeypatch.setattr(
-        aiohttp.ClientSession, "__init__", lambda self, **options: make(self, **options, trace_configs=[trace])
+        aiohttp.ClientSession,
+        "__init__",
+        lambda self, **options: make(self, **options, trace_configs=[trace]),
     )
     client, _ = await connect(forever=FINE)
     await ask(client)
@@ -173,7 +215,9 @@ async def test_what_traces_every_session_sees_no_key(connect: Connect, monkeypat
     assert_key_is_not_in(repr(seen))
 
 
-async def test_an_interrupt_in_an_attempt_shows_no_key(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_interrupt_in_an_attempt_shows_no_key(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def read(self: object) -> None:
         raise Interrupt
 
@@ -185,7 +229,9 @@ async def test_an_interrupt_in_an_attempt_shows_no_key(connect: Connect, monkeyp
 
 
 @pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
-async def test_cancelled_call_does_not_show_the_key(step: Step, connect: Connect, fake_time: FakeTime) -> None:
+async def test_cancelled_call_does_not_show_the_key(
+    step: Step, connect: Connect, fake_time: FakeTime
+) -> None:
     client, server = await connect(step)
     fake_time.going_on.clear()
     call = asyncio.create_task(ask(client))
@@ -201,7 +247,15 @@ async def test_success_shows_no_key(connect: Connect) -> None:
     client, _ = await connect(answer(status=500), answer(EMPTY_PAGE))
     page = await ask(client)
     listing = client.campaigns.list(filter="shoes")
-    for thing in (client, client.campaigns, client.rankings, client.settings, listing, page, client._session):
+    for thing in (
+        client,
+        client.campaigns,
+        client.rankings,
+        client.settings,
+        listing,
+        page,
+        client._session,
+    ):
         assert_key_is_not_in(f"{thing!r} {thing}")
 
 

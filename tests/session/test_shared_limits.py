@@ -33,7 +33,9 @@ async def sharing(
     limits = limits or Limits()
     async with AsyncExitStack() as stack:
         yield [
-            await stack.enter_async_context(session_above(service, number, limits=limits, **settings))
+            await stack.enter_async_context(
+                session_above(service, number, limits=limits, **settings)
+            )
             for number in range(count)
         ]
 
@@ -48,9 +50,17 @@ async def turn() -> None:
 @pytest.mark.parametrize("retry_after", [None, 1.0])
 @pytest.mark.parametrize(
     ("clients", "limiter"),
-    [(10, "20/s"), (10, "20/s,burst=20"), (10, "20/s,fixed-window"), (50, "200/s"), (10, "at-once=8")],
+    [
+        (10, "20/s"),
+        (10, "20/s,burst=20"),
+        (10, "20/s,fixed-window"),
+        (50, "200/s"),
+        (10, "at-once=8"),
+    ],
 )
-def test_clients_that_share_are_as_fast_as_one(clients: int, limiter: str, retry_after: float | None) -> None:
+def test_clients_that_share_are_as_fast_as_one(
+    clients: int, limiter: str, retry_after: float | None
+) -> None:
     def served(pages: int, **options: Any) -> Any:
         service = SimulatedService(limiter, latency=0.05, retry_after=retry_after)
         return simulate(service, pages, **options)
@@ -131,7 +141,10 @@ async def test_a_refused_key_ends_the_waits_of_its_own_client_only() -> None:
     async with sharing(service, 2, Limits(max_concurrency=1)) as (one, other):
         begun = [asyncio.create_task(other.send(page()))]
         await turn()
-        mine, theirs = ([asyncio.create_task(session.send(page())) for _ in range(3)] for session in (one, other))
+        mine, theirs = (
+            [asyncio.create_task(session.send(page())) for _ in range(3)]
+            for session in (one, other)
+        )
         assert await asyncio.gather(*begun, *theirs) == [0] * 4
         ends = await asyncio.gather(*mine, return_exceptions=True)
     assert {type(end) for end in ends} == {errors.AuthenticationError}
@@ -146,9 +159,17 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
         session_above(service, 2, limits=limits) as patient,
     ):
         await patient.send(page())
-        asked = [asyncio.create_task(session.send(page())) for session in (patient, patient, hasty, hasty)]
+        asked = [
+            asyncio.create_task(session.send(page()))
+            for session in (patient, patient, hasty, hasty)
+        ]
         ends = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(end) for end in ends] == [int, int, errors.RateLimitedError, errors.RateLimitedError]
+    assert [type(end) for end in ends] == [
+        int,
+        int,
+        errors.RateLimitedError,
+        errors.RateLimitedError,
+    ]
 
 
 # coming and going
@@ -159,7 +180,10 @@ async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
     limits = Limits(max_concurrency=4)
     async with sharing(SimulatedService("1/s", retry_after=PAUSE), 2, limits) as (stays, goes):
         await stays.send(page())
-        gone, waiting = ([asyncio.create_task(session.send(page())) for _ in range(6)] for session in (goes, stays))
+        gone, waiting = (
+            [asyncio.create_task(session.send(page())) for _ in range(6)]
+            for session in (goes, stays)
+        )
         await asyncio.sleep(1)
         if leave == "close":
             await goes.__aexit__(None, None, None)
@@ -236,7 +260,9 @@ async def test_clients_of_two_services_share_no_limits() -> None:
     limits = Limits()
     async with client_of(limits=limits), client_of("https://api.example.com/prefix", limits=limits):
         pass
-    with pytest.raises(errors.ConfigurationError, match="limits are those of one service: create others for"):
+    with pytest.raises(
+        errors.ConfigurationError, match="limits are those of one service: create others for"
+    ):
         await client_of("https://api.example.com:8443", limits=limits).open()
 
 
@@ -253,7 +279,9 @@ def test_clients_of_two_loops_share_no_limits_at_once() -> None:
     with asyncio.Runner() as one, asyncio.Runner() as two:
         one.run(fail())  # which leaves them free
         two.run(first.open())
-        with pytest.raises(errors.ConfigurationError, match="limits are in use in another event loop: close the"):
+        with pytest.raises(
+            errors.ConfigurationError, match="limits are in use in another event loop: close the"
+        ):
             one.run(second.open())
         two.run(first.close())
         one.run(second.open())
@@ -263,12 +291,16 @@ def test_clients_of_two_loops_share_no_limits_at_once() -> None:
 @pytest.mark.parametrize("own", [16, 64])
 def test_settings_show_the_shared_numbers(own: int) -> None:
     limits = Limits(max_concurrency=64, requests_per_second=5)
-    settings = client_of(limits=limits, settings=Settings(max_concurrency=own, call_timeout=7)).settings
+    settings = client_of(
+        limits=limits, settings=Settings(max_concurrency=own, call_timeout=7)
+    ).settings
     assert settings == Settings(max_concurrency=64, requests_per_second=5, call_timeout=7)
 
 
 @pytest.mark.parametrize("imitate", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_limits_are_shown_but_neither_pickled_nor_copied(imitate: Callable[[object], object]) -> None:
+def test_limits_are_shown_but_neither_pickled_nor_copied(
+    imitate: Callable[[object], object],
+) -> None:
     limits = Limits(max_concurrency=4)
     assert repr(limits) == "Limits(max_concurrency=4, requests_per_second=None)"
     with pytest.raises(TypeError, match="they hold for one process; create them in each"):

@@ -29,7 +29,9 @@ async def nap(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("was_cancelled_before", [False, True])
-async def test_what_takes_too_long_ends_with_a_timeout_error_only(was_cancelled_before: bool) -> None:
+async def test_what_takes_too_long_ends_with_a_timeout_error_only(
+    was_cancelled_before: bool,
+) -> None:
     task = asyncio.current_task()
     assert task is not None
     if was_cancelled_before:  # and lived on
@@ -94,13 +96,18 @@ STALLS: dict[str, tuple[list[tuple[float, float]], float, float, float, bool]] =
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize(("stalls", "work", "remaining", "end", "inconclusive"), STALLS.values(), ids=STALLS)
+@pytest.mark.parametrize(
+    ("stalls", "work", "remaining", "end", "inconclusive"), STALLS.values(), ids=STALLS
+)
 async def test_a_loop_that_stood_still_throws_nothing_away(
     stalls: list[tuple[float, float]], work: float, remaining: float, end: float, inconclusive: bool
 ) -> None:
     for moment, seconds in stalls:
         here().call_at(moment, stand_still, seconds)
-    with pytest.raises(TimeoutError) if work == NEVER else contextlib.nullcontext(), limit(1.0, remaining) as limited:
+    with (
+        pytest.raises(TimeoutError) if work == NEVER else contextlib.nullcontext(),
+        limit(1.0, remaining) as limited,
+    ):
         await asyncio.sleep(work)
     assert here().now == pytest.approx(end)
     assert limited.inconclusive is inconclusive
@@ -164,7 +171,9 @@ SHORTEST: list[tuple[list[float], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("limits", "settings"), SHORTEST)
-async def test_the_shortest_limit_ends_a_call(limits: list[float], settings: dict[str, Any], connect: Connect) -> None:
+async def test_the_shortest_limit_ends_a_call(
+    limits: list[float], settings: dict[str, Any], connect: Connect
+) -> None:
     client, _ = await connect(hang, **settings)
     with client.timeout(limits[0]), client.timeout(limits[1]):
         task = asyncio.create_task(ask(client))  # which is limited, as it is started inside
@@ -176,8 +185,12 @@ async def test_the_shortest_limit_ends_a_call(limits: list[float], settings: dic
 SLOW = {"backoff_initial": 50, "backoff_max": 50}
 
 
-async def test_a_limit_is_of_each_call_and_ends_with_its_block(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(*[answer(status=500), FINE] * 3, *[answer(status=500)] * 3, FINE, **SLOW)
+async def test_a_limit_is_of_each_call_and_ends_with_its_block(
+    connect: Connect, fake_time: FakeTime
+) -> None:
+    client, _ = await connect(
+        *[answer(status=500), FINE] * 3, *[answer(status=500)] * 3, FINE, **SLOW
+    )
     with client.timeout(60):
         for _ in range(3):
             await ask(client)
@@ -185,7 +198,9 @@ async def test_a_limit_is_of_each_call_and_ends_with_its_block(connect: Connect,
     assert fake_time.slept == [50] * 6
 
 
-async def test_a_limit_that_tasks_share_ends_in_each_of_them(connect: Connect, fake_time: FakeTime) -> None:
+async def test_a_limit_that_tasks_share_ends_in_each_of_them(
+    connect: Connect, fake_time: FakeTime
+) -> None:
     client, _ = await connect(*[answer(status=500), FINE] * 2, **SLOW)
     limit, contexts = client.timeout(1), (copy_context(), copy_context())
     for method in (limit.__enter__, partial(limit.__exit__, None, None, None)):
@@ -236,17 +251,28 @@ async def pulled(client: SeoRepClient) -> object:
 @pytest.mark.parametrize("use", [ask, everything, streamed, pulled])
 @pytest.mark.parametrize(
     ("step", "cause"),
-    [(REFUSED, errors.ServerError), (answer(status=500), errors.ServerError), (reset, errors.ConnectionFailedError)],
+    [
+        (REFUSED, errors.ServerError),
+        (answer(status=500), errors.ServerError),
+        (reset, errors.ConnectionFailedError),
+    ],
 )
-async def test_the_last_failure_is_the_cause(use: Use, step: Any, cause: type[Exception], connect: Connect) -> None:
+async def test_the_last_failure_is_the_cause(
+    use: Use, step: Any, cause: type[Exception], connect: Connect
+) -> None:
     client, _ = await connect(forever=step, max_attempts=100, backoff_initial=20, backoff_max=20)
     with client.timeout(30), pytest.raises(errors.DeadlineExceededError) as caught:
         await use(client)
     assert isinstance(caught.value.__cause__, cause)
 
 
-async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect, fake_time: FakeTime) -> None:
-    pages = [{"data": [{"id": n, "url": "a", "company": "b"}], "metadata": {"total_pages": 9}} for n in range(9)]
+async def test_a_page_that_is_not_asked_for_in_time_is_refused(
+    connect: Connect, fake_time: FakeTime
+) -> None:
+    pages = [
+        {"data": [{"id": n, "url": "a", "company": "b"}], "metadata": {"total_pages": 9}}
+        for n in range(9)
+    ]
     client, _ = await connect(*map(answer, pages), max_concurrency=1)
 
     async def read_slowly() -> None:

@@ -47,7 +47,9 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
     assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
 
-async def test_https_at_a_plain_server_is_refused_at_once(open_client: OpenClient, fake_time: FakeTime) -> None:
+async def test_https_at_a_plain_server_is_refused_at_once(
+    open_client: OpenClient, fake_time: FakeTime
+) -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(answer(b"You speak TLS to me", status=400))
@@ -64,7 +66,9 @@ async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server()  # waits for a request, which a TLS greeting is not
-    client = await open_client(server.base_url.replace("http:", "https:"), connect_timeout=0.2, max_attempts=1)
+    client = await open_client(
+        server.base_url.replace("http:", "https:"), connect_timeout=0.2, max_attempts=1
+    )
     with pytest.raises(AttemptTimeoutError, match=r"Settings\.connect_timeout") as caught:
         await client.campaigns.list(filter="what nobody may see").page(1)
     assert "nobody" not in str(caught.value)

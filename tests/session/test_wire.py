@@ -10,7 +10,15 @@ import pytest
 
 from seorep_async import ProtocolError, RedirectError, SeoRepClient, ServerError
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
-from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
+from tests.session.scripted_server import (
+    EMPTY_PAGE,
+    FINE,
+    Connection,
+    Step,
+    answer,
+    reset,
+    then_close,
+)
 
 AUTHORIZATION = "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
 
@@ -19,7 +27,10 @@ async def test_request_asks_for_json_and_names_itself(connect: Connect) -> None:
     client, server = await connect(FINE, user_agent="reporting/1.0")
     await client.campaigns.list(filter="a&b=ü/ö +", extra_params={"tag": ["x", "y"]}).page(3)
     (request,) = server.requests
-    assert request.target == "/v3/campaigns?filter=a%26b%3D%C3%BC%2F%C3%B6%20%2B&tag%5B%5D=x&tag%5B%5D=y&page=3"
+    assert (
+        request.target
+        == "/v3/campaigns?filter=a%26b%3D%C3%BC%2F%C3%B6%20%2B&tag%5B%5D=x&tag%5B%5D=y&page=3"
+    )
     assert request.headers == {
         "Host": f"127.0.0.1:{server.port}",
         "Accept": "application/json",
@@ -42,7 +53,9 @@ async def test_a_response_that_came_unasked_answers_no_request(
         await connection.send(answer(EMPTY_PAGE | {"unasked": True}))
 
     async with aiohttp.ClientSession() as session:
-        client, server = await connect(twice, forever=FINE, session=session if is_borrowed else None)
+        client, server = await connect(
+            twice, forever=FINE, session=session if is_borrowed else None
+        )
         await ask(client)
         idle.set()
         await asyncio.sleep(0.05)
@@ -73,9 +86,15 @@ async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
     assert (caught.value.status, caught.value.retry_after) == (503, 3600)
 
 
-async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE)
-    client = await open_client(f"http://localhost:{server.port}")  # by name: an IP address has no cookies anyway
+async def test_cookies_are_not_stored_and_not_sent_back(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(
+        answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE
+    )
+    client = await open_client(
+        f"http://localhost:{server.port}"
+    )  # by name: an IP address has no cookies anyway
     await ask(client)
     await ask(client)
     assert not any("Cookie" in request.headers for request in server.requests)
@@ -83,13 +102,21 @@ async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartSe
 
 
 async def test_cookies_and_headers_of_a_borrowed_session_are_not_sent(connect: Connect) -> None:
-    headers, jar = {"Authorization": "Basic other", "Accept": "text/html"}, aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(headers=headers, cookies={"track": "1"}, cookie_jar=jar) as session:
+    headers, jar = (
+        {"Authorization": "Basic other", "Accept": "text/html"},
+        aiohttp.CookieJar(unsafe=True),
+    )
+    async with aiohttp.ClientSession(
+        headers=headers, cookies={"track": "1"}, cookie_jar=jar
+    ) as session:
         client, server = await connect(FINE, session=session)
         await ask(client)
     sent = server.requests[0].headers
     assert "Cookie" not in sent
-    assert (sent.getall("Authorization"), sent.getall("Accept")) == ([AUTHORIZATION], ["application/json"])
+    assert (sent.getall("Authorization"), sent.getall("Accept")) == (
+        [AUTHORIZATION],
+        ["application/json"],
+    )
 
 
 ELSEWHERE = {
@@ -116,13 +143,20 @@ async def test_redirect_is_named_and_never_followed(
     location = elsewhere.format(target=target.port, own=server.port)
     with pytest.raises(RedirectError, match="base_url") as caught:
         await ask(await open_client(server.base_url))
-    assert (caught.value.status, caught.value.location, caught.value.attempts) == (status, location, 1)
+    assert (caught.value.status, caught.value.location, caught.value.attempts) == (
+        status,
+        location,
+        1,
+    )
     assert location in str(caught.value)
     assert target.connections == 0
 
 
 async def test_environment_gives_no_proxy_and_no_password(
-    scripted_server: StartServer, open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    scripted_server: StartServer,
+    open_client: OpenClient,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     proxy, server = await scripted_server(), await scripted_server(FINE)
     for name in ("http_proxy", "https_proxy", "all_proxy"):
@@ -139,12 +173,16 @@ async def test_environment_gives_no_proxy_and_no_password(
 
 
 @pytest.mark.parametrize("breaks", [reset, then_close(b"")], ids=["reset", "closed"])
-async def test_all_that_is_sent_is_counted_and_authenticated(breaks: Step, connect: Connect) -> None:
+async def test_all_that_is_sent_is_counted_and_authenticated(
+    breaks: Step, connect: Connect
+) -> None:
     client, server = await connect(FINE, breaks, FINE, breaks, breaks, FINE)
     for _ in range(3):
         await ask(client)
     assert client.stats.attempts == 6
-    assert [request.headers.getall("Authorization") for request in server.requests] == [[AUTHORIZATION]] * 6
+    assert [request.headers.getall("Authorization") for request in server.requests] == [
+        [AUTHORIZATION]
+    ] * 6
 
 
 async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
@@ -165,7 +203,9 @@ async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
     assert server.connections == 5
 
 
-async def test_borrowed_session_is_used_and_stays_open(scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_borrowed_session_is_used_and_stays_open(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
     server = await scripted_server(FINE, FINE)
     async with aiohttp.ClientSession() as session:
         async with SeoRepClient(server.base_url, KEY, session=session) as client:

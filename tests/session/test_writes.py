@@ -12,7 +12,16 @@ from seorep_async.session import Request
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import Connect, ConnectSession, open_session, write
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, ScriptedServer, Step, answer, drip, hang, reset, then_close
+from tests.session.scripted_server import (
+    FINE,
+    ScriptedServer,
+    Step,
+    answer,
+    drip,
+    hang,
+    reset,
+    then_close,
+)
 
 
 def delete(**options: Any) -> Request[bytes]:
@@ -37,7 +46,10 @@ REUSED = (
 LOST: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
     **{name: BROKEN[name] for name in REUSED},
     **{name: (SLOW[name], errors.AttemptTimeoutError) for name in NEVER_ENDING},
-    "garbage after 100": (then_close(b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"), errors.ProtocolError),
+    "garbage after 100": (
+        then_close(b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"),
+        errors.ProtocolError,
+    ),
     "header of 2 MB": (
         then_close(b"HTTP/1.1 204 No\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n"),
         errors.ProtocolError,
@@ -60,16 +72,22 @@ async def test_write_that_may_have_happened_is_not_sent_again(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff"], ids=["empty", "HTML", "cut", "no UTF-8"]
+    "body",
+    [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff"],
+    ids=["empty", "HTML", "cut", "no UTF-8"],
 )
-async def test_a_created_object_with_unreadable_answer_is_not_repeated(body: bytes, connect: Connect) -> None:
+async def test_a_created_object_with_unreadable_answer_is_not_repeated(
+    body: bytes, connect: Connect
+) -> None:
     client, server = await connect(answer(body))
     with pytest.raises(errors.OutcomeUnknownError, match="look for it in the list"):
         await client.campaigns.create("https://example.com", "Shoes")
     assert len(server.requests) == 1
 
 
-async def test_a_server_that_always_closes_executes_each_write_once(connect_session: ConnectSession) -> None:
+async def test_a_server_that_always_closes_executes_each_write_once(
+    connect_session: ConnectSession,
+) -> None:
     session, server = await connect_session(forever=then_close(FINE))
     for number in range(20):
         await session.send(write(body=b"%d" % number))
@@ -90,7 +108,11 @@ async def test_write_through_a_borrowed_session_is_not_resent_by_it(connect: Con
 
 
 @pytest.mark.parametrize(
-    "refused", [answer(status=429), *(answer(status=status, headers=[("Retry-After", "1")]) for status in (429, 503))]
+    "refused",
+    [
+        answer(status=429),
+        *(answer(status=status, headers=[("Retry-After", "1")]) for status in (429, 503)),
+    ],
 )
 async def test_write_that_was_turned_away_is_sent_again_as_it_was(
     refused: bytes, connect_session: ConnectSession
@@ -100,7 +122,9 @@ async def test_write_that_was_turned_away_is_sent_again_as_it_was(
     assert [request.body for request in server.requests] == [b"name=x&id=1"] * 2
 
 
-async def test_write_that_was_refused_a_connection_is_executed_once(fake_time: FakeTime, unused_tcp_port: int) -> None:
+async def test_write_that_was_refused_a_connection_is_executed_once(
+    fake_time: FakeTime, unused_tcp_port: int
+) -> None:
     fake_time.going_on.clear()
     async with open_session(f"http://127.0.0.1:{unused_tcp_port}", fake_time) as session:
         call = session.spawn(session.send(write()))
@@ -132,11 +156,17 @@ NO_CONTENT: dict[str, Step] = {
 }
 
 
-NO_CONTENT |= {f"{name}, byte by byte": drip(raw, 0.0) for name, raw in NO_CONTENT.items() if isinstance(raw, bytes)}
+NO_CONTENT |= {
+    f"{name}, byte by byte": drip(raw, 0.0)
+    for name, raw in NO_CONTENT.items()
+    if isinstance(raw, bytes)
+}
 
 
 @pytest.mark.parametrize("step", NO_CONTENT.values(), ids=NO_CONTENT)
-async def test_delete_succeeds_whatever_comes_with_its_success(step: Step, connect_session: ConnectSession) -> None:
+async def test_delete_succeeds_whatever_comes_with_its_success(
+    step: Step, connect_session: ConnectSession
+) -> None:
     session, server = await connect_session(step)
     await session.send(delete())
     await server.until_no_connection()
@@ -145,7 +175,10 @@ async def test_delete_succeeds_whatever_comes_with_its_success(step: Step, conne
 def test_body_of_a_204_is_dropped_on_uvloop_too() -> None:
     async def delete_one() -> None:
         step = NO_CONTENT["204 with a body"]
-        async with ScriptedServer([step]) as server, open_session(server.base_url, FakeTime()) as session:
+        async with (
+            ScriptedServer([step]) as server,
+            open_session(server.base_url, FakeTime()) as session,
+        ):
             await session.send(delete())
 
     with asyncio.Runner(loop_factory=pytest.importorskip("uvloop").new_event_loop) as runner:
@@ -192,7 +225,10 @@ async def test_after_refused_writes_the_probe_is_a_read(connect_session: Connect
         with pytest.raises(errors.AuthenticationError):
             await session.send(write())
     await session.send(write())
-    assert [(request.method, request.body) for request in server.requests[8:]] == [("GET", b""), ("POST", b"a=1")]
+    assert [(request.method, request.body) for request in server.requests[8:]] == [
+        ("GET", b""),
+        ("POST", b"a=1"),
+    ]
 
 
 async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:
@@ -200,5 +236,7 @@ async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connec
     call = asyncio.create_task(client.campaigns.create("u", "c"))
     await server.first_request.wait()
     await client.close()
-    with pytest.raises(errors.OutcomeUnknownError, match=r"\(the client was closed before the response"):
+    with pytest.raises(
+        errors.OutcomeUnknownError, match=r"\(the client was closed before the response"
+    ):
         await call

@@ -61,7 +61,9 @@ class _Jumps(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         assert timeout is not None, "everybody waits, and nothing will ever happen"
         if timeout > 0:
-            self._loop.now = max(self._loop.now, self._loop.alarms[0].when())  # exactly, or its wait might never end
+            self._loop.now = max(
+                self._loop.now, self._loop.alarms[0].when()
+            )  # exactly, or its wait might never end
         return []
 
 

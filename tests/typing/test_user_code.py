@@ -55,28 +55,42 @@ OTHERS = {
 def test_user_code_has_the_types_that_it_says() -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", str(USER_CODE)]
-    checked = subprocess.run(command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize("model", REFERENCE, ids=lambda model: str(model.__name__))
 def test_a_field_has_the_type_that_the_reference_shows(model: type) -> None:
-    hints, expected = get_type_hints(model), dict[str, Any](extra=Mapping[str, Any], date_precision=PRECISION)
+    hints, expected = (
+        get_type_hints(model),
+        dict[str, Any](extra=Mapping[str, Any], date_precision=PRECISION),
+    )
     for line in REFERENCE[model]:
         kind = float if model is RankingTotals else KINDS[line.kind]
-        expected[line.attribute] = kind if line.kind in {*REQUIRED, "tags", "unknown"} else kind | None
+        expected[line.attribute] = (
+            kind if line.kind in {*REQUIRED, "tags", "unknown"} else kind | None
+        )
     found = {field.name: hints[field.name] for field in attrs.fields(model)}
-    assert found == {name: kind for name, kind in expected.items() if name in found or name != "date_precision"}
+    assert found == {
+        name: kind for name, kind in expected.items() if name in found or name != "date_precision"
+    }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_field_of_another_public_value_has_its_type(name: str) -> None:
-    declared = [f"{field.name}: {field.type}" for field in attrs.fields(getattr(seorep_async, name))]
+    declared = [
+        f"{field.name}: {field.type}" for field in attrs.fields(getattr(seorep_async, name))
+    ]
     assert ", ".join(declared) == " ".join(OTHERS[name].split())
 
 
 def test_the_types_of_all_public_values_are_checked() -> None:
-    public = {*(name for name, value in vars(models).items() if isinstance(value, type)), *OTHERS} - {"Feed"}
+    public = {
+        *(name for name, value in vars(models).items() if isinstance(value, type)),
+        *OTHERS,
+    } - {"Feed"}
     assert {model.__name__ for model in REFERENCE} | OTHERS.keys() == public
 
 
@@ -93,7 +107,11 @@ def test_every_argument_of_an_operation_is_checked(operation: Operation) -> None
     right = [one for one in TREE.body if getattr(one, "name", "wrong") != "wrong"]
     calls = [node for one in right for node in ast.walk(one) if isinstance(node, ast.Call)]
     of_it = [call for call in calls if ast.unparse(call.func) == f"client.{operation.name}"]
-    named = list(inspect.signature(operation.method_of(SeoRepClient("https://api.example.com", "key"))).parameters)
+    named = list(
+        inspect.signature(
+            operation.method_of(SeoRepClient("https://api.example.com", "key"))
+        ).parameters
+    )
     given = {name for call in of_it for name in named[: len(call.args)]}
     given |= {str(keyword.arg) for call in of_it for keyword in call.keywords}
     assert given | {"extra_params"} == set(named)

@@ -33,7 +33,9 @@ async def listings(client: api.SeoRepClient) -> None:
 
 
 async def reports(client: api.SeoRepClient) -> None:
-    report = await client.rankings.campaign(42, "2023-01-01", dt.date(2023, 1, 31), search="shoes", limit=10)
+    report = await client.rankings.campaign(
+        42, "2023-01-01", dt.date(2023, 1, 31), search="shoes", limit=10
+    )
     assert_type(report, api.RankingReport[api.KeywordRanking])
     assert_type(report.rows[0], api.KeywordRanking)
     assert_type(report.rows[0].keyword_phrase, str)
@@ -80,22 +82,34 @@ async def pulls(client: api.SeoRepClient, any_feed: api.Feed) -> None:
         api.Pull[api.KeywordPeriod],
     )
     some = client.rankings.pull((one for one in [1]), DAY, DAY, feed=any_feed)
-    assert_type(some, api.Pull[api.KeywordRanking] | api.Pull[api.CampaignPeriod] | api.Pull[api.KeywordPeriod])
+    assert_type(
+        some,
+        api.Pull[api.KeywordRanking] | api.Pull[api.CampaignPeriod] | api.Pull[api.KeywordPeriod],
+    )
 
 
 async def campaigns(client: api.SeoRepClient) -> None:
-    new = await client.campaigns.create("u", "c", scope="s", group_title="g", extra_params={"tags": ["a"], "n": 1})
+    new = await client.campaigns.create(
+        "u", "c", scope="s", group_title="g", extra_params={"tags": ["a"], "n": 1}
+    )
     assert_type(new, api.Campaign)
     assert_type(await client.campaigns.get(7, extra_params={"x": True}), api.Campaign)
-    assert_type(await client.campaigns.update(7, url="u", company="c", scope="s", group_title=None), api.Campaign)
+    assert_type(
+        await client.campaigns.update(7, url="u", company="c", scope="s", group_title=None),
+        api.Campaign,
+    )
     await client.campaigns.delete(7, extra_params={"since": dt.date(2023, 1, 1)})
-    listing = client.campaigns.list(filter="f", limit=5, order_by="id", order_direction="asc", extra_params=None)
+    listing = client.campaigns.list(
+        filter="f", limit=5, order_by="id", order_direction="asc", extra_params=None
+    )
     assert_type(listing, api.Listing[api.Campaign, api.ModelList[api.Campaign]])
     assert_type(await listing, api.ModelList[api.Campaign])
 
 
 async def users(client: api.SeoRepClient, email_them: bool | None) -> None:
-    new = await client.users.create("f", "l", "u", "p", "client", email="e", email_credentials=email_them)
+    new = await client.users.create(
+        "f", "l", "u", "p", "client", email="e", email_credentials=email_them
+    )
     assert_type(new, api.User)
     await client.users.create("f", "l", "u", "p", role="client", email_credentials="yes")
     changed = await client.users.update(
@@ -105,9 +119,13 @@ async def users(client: api.SeoRepClient, email_them: bool | None) -> None:
     assert_type(await client.users.get(7), api.User)
     await client.users.delete(7)
     assert_type(await client.users.login_grant(7), api.LoginGrant)
-    listing = client.users.list(filter="f", role="client", limit=5, order_by="id", order_direction="asc")
+    listing = client.users.list(
+        filter="f", role="client", limit=5, order_by="id", order_direction="asc"
+    )
     assert_type(listing, api.Listing[api.User, api.ModelList[api.User]])
-    assert_type(await client.users.list(role=(role for role in ("a", "b"))), api.ModelList[api.User])
+    assert_type(
+        await client.users.list(role=(role for role in ("a", "b"))), api.ModelList[api.User]
+    )
     assert_type(await client.users.list(role={"a": 1}.keys()).page(2), api.Page[api.User])
     async for user in client.users.list(role=["a"]):
         assert_type(user, api.User)
@@ -117,15 +135,27 @@ async def keywords(client: api.SeoRepClient) -> None:
     assert_type(await client.keywords.get(7), api.Keyword)
     listing = client.keywords.list(filter="f", limit=5, order_by="id", order_direction="asc")
     assert_type(listing, api.Listing[api.Keyword, api.ModelList[api.Keyword]])
-    assert_type(await client.keywords.list(extra_params={"campaign_id": 7}), api.ModelList[api.Keyword])
+    assert_type(
+        await client.keywords.list(extra_params={"campaign_id": 7}), api.ModelList[api.Keyword]
+    )
 
 
 async def backlinks(client: api.SeoRepClient) -> None:
     new = await client.backlinks.create(
-        7, "t", "u", "published", "2023-01-01", link_type="l", target_anchor="a", target_url="u", notes=""
+        7,
+        "t",
+        "u",
+        "published",
+        "2023-01-01",
+        link_type="l",
+        target_anchor="a",
+        target_url="u",
+        notes="",
     )
     assert_type(new, api.Backlink)
-    assert_type(await client.backlinks.create(7, "t", "u", "published", dt.date(2023, 1, 1)), api.Backlink)
+    assert_type(
+        await client.backlinks.create(7, "t", "u", "published", dt.date(2023, 1, 1)), api.Backlink
+    )
     assert_type(await client.backlinks.get(7), api.Backlink)
     changed = await client.backlinks.update(
         7, date_published=dt.date(2023, 1, 1), status="unpublished", url="u", link_type="l", notes="n", title="t",
@@ -138,7 +168,9 @@ async def backlinks(client: api.SeoRepClient) -> None:
         sort_metric="id", sort_direction="asc", extra_params=None,
     )  # fmt: skip
     assert_type(listing, api.Listing[api.Backlink, api.ModelList[api.Backlink]])
-    assert_type(await client.backlinks.list(7, date_string="last month"), api.ModelList[api.Backlink])
+    assert_type(
+        await client.backlinks.list(7, date_string="last month"), api.ModelList[api.Backlink]
+    )
 
 
 async def rankings(client: api.SeoRepClient, start: dt.date) -> None:
@@ -151,7 +183,9 @@ async def rankings(client: api.SeoRepClient, start: dt.date) -> None:
     assert_type(by_date, api.Listing[api.CampaignPeriod, api.RankingReport[api.CampaignPeriod]])
     of_keyword = client.rankings.keyword_by_date(7, start, start)
     assert_type(of_keyword, api.Listing[api.KeywordPeriod, api.RankingReport[api.KeywordPeriod]])
-    assert_type(client.rankings.pull([7], start, start, feed="keyword-by-date"), api.Pull[api.KeywordPeriod])
+    assert_type(
+        client.rankings.pull([7], start, start, feed="keyword-by-date"), api.Pull[api.KeywordPeriod]
+    )
 
 
 async def client_itself(client: api.SeoRepClient) -> None:

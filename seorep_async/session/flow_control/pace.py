@@ -81,7 +81,9 @@ class Pace(msgspec.Struct, eq=False):
     excess: float = 0.0
     loss: float = 0.0
     share_before: float = 0.0
-    doubtful: dict[Subject | None, float] = {}  # when a subject was refused last, if it was not accepted since
+    doubtful: dict[
+        Subject | None, float
+    ] = {}  # when a subject was refused last, if it was not accepted since
     gate: str = ""  # why it is closed: `pace` or `outage`
     closed_at: float = -math.inf
     probes: int = 0  # in flight
@@ -105,7 +107,9 @@ class Pace(msgspec.Struct, eq=False):
         if self.paused_until > now:
             return "asked to wait", self.paused_until
         if self.gate:
-            return self.gate, max(self.next_probe, self.last + self.patience) if self.probes else self.next_probe
+            return self.gate, max(
+                self.next_probe, self.last + self.patience
+            ) if self.probes else self.next_probe
         return "pace", self.next if self.rate < math.inf else now
 
     @property
@@ -118,7 +122,9 @@ class Pace(msgspec.Struct, eq=False):
         if self.gate:
             shortest, longest = self.PROBE
             self.probes, self.last = self.probes + 1, now
-            self.next_probe = now + min(longest, max(shortest, 1 / self.rate, (now - self.closed_at) / 4))
+            self.next_probe = now + min(
+                longest, max(shortest, 1 / self.rate, (now - self.closed_at) / 4)
+            )
             return True
         if now > max(self.next, self.last) + self.SPAN:
             self.count_from(now)  # what was accepted before a rest shows no rate
@@ -150,7 +156,10 @@ class Pace(msgspec.Struct, eq=False):
     def delivered(self, now: float) -> float:
         """Return the attempts a second accepted since the last opening, or since the rate began to double if more."""
         begun = (self.counted_from, 0, 0.0), self.doubled_from
-        return max((self.accepted - n) / max(self.SPAN, now - at - self.paused + paused) for at, n, paused in begun)
+        return max(
+            (self.accepted - n) / max(self.SPAN, now - at - self.paused + paused)
+            for at, n, paused in begun
+        )
 
     @property
     def tolerated(self) -> float:
@@ -194,7 +203,9 @@ class Pace(msgspec.Struct, eq=False):
             self.in_a_row = 0
             self.held_refused += is_held
             self.excess += 1 - self.tolerated
-            if self.excess > self.TOO_MANY * (self.WHILE_HELD if is_held else 1) or (waits and self.known < math.inf):
+            if self.excess > self.TOO_MANY * (self.WHILE_HELD if is_held else 1) or (
+                waits and self.known < math.inf
+            ):
                 self.close("pace", now)
             else:
                 self.fail(now)
@@ -228,12 +239,16 @@ class Pace(msgspec.Struct, eq=False):
 
     def forget(self, client: object) -> None:
         """Forget the subjects of a client, as nobody will ask about them again."""
-        self.doubtful = {about: when for about, when in self.doubtful.items() if about and about[0] is not client}
+        self.doubtful = {
+            about: when for about, when in self.doubtful.items() if about and about[0] is not client
+        }
 
     def cut(self, now: float) -> None:
         """Lower the rate as the gate opens again."""
         share = self.held_refused / max(self.ENOUGH_HELD, self.held)
-        is_chance = share > self.TOLERATED and (self.loss > 0 or share > self.SAME * self.share_before > 0)
+        is_chance = share > self.TOLERATED and (
+            self.loss > 0 or share > self.SAME * self.share_before > 0
+        )
         self.loss, self.share_before = min(self.MOST, share) if is_chance else 0.0, share
         is_first = self.known == math.inf
         if is_first:  # the accepted probe alone shows no rate
@@ -249,6 +264,10 @@ class Pace(msgspec.Struct, eq=False):
         self.refused_at = min(self.known, delivered)
         self.known = max(self.SLOWEST, least, self.BACK_OFF * self.refused_at)
         self.is_search = is_first
-        self.held_until = -math.inf if is_first else now + max(self.HOLD, min(10.0, self.ENOUGH_HELD / self.known))
+        self.held_until = (
+            -math.inf
+            if is_first
+            else now + max(self.HOLD, min(10.0, self.ENOUGH_HELD / self.known))
+        )
         self.held = self.held_refused = self.in_a_row = 0
         self.next = now + 1 / self.rate

@@ -21,7 +21,9 @@ from seorep_async.settings import Settings
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
 LONGEST_PAUSE = 3600.0  # seconds for which a refusal can stop everything; no mistake in a header should for ever
-FOR_OLDEST = 4  # every so many permits of a client, one goes to the oldest taker: a pull beside calls
+FOR_OLDEST = (
+    4  # every so many permits of a client, one goes to the oldest taker: a pull beside calls
+)
 _log = logging.getLogger("seorep_async")
 
 
@@ -84,11 +86,17 @@ class Limits:
         ConfigurationError: a value is out of its range or of the wrong type.
     """
 
-    def __init__(self, *, max_concurrency: int = 16, requests_per_second: float | None = None) -> None:
-        Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)  # checks them
+    def __init__(
+        self, *, max_concurrency: int = 16, requests_per_second: float | None = None
+    ) -> None:
+        Settings(
+            max_concurrency=max_concurrency, requests_per_second=requests_per_second
+        )  # checks them
         self.max_concurrency: int = max_concurrency
         self.requests_per_second: float | None = requests_per_second
-        self._pace = Pace(max_concurrency, math.inf if requests_per_second is None else requests_per_second)
+        self._pace = Pace(
+            max_concurrency, math.inf if requests_per_second is None else requests_per_second
+        )
         self._clients: list[Governor] = []
         self._numbers = itertools.count()  # of arrivals and turns
         self._in_flight: set[Permit] = set()
@@ -100,7 +108,9 @@ class Limits:
     def _join(self, client: Governor, origin: Origin | None, clock: Clock) -> None:
         loop = asyncio.get_running_loop()
         if self._origin not in (None, origin):
-            raise ConfigurationError("limits are those of one service: create others for a client of another base_url")
+            raise ConfigurationError(
+                "limits are those of one service: create others for a client of another base_url"
+            )
         if self._loop is not None and self._loop.is_closed():
             self._clients.clear()
         if self._clients and loop is not self._loop:
@@ -129,7 +139,11 @@ class Limits:
         while clients := [client for client in self._clients if client.waits]:
             now = self._clock.monotonic()
             if (moment := self._obstacle(now)[1]) > now:
-                self._alarm = None if moment == math.inf else self._clock.call_later(moment - now, self._dispatch)
+                self._alarm = (
+                    None
+                    if moment == math.inf
+                    else self._clock.call_later(moment - now, self._dispatch)
+                )
                 return
             waiter = self._probe() if self._pace.gate else None
             waiter = waiter or min(clients, key=lambda client: client.served).take()
@@ -147,7 +161,9 @@ class Limits:
         refused = self._pace.doubtful
 
         def place(one: Waiter) -> tuple[float, int]:
-            return refused.get(one.subject, -math.inf), one.arrival if one.priority < 0 else -one.arrival
+            return refused.get(
+                one.subject, -math.inf
+            ), one.arrival if one.priority < 0 else -one.arrival
 
         return min(self._waiters(), key=place, default=None)
 
@@ -155,19 +171,28 @@ class Limits:
         return f"Limits(max_concurrency={self.max_concurrency}, requests_per_second={self.requests_per_second})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("limits cannot be pickled or copied: they hold for one process; create them in each")
+        raise TypeError(
+            "limits cannot be pickled or copied: they hold for one process; create them in each"
+        )
 
 
 class Governor:
     """Gets a permit for each attempt of one client, from limits of its own or shared ones, and learns from it."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, limits: Limits | None = None, origin: Origin | None = None
+        self,
+        settings: Settings,
+        clock: Clock,
+        limits: Limits | None = None,
+        origin: Origin | None = None,
     ) -> None:
         most, cap = settings.max_concurrency, settings.requests_per_second
         self._limits = limits or Limits(max_concurrency=most, requests_per_second=cap)
         self._clock, self._origin = clock, origin
-        self.patience: tuple[float, float] = settings.retry_after_max, settings.call_timeout or math.inf  # as `Waiter`
+        self.patience: tuple[float, float] = (
+            settings.retry_after_max,
+            settings.call_timeout or math.inf,
+        )  # as `Waiter`
         self._retries: dict[int, Waiter] = {}  # by arrival
         self._turns: OrderedDict[Taker, None] = OrderedDict()  # those that wait; the first is next
         self._ages: list[tuple[int, int, Taker]] = []  # a heap, also of some that wait no longer
@@ -202,13 +227,19 @@ class Governor:
 
     def waiters(self) -> list[Waiter]:
         """Return all that wait for a permit."""
-        all_of_them = itertools.chain(self._retries.values(), *(taker.waiting for taker in self._turns))
+        all_of_them = itertools.chain(
+            self._retries.values(), *(taker.waiting for taker in self._turns)
+        )
         return [waiter for waiter in all_of_them if not waiter.turn.done()]
 
     def in_words(self, seconds: float, reason: str) -> str:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
         pace = self._limits._pace
-        what = "the service to accept anything again" if pace.gate or reason == "outage" else "its turn"
+        what = (
+            "the service to accept anything again"
+            if pace.gate or reason == "outage"
+            else "its turn"
+        )
         if reason == "key":
             what = "an answer that shows whether the key is refused"
         elif reason == "asked to wait":
@@ -280,11 +311,17 @@ class Governor:
         if now >= deadline:
             raise TimeoutError
         reason, _ = limits._obstacle(now)
-        waiter = self._queue(now, priority, deadline, subject, None if priority < 0 else taker or Taker())
+        waiter = self._queue(
+            now, priority, deadline, subject, None if priority < 0 else taker or Taker()
+        )
         waiter.end_if_hopeless(now, limits._pace)
         limits._dispatch()
         has_end = deadline < math.inf
-        expiry = self._clock.call_later(deadline - now, lambda: waiter.end(TimeoutError())) if has_end else None
+        expiry = (
+            self._clock.call_later(deadline - now, lambda: waiter.end(TimeoutError()))
+            if has_end
+            else None
+        )
         outcome: Permit | Exception | None = None
         try:
             outcome = await waiter.turn
@@ -300,15 +337,23 @@ class Governor:
             if not isinstance(outcome, Permit) or outcome.probe:  # `take` did not take it out
                 self._leave(waiter)
         if isinstance(outcome, Exception):
-            raise TimeoutError(limits._pace.gate or reason) if isinstance(outcome, TimeoutError) else outcome
+            raise (
+                TimeoutError(limits._pace.gate or reason)
+                if isinstance(outcome, TimeoutError)
+                else outcome
+            )
         if outcome is not None:
             self.in_flight += 1
             outcome.wait = self._clock.monotonic() - now, reason
         return outcome
 
-    def _queue(self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker | None) -> Waiter:
+    def _queue(
+        self, now: float, priority: int, deadline: float, subject: str | None, taker: Taker | None
+    ) -> Waiter:
         number, turn = next(self._limits._numbers), asyncio.get_running_loop().create_future()
-        waiter = Waiter(priority, number, now, deadline, (self, subject) if subject else None, self, taker, turn)
+        waiter = Waiter(
+            priority, number, now, deadline, (self, subject) if subject else None, self, taker, turn
+        )
         if taker is None:
             self._retries[number] = waiter
             return waiter
@@ -332,20 +377,30 @@ class Governor:
 
     def _warn(self) -> None:
         """Warn once if a request has waited for `call_timeout` before its clock started, as no error will say so."""
-        since = min((one.since for one in self.waiters() if one.deadline == math.inf), default=math.inf)
+        since = min(
+            (one.since for one in self.waiters() if one.deadline == math.inf), default=math.inf
+        )
         now, longest = self._clock.monotonic(), self.patience[1]
         if now - since >= longest:
             waited = self.in_words(now - since, self._limits._obstacle(now)[0])
             _log.warning("a request has waited %s; nothing was sent", waited)
         else:
-            self._alarm = None if since == math.inf else self._clock.call_later(since + longest - now, self._warn)
+            self._alarm = (
+                None
+                if since == math.inf
+                else self._clock.call_later(since + longest - now, self._warn)
+            )
 
     def end(self, permit: Permit) -> None:
         """Take a permit back; `release` lets others have it."""
         self.in_flight -= 1
-        if permit in self._limits._in_flight:  # else the garbage collector ends an attempt of a closed loop
+        if (
+            permit in self._limits._in_flight
+        ):  # else the garbage collector ends an attempt of a closed loop
             self._limits._in_flight.remove(permit)
-            self._limits._pace.probes -= permit.probe and permit.started > self._limits._pace.closed_at
+            self._limits._pace.probes -= (
+                permit.probe and permit.started > self._limits._pace.closed_at
+            )
             permit.ended = True
 
     def release(self, permit: Permit, outcome: object | None) -> None:
@@ -362,7 +417,9 @@ class Governor:
         limits, pace, now = self._limits, self._limits._pace, self._clock.monotonic()
         if failure is not None and failure.inconclusive:
             return
-        self.refused_in_a_row = self.refused_in_a_row + 1 if failure is not None and failure.is_refusal else 0
+        self.refused_in_a_row = (
+            self.refused_in_a_row + 1 if failure is not None and failure.is_refusal else 0
+        )
         if failure is None or failure.is_answer:
             pace.accept(permit.started, permit.subject, now)
         elif failure.is_refusal:
