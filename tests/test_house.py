@@ -17,7 +17,7 @@ REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
 FLOORS = [
-    {"errors", "guides"},
+    {"errors", "guides", "plain_values"},
     {"models", "settings"},
     {"tables"},
     {"reports"},
