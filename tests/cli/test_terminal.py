@@ -61,9 +61,7 @@ def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:
     with serving(api_key=KEY) as sandbox:
         assert log_in(tmp_path, sandbox.base_url, KEY)[0] == 0
     assert (
-        config(tmp_path)
-        .read_text()
-        .startswith("# ours\n[other]\nkey = 'another'\n\n[default]\n")
+        config(tmp_path).read_text().startswith("# ours\n[other]\nkey = 'another'\n\n[default]\n")
     )
 
 
