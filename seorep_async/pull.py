@@ -219,7 +219,7 @@ class Pull(Generic[R]):
             self._unexpected = error
             self._changed.set()
         elif (
-            error.may_pass
+            error.retryable
             and item.error is None
             and self._on_error == "collect"
             and not self._is_late()

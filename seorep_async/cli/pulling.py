@@ -14,10 +14,10 @@ import attrs
 import click
 
 from seorep_async.cli import signals, summary
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, counted, failed, messages, write
-from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for

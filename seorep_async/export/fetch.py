@@ -195,7 +195,7 @@ class Fetcher:
                 raise
             problem = error
         now = Plan.of((), found)
-        if plan.account_ids and problem is not None and problem.may_pass:
+        if plan.account_ids and problem is not None and problem.retryable:
             raise problem
         is_hidden = isinstance(problem, AuthenticationError)
         if (

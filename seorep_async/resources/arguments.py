@@ -13,6 +13,7 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Feed
+from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
@@ -28,20 +29,6 @@ _SECRET_NAME = re.compile(
 Date: TypeAlias = dt.date | str
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
 ExtraParams: TypeAlias = Params
-
-
-class Secret(str):
-    """A string with a masked repr, for frames that a traceback with locals may show."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, value: object) -> Secret:
-        """Return a string as a secret, any other value as an empty one, so that its refusal does not show it."""
-        return cls(value) if isinstance(value, str) else cls()
-
-    def __repr__(self) -> str:
-        return "***"
 
 
 def mask_secrets(

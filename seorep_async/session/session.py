@@ -180,7 +180,7 @@ class Session:
         call.note(failure, probe=permit.probe)
         self._throttled += failure.cause is Cause.THROTTLE
         self.observer.log_limits(call, self.governor)
-        if failure.cause.may_pass and not failure.inconclusive:
+        if failure.cause.retryable and not failure.inconclusive:
             self._latest_failure = failure.error
         decision = decide(
             failure,

@@ -15,7 +15,8 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, RateLimitedError
 from seorep_async.session.clock import Clock
-from seorep_async.session.flow_control.pace import Pace, Subject
+from seorep_async.session.flow_control.pace import Pace
+from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.retry_policy import Cause, Failure, RetryQuota
 from seorep_async.settings import Settings
 
@@ -60,7 +61,11 @@ class Waiter(msgspec.Struct, order=True):
         if pause > min(longest_pause, self.deadline - now):
             reason = "not sent, because the service asked for a pause of another"
             self.end(RateLimitedError(f"{reason} {pause:.3g} s", retry_after=pause))
-        elif pace.gate and self.deadline == math.inf and now - pace.closed_at > longest_outage:
+        elif (
+            pace.breaker.is_open
+            and self.deadline == math.inf
+            and now - pace.breaker.opened_at > longest_outage
+        ):
             self.end(TimeoutError())
 
 
@@ -145,7 +150,7 @@ class Limits:
                     else self._clock.call_later(moment - now, self._dispatch)
                 )
                 return
-            waiter = self._probe() if self._pace.gate else None
+            waiter = self._probe() if self._pace.breaker.is_open else None
             waiter = waiter or min(clients, key=lambda client: client.served).take()
             if waiter is not None:  # else all have ended just now
                 waiter.turn.set_result(self._start(now, waiter.client, waiter.subject))
@@ -156,14 +161,12 @@ class Limits:
     def _probe(self) -> Waiter | None:
         """Return the newest waiter with a subject that was not refused, or else the one that was refused longest ago.
 
-        A dead campaign must not keep the gate closed, nor one call spend its attempts as every probe.
+        A dead campaign must not keep the breaker open, nor one call spend its attempts as every probe.
         """
-        refused = self._pace.doubtful
 
         def place(one: Waiter) -> tuple[float, int]:
-            return refused.get(
-                one.subject, -math.inf
-            ), one.arrival if one.priority < 0 else -one.arrival
+            newest_first = one.arrival if one.priority < 0 else -one.arrival
+            return self._pace.subjects.refused_at(one.subject), newest_first
 
         return min(self._waiters(), key=place, default=None)
 
@@ -207,18 +210,17 @@ class Governor:
     @property
     def pace(self) -> float | None:
         """Attempts a second that may start now, or None where no limit is known."""
-        return None if (rate := self._limits._pace.rate) == math.inf else rate
+        return None if (rate := self._limits._pace.rate.current) == math.inf else rate
 
     @property
     def concurrency(self) -> int:
         """Attempts that may be in flight, once the window has opened."""
-        pace = self._limits._pace
-        return pace.ceiling if pace.shrunk_at == -math.inf else int(pace.window)
+        return self._limits._pace.window.will_open_to
 
     @property
     def only_probes(self) -> bool:
         """Whether nothing but probes goes out, as the service refuses or fails."""
-        return bool(self._limits._pace.gate)
+        return self._limits._pace.breaker.is_open
 
     @property
     def waits(self) -> bool:
@@ -235,23 +237,22 @@ class Governor:
     def in_words(self, seconds: float, reason: str) -> str:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
         pace = self._limits._pace
+        rate, most, is_open = pace.rate, pace.window.ceiling, pace.breaker.is_open
         what = (
-            "the service to accept anything again"
-            if pace.gate or reason == "outage"
-            else "its turn"
+            "the service to accept anything again" if is_open or reason == "outage" else "its turn"
         )
         if reason == "key":
             what = "an answer that shows whether the key is refused"
         elif reason == "asked to wait":
             what = "the end of the pause that the service asked for"
-        elif reason == "concurrency" and self.concurrency == pace.ceiling:
-            what = f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
+        elif reason == "concurrency" and self.concurrency == most:
+            what = f"its turn: the {most} requests of max_concurrency were in flight"
         elif reason == "concurrency":
             what = f"its turn: {self.concurrency} requests at once are as many as went well"
-        elif reason == "pace" and not pace.gate and pace.known > pace.cap:
-            what = f"its turn, at your own cap of requests_per_second={pace.cap:g}"
-        elif reason == "pace" and not pace.gate and pace.known < math.inf:
-            what = f"its turn, at the {pace.rate:.3g} requests a second that the service accepts"
+        elif reason == "pace" and not is_open and rate.learnt > rate.cap:
+            what = f"its turn, at your own cap of requests_per_second={rate.cap:g}"
+        elif reason == "pace" and not is_open and rate.learnt < math.inf:
+            what = f"its turn, at the {rate.current:.3g} requests a second that the service accepts"
         return f"{seconds:.3g} s for {what}" if seconds > 0.001 else ""
 
     def open(self) -> None:
@@ -261,7 +262,7 @@ class Governor:
     def close(self) -> None:
         """Stop granting permits and wake all waiters; those of other clients wait on."""
         self._limits._clients = [one for one in self._limits._clients if one is not self]
-        self._limits._pace.forget(self)
+        self._limits._pace.subjects.forget(self)
         self.withdraw()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -338,7 +339,7 @@ class Governor:
                 self._leave(waiter)
         if isinstance(outcome, Exception):
             raise (
-                TimeoutError(limits._pace.gate or reason)
+                TimeoutError(limits._pace.breaker.state.value or reason)
                 if isinstance(outcome, TimeoutError)
                 else outcome
             )
@@ -398,9 +399,8 @@ class Governor:
             permit in self._limits._in_flight
         ):  # else the garbage collector ends an attempt of a closed loop
             self._limits._in_flight.remove(permit)
-            self._limits._pace.probes -= (
-                permit.probe and permit.started > self._limits._pace.closed_at
-            )
+            if permit.probe:
+                self._limits._pace.breaker.end_probe(permit.started)
             permit.ended = True
 
     def release(self, permit: Permit, outcome: object | None) -> None:
@@ -430,11 +430,11 @@ class Governor:
                 pace.pause(now, now + min(seconds, max(longest, LONGEST_PAUSE)))
             pace.refuse(permit.started, permit.subject, waits, now)
         elif failure.no_room:
-            pace.make_do(len(limits._in_flight), now)
+            pace.window.keep_to(len(limits._in_flight), now)
         elif failure.cause is Cause.OVERLOAD:
             pace.time_out(permit.started, now)
         else:
             pace.fail(now)
-        if pace.gate or pace.paused_until > now:
+        if pace.breaker.is_open or pace.paused_until > now:
             for waiter in limits._waiters():
                 waiter.end_if_hopeless(now, pace)
