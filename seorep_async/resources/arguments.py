@@ -20,13 +20,13 @@ from seorep_async.plain_values import CALENDAR, plain_date, plain_integer, plain
 from seorep_async.resources.secret_arguments import (
     ExtraParams as ExtraParams,
     Params as Params,
-    Secret as Secret,
     SecretInteger,
     SecretNumber,
     described,
     mask_secrets as mask_secrets,
     secrets_in as secrets_in,
 )
+from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.plain_values import plain, plain_string
+from seorep_async.plain_values import plain
+from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
 
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
@@ -18,20 +19,6 @@ _MASK = "***"
 _SECRET_NAME = re.compile(
     "(?i)password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])"
 )
-
-
-class Secret(str):
-    """A string with a masked repr, for frames that a traceback with locals may show."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, value: object) -> Secret:
-        """Return a string as a secret, and any other value as an empty one, which is refused unseen."""
-        return cls(plain_string(value)) if isinstance(value, str) else cls()
-
-    def __repr__(self) -> str:
-        return _MASK
 
 
 class SecretInteger(int):

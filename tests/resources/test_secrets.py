@@ -19,7 +19,7 @@ from seorep_async import (
     User,
     errors,
 )
-from seorep_async.resources.arguments import Secret
+from seorep_async.secret import Secret
 from tests.session.calls import KEY, Connect
 from tests.session.canary import Canary
 from tests.session.fake_time import FakeTime
