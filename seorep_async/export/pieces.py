@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from seorep_async.errors import ExportError, SeoRepError
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import ExportRequest, Plan
 
 if sys.platform == "win32":
     import msvcrt
@@ -85,7 +85,7 @@ class Block(msgspec.Struct, omit_defaults=True):
     pieces: list[tuple[int, int]] = []
     records: dict[str, list[Record]] = {}
     failures: dict[str, list[Failure]] = {}
-    request: Request | None = None
+    request: ExportRequest | None = None
     plan: Plan | None = None
     ended: bool = False
 
