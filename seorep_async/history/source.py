@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
-_PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
+_PERMANENT = (
+    "AuthenticationError",
+    "NotFoundError",
+    "InvalidRequestError",
+    "DecodeError",
+    "ExportError",  # a value that the format of the target can't hold
+)
 """Errors of a report that would fail again."""
 _RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).retryable)
 
@@ -174,7 +180,7 @@ def open_history(
     with ExitStack() as stack:
         try:
             connection = stack.enter_context(
-                duckdb.connect(str(path), read_only=True, config=_SETTINGS)
+                duckdb.connect(str(path.absolute()), read_only=True, config=_SETTINGS)
             )
             _check_tables(connection, path)
             for (
@@ -217,7 +223,7 @@ def complete_windows(
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
     They are complete once a pull that began after the last day (UTC) left only failures that would fail again: status
-    403, 404 and other 4xx but 408 and 429, or a response that can't be decoded.
+    403, 404 and other 4xx but 408 and 429, a response that can't be decoded, or a value that can't be written.
 
     Args:
         database: a file that pulls wrote.
