@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from seorep_async.plain_values import plain_string
+
 
 class Secret(str):
     """A string with a masked repr, for frames that a traceback with locals may show."""
@@ -14,7 +16,7 @@ class Secret(str):
 
         A wrong value is refused later; the refusal must not show it.
         """
-        return cls(value) if isinstance(value, str) else cls()
+        return cls(plain_string(value)) if isinstance(value, str) else cls()
 
     def __repr__(self) -> str:
         return "***"

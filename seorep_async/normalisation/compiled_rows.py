@@ -23,6 +23,7 @@ from seorep_async.models import Page, RankingTotals, SearchLanguage, SearchLocat
 from seorep_async.models.gc_untracked import raw_row_struct
 from seorep_async.normalisation import values
 from seorep_async.normalisation.wire_names import wire_names
+from seorep_async.plain_values import field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
@@ -238,7 +239,7 @@ class CompiledRows(Generic[M]):
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute on the wire."""
-        hints = typing.get_type_hints(self._model)
+        hints = field_types(self._model)
         return [
             (name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name]))
             for name in self._names

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from seorep_async import DeadlineExceededError, DecodeError
-from seorep_async.session import Request, Session
+from seorep_async.session import Deadline, Request, Session
 from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
 
@@ -105,5 +105,7 @@ async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Se
 
     with pytest.raises(DeadlineExceededError):
         await session.send(
-            msgspec.structs.replace(request(endless), deadline=session.clock.monotonic() + 0.01)
+            msgspec.structs.replace(
+                request(endless), deadline=Deadline.of_call(session.clock.monotonic() + 0.01)
+            )
         )
