@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import typing
 from collections.abc import Callable
 from functools import partial
 from operator import eq
@@ -23,6 +22,7 @@ from seorep_async.errors import DecodeError
 from seorep_async.models import KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.normalisation import values
 from seorep_async.normalisation.wire_names import wire_names
+from seorep_async.plain_values import CALENDAR, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
@@ -46,7 +46,7 @@ class ModelConverter:
         for scalar, take in ((int, values.integer), (str, values.string), (bool, values.boolean)):
             self._cattrs.register_structure_hook(scalar, _ignoring_type(take))
         self._cattrs.register_structure_hook_func(
-            partial(eq, dt.datetime | None), _ignoring_type(values.date_time)
+            partial(eq, CALENDAR.datetime | None), _ignoring_type(values.date_time)
         )
         for model in (SearchLocation, SearchLanguage):
             self._cattrs.register_structure_hook_func(
@@ -65,7 +65,7 @@ class ModelConverter:
         raise refused from None
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
-        names, hints = wire_names(model, self._engine_names), typing.get_type_hints(model)
+        names, hints = wire_names(model, self._engine_names), field_types(model)
         halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
         if model is KeywordRanking:
             halves["primary_keyword"] = values.flag
@@ -89,7 +89,7 @@ class ModelConverter:
             extra = {name: value[name] for name in value if name not in known}
             for name, half in halves.items():
                 rest = half(value.get(names[name]))[1]
-                if hints[name] is dt.date:
+                if hints[name] is CALENDAR.date:
                     changes["date_precision"] = rest
                 elif rest is not None:
                     extra[names[name]] = rest

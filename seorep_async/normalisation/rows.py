@@ -13,8 +13,6 @@ Whatever all three refuse goes to the reference converter, which names the bad f
 
 from __future__ import annotations
 
-import datetime as dt
-import typing
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
@@ -36,6 +34,7 @@ from seorep_async.models.gc_untracked import become, raw_row_struct
 from seorep_async.normalisation import values
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
+from seorep_async.plain_values import CALENDAR, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
@@ -51,15 +50,15 @@ CURRENT: WireTypes = {
     str: str,
     str | None: str | None,
     bool | None: Literal["true", "false"] | None,
-    dt.date | None: dt.date | None,
-    dt.date: str,
+    CALENDAR.date | None: CALENDAR.date | None,
+    CALENDAR.date: str,
     SearchLocation | None: msgspec.Raw,
     SearchLanguage | None: msgspec.Raw,
     tuple[Tag, ...]: msgspec.Raw,
 }
 """The type on the wire of a current row, for each type of an attribute."""
 
-OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, dt.date | None: str | None}
+OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | None: str | None}
 """The same for older rows, whose dates have a time of day. Any flag is taken, too."""
 
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
@@ -90,7 +89,7 @@ class RowReader(Generic[M]):
 
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
         self._model = model
-        self._hints = typing.get_type_hints(model)
+        self._hints = field_types(model)
         self._fields = [field.name for field in attrs.fields(model)]  # type: ignore[arg-type]
         self._names = wire_names(model, engine_names)
         self._known_fields = frozenset(self._names.values())
@@ -200,7 +199,10 @@ class RowReader(Generic[M]):
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
         """Place, wire name and conversion of each value that a model may hold only a part of."""
-        memos = {bool | None: Memo(values.flag), dt.date | None: Memo(values.day, limit=16 * 1024)}
+        memos = {
+            bool | None: Memo(values.flag),
+            CALENDAR.date | None: Memo(values.day, limit=16 * 1024),
+        }
         return [
             (place, self._names[name], memos[self._hints[name]])
             for place, name in enumerate(self._fields)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from seorep_async import ConnectionFailedError, DeadlineExceededError, DecodeError
-from seorep_async.session import Request, Session
+from seorep_async.session import Deadline, Request, Session
 from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
 
@@ -150,7 +150,7 @@ async def session(connect_session: ConnectSession) -> Session:
 
 async def test_a_thread_that_takes_too_long_ends_at_the_deadline(session: Session) -> None:
     held = Held()
-    deadline = session.clock.monotonic() + 0.05
+    deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
         await session.send(msgspec.structs.replace(request(held), deadline=deadline))
     held.go.set()
@@ -161,7 +161,7 @@ async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) 
     held = Held()
     first = asyncio.create_task(session.send(request(held)))
     await held.has_started()
-    deadline = session.clock.monotonic() + 0.05
+    deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
         await session.send(msgspec.structs.replace(request(bytes), deadline=deadline))
     held.go.set()
