@@ -22,8 +22,10 @@ from seorep_async.export.files import (
     Target,
     check_file,
     check_reading,
+    discard,
     refusal,
     shortened,
+    sync_file,
     sync_folder,
 )
 from seorep_async.export.formats import Arrow
@@ -231,8 +233,7 @@ class Database(Target):
             _fill(database, contents, self.format)
             # closing would do it as well, but hide that the disk is full
             database.execute("CHECKPOINT")
-        with open(file, "rb+") as opened:
-            os.fsync(opened.fileno())
+        sync_file(file)
         try:
             if self.path.exists() and self._is_new():
                 shutil.copymode(self.path, file)
@@ -242,7 +243,7 @@ class Database(Target):
         except OSError:
             return False
         finally:
-            file.unlink()
+            discard(file)
         sync_folder(self.path.parent)
         return True
 

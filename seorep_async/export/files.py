@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ class Files(Target):
             new = finished[table]
             file = self.file(table)
             if new is None:
-                while_in_use(file, lambda file=file: file.unlink(missing_ok=True))
+                while_in_use(file, partial(file.unlink, missing_ok=True))
             else:
                 put(new, file, permissions_of=file if file.exists() else self.path)
         sync_folder(self.path.parent)
@@ -238,7 +239,7 @@ class Files(Target):
         file = made(folder, f"{table.name}{self.path.suffix}")
         rows = self.format.write(file, contents.table(table))
         if not rows and not isinstance(table, FeedTable):
-            file.unlink()
+            discard(file)
             return None
         sync_file(file)
         return file
@@ -280,7 +281,7 @@ def put(new: Path, file: Path, *, permissions_of: Path) -> None:
     with suppress(OSError):  # there is none, or the file system has no permissions
         shutil.copymode(permissions_of, new)
     real_file = os.path.realpath(file)
-    while_in_use(file, lambda: os.replace(new, real_file))
+    while_in_use(file, partial(os.replace, new, real_file))
 
 
 def while_in_use(file: Path, action: Callable[[], object]) -> None:
@@ -304,6 +305,12 @@ def while_in_use(file: Path, action: Callable[[], object]) -> None:
                 problem = f"can't write {file}: {error.strerror}; is it open in another program?"
                 raise ExportError(problem, file=file) from error
         time.sleep(_RETRY_SECONDS)
+
+
+def discard(file: Path) -> None:
+    """Remove a file in the making; the next pull removes it if that is refused now."""
+    with suppress(OSError):
+        file.unlink()
 
 
 def sync_file(file: Path) -> None:
