@@ -16,7 +16,7 @@ import attrs
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
 from seorep_async.sandbox import rate_limit as sandbox
 from seorep_async.sandbox.rate_limit import RateLimit
-from seorep_async.session import Authentication, BaseURL, Clock, Request, Session, Taker
+from seorep_async.session import Authentication, BaseURL, Clock, Lane, Request, Session
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.virtual_loop import here, run
@@ -240,13 +240,14 @@ async def pull(
 ) -> list[SeoRepError]:
     """Ask for some pages, or those of some paths, as a pull does, a few at a time; return what failed."""
     errors: list[SeoRepError] = []
-    room, taker = asyncio.Semaphore(in_progress), Taker()
+    room = asyncio.Semaphore(in_progress)
+    lane = Lane()
 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
         try:
             await session.send(
-                Request("GET", path, len, subject=subject, priority=number, taker=taker)
+                Request("GET", path, len, subject=subject, priority=number, lane=lane)
             )
         except SeoRepError as error:
             errors.append(error)
