@@ -21,8 +21,7 @@ class Proxy:
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
-        host = parts.netloc.rpartition("@")[2]
-        self.url = URL(parts._replace(netloc=host).geturl())
+        self.url = URL(address).with_user(None)
         self.authorization: Secret | None = None
         self.secrets: tuple[str, ...] = ()
         if parts.username is not None:
