@@ -185,7 +185,7 @@ async def test_a_write_that_waits_for_a_full_pool_is_retried(connect: Connect) -
     assert len(server.requests) == 1
 
 
-async def test_a_write_without_a_connection_by_its_deadline_was_not_sent(
+async def test_a_write_without_a_connection_in_time_was_not_sent(
     open_client: OpenClient,
 ) -> None:
     with Backlog() as address:
