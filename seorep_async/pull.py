@@ -21,7 +21,7 @@ from seorep_async.errors import (
 from seorep_async.models import Feed
 from seorep_async.paging import Listing, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
-from seorep_async.session import Session, cancel_all
+from seorep_async.session import Lane, Session, cancel_all
 
 R = TypeVar("R")
 
@@ -66,6 +66,7 @@ class Pull(Generic[R]):
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
         self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 0)
+        self._schedule.lane = Lane()
         self._count = self._schedule.count
         self._limit = self._count.free
         self._most_running = (
@@ -233,7 +234,7 @@ class Pull(Generic[R]):
         self._start()
 
     def _is_late(self) -> bool:
-        return self._session.clock.monotonic() >= self._schedule.deadline
+        return self._session.clock.monotonic() >= self._schedule.deadline.at
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome

@@ -2,7 +2,7 @@
 
 from seorep_async.session.base_url import BaseURL as BaseURL, base_url_problem as base_url_problem
 from seorep_async.session.clock import Clock as Clock
-from seorep_async.session.flow_control import Limits as Limits, Taker as Taker
+from seorep_async.session.flow_control import Lane as Lane, Limits as Limits
 from seorep_async.session.observation import (
     Attempt as Attempt,
     OnAttempt as OnAttempt,
@@ -10,6 +10,7 @@ from seorep_async.session.observation import (
     Stats as Stats,
     check_callback as check_callback,
 )
+from seorep_async.session.proxy import Proxy as Proxy
 from seorep_async.session.request import (
     Decode as Decode,
     ParamValue as ParamValue,
@@ -22,3 +23,4 @@ from seorep_async.session.secrets import (
     key_problem as key_problem,
 )
 from seorep_async.session.session import Session as Session, cancel_all as cancel_all
+from seorep_async.session.timeouts import Deadline as Deadline

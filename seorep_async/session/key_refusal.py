@@ -8,6 +8,7 @@ import msgspec
 
 from seorep_async.errors import AuthenticationError
 from seorep_async.session.request import Request
+from seorep_async.session.timeouts import Deadline
 
 
 class KeyGuard:
@@ -62,18 +63,18 @@ class KeyGuard:
         """Whether neither a request nor a probe spoke for the key since the last 403."""
         return self._in_a_row > 0
 
-    def new_probe(self, refusals: int, deadline: float) -> Request[Any]:
+    def new_probe(self, refusals: int, deadline: Deadline) -> Request[Any]:
         """Return a request that shows whether the key is refused; a 403 was recorded before."""
         fresh = {
             "subject": None,
             "deadline": deadline,
             "priority": 0,
-            "taker": None,
+            "lane": None,
             "refusals": refusals,
         }
         return msgspec.structs.replace(cast("Request[Any]", self._target), **fresh)
 
-    def start_probe(self, deadline: float) -> Request[Any]:
+    def start_probe(self, deadline: Deadline) -> Request[Any]:
         """Return the probe that is due, which is in flight from now on."""
         self._due *= 2
         self.probe = self.new_probe(self.refusals, deadline)

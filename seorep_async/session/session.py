@@ -7,21 +7,21 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import aiohttp
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control.permits import Governor, Limits, Permit
+from seorep_async.session.flow_control import Limits, Permit, Share
 from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
-from seorep_async.session.timeouts import CallTimeout
+from seorep_async.session.timeouts import CallTimeout, Deadline
 from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings
 
@@ -53,7 +53,7 @@ class Session:
         self._transport = Transport(
             base_url, authentication, settings, borrowed, self.clock.wall_clock
         )
-        self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
+        self.share: Share = Share(settings, self.clock, limits, base_url.origin)
         self.key: KeyGuard = KeyGuard()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -64,11 +64,11 @@ class Session:
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
-        self.governor.open()
+        self.share.open()
         try:
             self._transport.open()
         except BaseException:  # no client would close it
-            self.governor.close()
+            self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
         self.state = "open"
@@ -83,7 +83,8 @@ class Session:
             self.state = "closed"
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone
-                    self.governor.close()
+                    self.share.close()
+                    self._reader.close()
                     await cancel_all(self._tasks)
             finally:
                 await self._transport.close()
@@ -92,17 +93,17 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        governor = self.governor
+        share = self.share
         return Stats(
             requests=self._requests,
             attempts=self._transport.attempts,
             retries=dict(self._retries),
             throttled=self._throttled,
             bytes_received=self._transport.bytes_received,
-            in_flight=governor.in_flight,
-            concurrency=governor.concurrency,
-            pace=governor.pace,
-            waited=dict(governor.waited),
+            in_flight=share.in_flight,
+            concurrency=share.concurrency,
+            pace=share.pace,
+            waited=dict(share.waited),
         )
 
     def require_open(self) -> None:
@@ -149,11 +150,12 @@ class Session:
         self.require_open()
         self._requests += 1
         refusals = self.key.refusals if request.refusals is None else request.refusals
-        call = Call(request, request.deadline, refusals, self.clock.monotonic())
+        deadline = request.deadline or self.call_timeout.stream_deadline()
+        call = Call(request, deadline, refusals, self.clock.monotonic())
         try:
             while True:
                 permit = (
-                    self.governor.try_acquire(request.deadline, request.subject)
+                    self.share.try_acquire(deadline, request.subject)
                     if self._may_start(call)
                     else None
                 )
@@ -161,38 +163,38 @@ class Session:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
                 if isinstance(result, Failure) and call.was_deleted_before(result):
-                    result = cast("T", request.decode(b""))
+                    result = request.decode(b"")
                 if not isinstance(result, Failure):
-                    self.governor.quota.succeed(call.spent)
+                    self.share.quota.succeed(call.spent)
                     if call.failure is not None:
-                        self.observer.log_limits(call, self.governor)
+                        self.observer.log_limits(call, self.share)
                     return result
                 await self._back_off(call, result, self._decide(call, result, permit))
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
-            self.governor.quota.give_back(call.spent)  # its end says nothing about the service
+            self.share.quota.give_back(call.spent)  # its end says nothing about the service
             raise
         raise completed
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt, and return the retry; raise the failure's error if there is none."""
-        call.note(failure, probe=permit.probe)
+        call.note(failure, probe=permit.is_probe)
         self._throttled += failure.cause is Cause.THROTTLE
-        self.observer.log_limits(call, self.governor)
+        self.observer.log_limits(call, self.share)
         if failure.cause.retryable and not failure.inconclusive:
             self._latest_failure = failure.error
         decision = decide(
             failure,
             attempts=call.attempts,
             throttled=call.throttled,
-            probe=permit.probe,
+            probe=permit.is_probe,
             idempotent=call.request.idempotent,
-            remaining=call.deadline - self.clock.monotonic(),
-            tokens=self.governor.quota.tokens,
+            remaining=call.deadline.at - self.clock.monotonic(),
+            tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
-            refused_in_a_row=self.governor.refused_in_a_row,
-            wait=self.governor.in_words(*permit.wait),
+            refused_in_a_row=self.share.refused_in_a_row,
+            wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
             settings=self.settings,
         )
         if isinstance(decision, SeoRepError):
@@ -200,25 +202,29 @@ class Session:
         return decision
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
-        request, governor, since, reason = call.request, self.governor, self.clock.monotonic(), ""
+        request, share, since, reason = call.request, self.share, self.clock.monotonic(), ""
         while True:
             self._require_not_closed(call.failure)
             try:
                 await self._require_key(call)
-                permit = await governor.acquire(
-                    call.priority, call.deadline, request.subject, request.taker
+                permit = await share.acquire(
+                    call.deadline,
+                    request.subject,
+                    request.lane,
+                    request.priority,
+                    is_retry=call.attempts > 0,
                 )
             except TimeoutError as end:
-                others = self._latest_failure if governor.only_probes else None
-                wait = governor.in_words(self.clock.monotonic() - since, *end.args or (reason,))
-                late = deadline_exceeded(call.failure, governor.refused_in_a_row, others, wait)
+                others = self._latest_failure if share.only_probes else None
+                wait = share.wait_in_words(self.clock.monotonic() - since, *end.args or (reason,))
+                late = deadline_exceeded(call.failure, share.refused_in_a_row, others, wait)
                 raise late from late.__cause__
             if permit is not None:
-                reason = permit.wait[1]
-                permit.wait = self.clock.monotonic() - since, reason
-                if self._may_start(call) and self.clock.monotonic() < call.deadline:
+                reason = permit.reason
+                permit.seconds_waited = self.clock.monotonic() - since
+                if self._may_start(call) and self.clock.monotonic() < call.deadline.at:
                     return permit
-                governor.release(permit, None)
+                share.give_back(permit)
 
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing forbids the attempt, also after a wait for its permit."""
@@ -227,17 +233,19 @@ class Session:
     async def _require_key(self, call: Call[Any]) -> None:
         """Wait until no probe of the key is in flight, and raise if the key was refused."""
         while self.key.probe not in (None, call.request):
-            ended, _ = await asyncio.wait([self._key_probe], timeout=self._remaining(call.deadline))
+            ended, _ = await asyncio.wait(
+                [self._key_probe], timeout=self._remaining(call.deadline.at)
+            )
             if not ended:
                 raise TimeoutError("key")
         if (refusal := self.key.refusal_since(call.refusals)) is not None:
             stopped = "stopped, because the API key was refused for another request"
             raise AuthenticationError(stopped, status=refusal.status)
 
-    async def find_refusal(self, refusals: int, deadline: float) -> AuthenticationError | None:
+    async def find_refusal(self, refusals: int, deadline: Deadline) -> AuthenticationError | None:
         """Find out for a pull, after a 403, whether the key was refused since `refusals` were counted."""
         if self.key.probe is not None:  # its answer will do
-            await asyncio.wait([self._key_probe], timeout=self._remaining(deadline))
+            await asyncio.wait([self._key_probe], timeout=self._remaining(deadline.at))
         if self.key.refusals == refusals and self.key.in_doubt:
             await self._send_probe(self.key.new_probe(refusals, deadline))
         return self.key.refusal_since(refusals)
@@ -253,38 +261,55 @@ class Session:
 
     def _refuse_key(self, refusal: AuthenticationError) -> None:
         self.key.refuse(refusal)
-        self.governor.withdraw()
+        self.share.withdraw()
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
-        """Make one attempt, give its permit back, and read the response."""
-        request, response, outcome = call.request, None, None
-        call.start(self.clock.monotonic(), self.call_timeout.seconds)
+        """Make one attempt, give its permit back, read the response, and report all of it."""
+        call.start(self.clock.monotonic())
+        received: Response | Failure | None = None
         try:
-            try:
-                try:
-                    response = await self._transport.attempt(
-                        request, call.deadline - call.started, call.may_reuse
-                    )
-                finally:
-                    call.ended = self.clock.monotonic()
-                    self.governor.end(permit)
-                outcome = self._reader.check(request, response)
-            finally:
-                self.governor.release(permit, outcome)
-            if isinstance(response, Response):
-                self.observer.record(call, response)
-            if isinstance(outcome, Failure):
-                result: T | Failure = outcome
-            else:
-                result = await self._reader.read(
-                    request, outcome, lambda: self._remaining(call.deadline)
-                )
+            received = await self._receive(call, permit)
+            result = await self._read(call, permit, received)
             self._judge(call, result)
-        except BaseException as error:  # a cancelled attempt is reported, too
-            self.observer.report(call, response, error)
+        except BaseException as error:
+            # A cancelled attempt is reported as well.
+            self.observer.report(call, received, error)
             raise
-        self.observer.report(call, response, result)
+        self.observer.report(call, received, result)
         return result
+
+    async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
+        """Send the request once. The permit ends with the last byte of the response."""
+        seconds = call.deadline.at - call.started
+        try:
+            received = await self._transport.attempt(call.request, seconds, call.may_reuse)
+        except BaseException:
+            # The end of a cancelled attempt says nothing about the service.
+            call.ended = self.clock.monotonic()
+            self.share.give_back(permit)
+            raise
+        call.ended = self.clock.monotonic()
+        self.share.take_back(permit)
+        return received
+
+    async def _read(
+        self, call: Call[T], permit: Permit, received: Response | Failure
+    ) -> T | Failure:
+        """Learn from the response, and decode it."""
+        try:
+            outcome = self._reader.check(call.request, received)
+        except BaseException:
+            # A defect of a decoder must not keep others waiting for this permit.
+            self.share.learn(permit, None)
+            raise
+        self.share.learn(permit, outcome)
+        if isinstance(received, Response):
+            self.observer.record(call, received)
+        if isinstance(outcome, Failure):
+            return outcome
+        return await self._reader.read(
+            call.request, outcome, lambda: self._remaining(call.deadline.at)
+        )
 
     def _judge(self, call: Call[Any], result: object) -> None:
         """Record what the end of an attempt says about the key."""
@@ -294,9 +319,11 @@ class Session:
             if result.error.status == 401:
                 self._refuse_key(call.complete(result.error).evolve(subject=None))
             elif self.key.forbid(call.request):
-                self.governor.withdraw()  # nothing else starts until the probe is answered
+                self.share.withdraw()  # nothing else starts until the probe is answered
                 probe = self._send_probe(
-                    self.key.start_probe(call.ended + self.settings.attempt_timeout)
+                    self.key.start_probe(
+                        Deadline.of_call(call.ended + self.settings.attempt_timeout)
+                    )
                 )
                 self._key_probe = self.spawn(
                     probe, self.key.end_probe
@@ -305,11 +332,11 @@ class Session:
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
         self._require_not_closed(failure)
-        self.governor.quota.tokens -= retry.cost
+        self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         log_retry(call, failure, retry.delay)
-        self.governor.waited["backoff"] += retry.delay
+        self.share.waited["backoff"] += retry.delay
         sleep = self.spawn(self.clock.sleep(retry.delay))  # closing ends it
         try:
             await asyncio.wait([sleep])

@@ -11,7 +11,7 @@ from seorep_async import AuthenticationError, DeadlineExceededError, EngineNames
 from seorep_async.normalisation.decoder import decoder_for
 from seorep_async.reports import PullOutcomes
 from seorep_async.resources.rankings import Rankings
-from seorep_async.session import Request, Session
+from seorep_async.session import Deadline, Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import at_rest, here
@@ -141,7 +141,7 @@ async def test_a_wait_for_the_probe_ends_with_the_deadline() -> None:
         with pytest.raises(
             DeadlineExceededError, match="for an answer that shows whether the key is refused"
         ) as caught:
-            await ask(session, "/x", deadline=here().now + 0.5)
+            await ask(session, "/x", deadline=Deadline.of_call(here().now + 0.5))
         assert caught.value.attempts == 0
 
 
