@@ -31,8 +31,9 @@ from seorep_async.export import (
     pull_to,
     stream,
 )
-from seorep_async.export.pull_to import at_target
+from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
+from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
 
 _ASKED = ("feeds", "groups", "filter", "limit", "compare_previous_period", "snapshot_date", "excel")
@@ -90,12 +91,16 @@ class _Pulling(summary.Run):
         job, self.source = self.job, connection.label
         self.ids = [*chain.from_iterable(job.campaign or ())] or None
         async with connection.opened() as self.client:
-            self.account = job.account or self.client.account
+            self.account = job.account
+            self.account_label = self.client.account
             unfinished: Days | None = None
-            if self.several and not job.restart:
-                asked = self._asked(), self._arguments()
-                async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
-                    if (staged := staging.found) is not None and not staged.ended:
+            if self.several or job.skip_complete:
+                look = Beginning(restart=job.restart, only_look=True)
+                place = Place(job.target, self._arguments())
+                async with opened_target(self.client, self._asked(), place, look) as target:
+                    self.account = target.target.request.account
+                    staged = target.staging.found
+                    if staged is not None and not staged.ended:
                         unfinished = staged.start_date, staged.end_date
             pulled = await asyncio.to_thread(self._pulled) if job.skip_complete else {}
             pulled.pop(unfinished, None)
@@ -116,7 +121,7 @@ class _Pulling(summary.Run):
         given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
         return given | {
             "exclude": [*chain.from_iterable(self.job.exclude or ())],
-            "account": self.account,
+            "account": self.account,  # None: the profile's name, the database's, or the host
         }
 
     def _asked(self) -> ExportRequest:

@@ -32,6 +32,8 @@ class Run:
     Attributes:
         left: first and last day of the pulls that are left, in their order.
         notes: shows what is no failure.
+        account: the account's name where it is known before the pull.
+        account_label: the account's name to show until then.
         skipped: how many months were complete already.
         client: has counted what the run has cost, unfinished pulls included.
     """
@@ -42,6 +44,7 @@ class Run:
     notes: Console
     source: str = ""
     account: str | None = None
+    account_label: str | None = None
     skipped: int = 0
     done: list[PullSummary] = attrs.field(factory=list)
     client: SeoRepClient = attrs.field(init=False)
@@ -55,7 +58,7 @@ class Run:
         return {
             "feeds": self.job.feeds,
             **days,
-            "account": self.account,
+            "account": self.account or self.account_label,
             "snapshot_date": self.job.snapshot_date,
         }
 
@@ -116,7 +119,7 @@ def show_summary(run: Run) -> None:
         else "Nothing pulled, as every report failed:"
     )
     console.print(Text.assemble((f"{did} {what}", "bold"), f" from {one_line(run.source)}"))
-    for label, value in [*_counts(run), *_files(run)]:
+    for label, value in [*_counts(run), *_files(run), *_notes(run)]:
         console.print(Text.assemble((f"  {label:<11}", "dim"), value))
     today = dt.datetime.now(dt.UTC).date()
     if last.resumed and last.snapshot_date < today:
@@ -182,6 +185,12 @@ def _files(run: Run) -> Iterator[tuple[str, str]]:
         yield "Beside it", one_line(", ".join(path.name for path in beside))
 
 
+def _notes(run: Run) -> Iterator[tuple[str, str]]:
+    notes = dict.fromkeys(note for pull in run.done for note in pull.notes)
+    for note in notes:
+        yield "Note", one_line(note)
+
+
 def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
     """Return the facts of a run that has ended, by their names in JSON: of its pull, or of its months."""
     if run.done and not run.several:
@@ -221,6 +230,7 @@ def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
         **_ended(code_of_pulls([pull])),
         **{name: getattr(pull, name) for name in plain},
         "files": [*map(str, pull.paths)],
+        "notes": pull.notes,
         "rows": {feed.value: pull.rows_of(feed) for feed in pull.feeds},
         "resumed_reports": pull.resumed,
         "retries": pull.stats.retries,
@@ -248,6 +258,7 @@ def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, A
     return {
         "dry_run": True,
         **run.labels,
+        "account": one.account,
         "files": [*map(str, one.files)],
         **{name: getattr(one, name) for name in ("campaigns", "sampled", "skipped")},
         "requests": requests,
