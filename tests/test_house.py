@@ -23,6 +23,7 @@ FLOORS = [
     {"reports"},
     {"session", "normalisation"},
     {"paging"},
+    {"key_check"},
     {"pull"},
     {"resources"},
     {"client"},

@@ -193,10 +193,16 @@ async def _pull(
         batches[campaign_id, keyword_id] = pa.RecordBatch.from_pylist([row], schema)
 
     async def each(feed: Feed, owners: dict[int, list[int]]) -> None:
+        forbidden: AuthenticationError | None = None
         async with client.rankings.pull(owners, start, end, feed=feed, **options) as outcomes:
             async for one in outcomes:
                 if outcomes.key_refusal is not None:
-                    raise outcomes.key_refusal.evolve(subject=None)
+                    raise outcomes.key_refusal
+                if isinstance(one.error, AuthenticationError) and "error" not in schema.names:
+                    # The end of the pull finds out whether it is this campaign or the key.
+                    forbidden = forbidden or one.error
+                    outcomes.finish()
+                    continue
                 for campaign_id in owners[one.id]:
                     if one.report is not None:
                         add(one.report, campaign_id)
@@ -204,6 +210,10 @@ async def _pull(
                         fail(
                             one.error, campaign_id, one.id if feed is Feed.KEYWORD_BY_DATE else None
                         )
+            if outcomes.key_refusal is not None:
+                raise outcomes.key_refusal
+        if forbidden is not None:
+            raise forbidden
 
     owners = {id_: [id_] for id_ in ids}
     if asked is Feed.KEYWORD_BY_DATE:

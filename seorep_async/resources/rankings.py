@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, engine_warning
 from seorep_async.paging import Listing, Query
@@ -95,6 +96,7 @@ class Rankings:
         self._decoder = decoder
         self._account = account
         self._warned = False
+        self._accepted = AcceptedQuery()
 
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
@@ -217,6 +219,7 @@ class Rankings:
             self._listings(feed, *check_dates(start_date, end_date), options, night),
             on_error=on_error,
             ordered=ordered,
+            accepted=self._accepted,
         )
 
     def _feed(

@@ -43,7 +43,6 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: monotonic end of the call; infinite: `Settings.call_timeout` from the first send.
         idempotent: whether to resend a request that may have been executed.
-        refusals: of the key, before the pull or listing began that it belongs to; None: before the request itself.
         taker: the pull or listing that it belongs to, which takes turns with others; None if it is one by itself.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
@@ -59,7 +58,6 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     priority: int = 0
     deadline: float = math.inf
     idempotent: bool = True
-    refusals: int | None = None
     taker: Taker | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
@@ -75,7 +73,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
-        refusals: of the key, before it began.
         idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
@@ -86,7 +83,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     request: Request[T]
     deadline: float
-    refusals: int
     idle_since: float
     started: float = 0.0
     ended: float = 0.0

@@ -11,13 +11,12 @@ from hypothesis import given, strategies as st
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging.listing import PageCount, Query, Schedule
 from seorep_async.session import Decode, Request, Session
-from seorep_async.session.key_refusal import KeyGuard
 
 
 class Unhurried:
     """A session that takes a number of iterations of the event loop over each response."""
 
-    settings, key = Settings(max_concurrency=2), KeyGuard()
+    settings = Settings(max_concurrency=2)
 
     def __init__(self, random: Random, failures: float = 0.0) -> None:
         self._random, self._failures = random, failures

@@ -240,9 +240,7 @@ class Governor:
             if pace.gate or reason == "outage"
             else "its turn"
         )
-        if reason == "key":
-            what = "an answer that shows whether the key is refused"
-        elif reason == "asked to wait":
+        if reason == "asked to wait":
             what = "the end of the pause that the service asked for"
         elif reason == "concurrency" and self.concurrency == pace.ceiling:
             what = f"its turn: the {pace.ceiling} requests of max_concurrency were in flight"
