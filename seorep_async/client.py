@@ -12,8 +12,9 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
+from seorep_async.plain_values import plain
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, Users, raw_request
-from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
+from seorep_async.resources.arguments import ExtraParams, Secret, check_account_name, mask_secrets
 from seorep_async.session import (
     Authentication,
     BaseURL,
@@ -72,6 +73,7 @@ class SeoRepClient:
         # the key leaves this frame before it can raise: tracebacks may show locals
         if api_key is None:
             api_key = os.environ.get("SEOREP_API_KEY")
+        api_key = plain(api_key)
         problem = key_problem(api_key)
         others = (getattr(settings, "proxy_password", None),)
         authentication = (
@@ -91,6 +93,7 @@ class SeoRepClient:
         check_callback("on_attempt", on_attempt, "an Attempt")
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
+        base_url = plain(base_url)
         if refused := base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http):
             del base_url  # it may hold a password
             raise ConfigurationError(": ".join(filter(None, refused)), argument="base_url")
@@ -176,7 +179,9 @@ class SeoRepClient:
             ConfigurationError: an argument is wrong.
             SeoRepError: the service refused or failed.
         """
-        params, body = mask_secrets(params, argument="params"), mask_secrets(body, argument="body")
+        path = Secret.of(path)  # a wrong one may hold a query, and a secret in it
+        params = mask_secrets(params, argument="params")
+        body = mask_secrets(body, argument="body")
         return await raw_request(self._session, method, path, params, body)
 
     def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:

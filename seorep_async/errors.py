@@ -39,7 +39,7 @@ class SeoRepError(Exception):
         status: HTTP status of the response, or None if there was none.
         attempts: how often the request was sent.
         body_excerpt: the beginning of the response's body, with secrets removed, or None.
-        may_pass: whether the same request may succeed later, so that a pull tries it once more.
+        retryable: whether the same request may succeed later, so that a pull tries it once more.
     """
 
     subject: str | None = None
@@ -48,7 +48,7 @@ class SeoRepError(Exception):
     status: int | None = None
     attempts: int = 0
     body_excerpt: str | None = None
-    may_pass: bool = False
+    retryable: bool = False
 
     def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message)
@@ -124,7 +124,7 @@ class RedirectError(TransportError):
 class DeadlineExceededError(SeoRepError):
     """The call did not end within `Settings.call_timeout`; `__cause__` is the last failure, if there was one."""
 
-    may_pass = True
+    retryable = True
 
 
 class StatusError(SeoRepError):
@@ -148,7 +148,7 @@ class NotFoundError(StatusError):
 class RateLimitedError(StatusError):
     """The service asked to slow down (429), or for a pause (429, 503), for longer than the call could wait."""
 
-    may_pass = True
+    retryable = True
 
 
 class InvalidRequestError(StatusError):

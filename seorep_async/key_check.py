@@ -86,7 +86,7 @@ class KeyCheck:
         except SeoRepError as error:
             # A 404 or a strange body comes from a service that let the key in. A timeout or an
             # outage says nothing: the pull goes on, and asks again after more 403s or at its end.
-            if not error.may_pass:
+            if not error.retryable:
                 self.accept()
         else:
             self.accept()

@@ -23,7 +23,7 @@ from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
 from seorep_async.paging import Listing, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
-from seorep_async.session import Request, Session, cancel_all
+from seorep_async.session import Deadline, Lane, Request, Session, cancel_all
 
 R = TypeVar("R")
 
@@ -77,6 +77,7 @@ class Pull(Generic[R]):
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
         self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 0)
+        self._schedule.lane = Lane()
         self._count = self._schedule.count
         self._limit = self._count.free
         self._most_running = (
@@ -149,6 +150,7 @@ class Pull(Generic[R]):
         self._require_running()
         self._remaining = iter(())
         self._total = self._taken + len(self._items) + len(self._deferred) + len(self._retries)
+        self._changed.set()
 
     def _require_running(self) -> None:
         if not self._open:
@@ -223,7 +225,7 @@ class Pull(Generic[R]):
     async def _send_question(self) -> object:
         """Ask for a page that the service accepted, or for one campaign if it has accepted none."""
         latest = self._session.clock.monotonic() + QUESTION_SECONDS
-        deadline = min(self._schedule.deadline, latest)
+        deadline = Deadline.of_call(min(self._schedule.deadline.at, latest))
         if self._accepted.query is not None:
             schedule = msgspec.structs.replace(self._schedule, deadline=deadline)
             return await self._session.send(self._accepted.query.page(1, schedule))
@@ -233,7 +235,7 @@ class Pull(Generic[R]):
             parse,
             "limit=1",
             deadline=deadline,
-            taker=self._schedule.taker,
+            lane=self._schedule.lane,
         )
         return await self._session.send(one_campaign)
 
@@ -268,7 +270,7 @@ class Pull(Generic[R]):
             self._unexpected = error
             self._changed.set()
         elif (
-            error.may_pass
+            error.retryable
             and item.error is None
             and self._on_error == "collect"
             and not self._is_late()
@@ -282,7 +284,7 @@ class Pull(Generic[R]):
         self._start()
 
     def _is_late(self) -> bool:
-        return self._session.clock.monotonic() >= self._schedule.deadline
+        return self._session.clock.monotonic() >= self._schedule.deadline.at
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome

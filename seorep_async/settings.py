@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from seorep_async.errors import ConfigurationError, shown
+from seorep_async.plain_values import plain
 
 
 class RequestEncoding(enum.Enum):
@@ -49,7 +50,13 @@ class FeedSearchParam(enum.Enum):
     SEARCH = "search"
 
 
-@attrs.frozen(kw_only=True)
+def _take_plain_values(
+    _class: type, fields: list[attrs.Attribute[Any]]
+) -> list[attrs.Attribute[Any]]:
+    return [field.evolve(converter=plain) for field in fields]
+
+
+@attrs.frozen(kw_only=True, field_transformer=_take_plain_values)
 class EngineNames:
     """What the account's responses call the search engines, where the reference writes `engineA`, `engineB` and `wmt`.
 
@@ -90,7 +97,7 @@ class EngineNames:
                 raise ConfigurationError(f"engine_names: {problem}", argument="engine_names")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=_take_plain_values)
 class Settings:
     """All options of a client; immutable, comparable, picklable.
 

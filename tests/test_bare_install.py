@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import seorep_async
 
 REPO = Path(__file__).parent.parent
@@ -49,6 +51,19 @@ def test_a_module_is_loaded_when_it_is_asked_for() -> None:
     )
     assert (shown.stdout, shown.stderr) == ("[]\n", "")
     assert not any(hasattr(seorep_async, name) for name in ("exports", "_private", "cli.main"))
+
+
+EXTRAS_OF_METHODS = {"to_arrow": "arrow", "to_pandas": "pandas", "to_polars": "polars"}
+
+
+@pytest.mark.parametrize(("method", "extra"), EXTRAS_OF_METHODS.items())
+def test_a_method_names_the_extra_that_it_needs(method: str, extra: str) -> None:
+    shown = bare(
+        "from seorep_async import Feed, PullOutcomes\n"
+        f"try: PullOutcomes([], Feed.CAMPAIGN).{method}()\n"
+        "except ImportError as error: print(error)"
+    )
+    assert f"pip install 'seorep-async[{extra}]'" in shown.stdout
 
 
 def test_the_package_is_the_command() -> None:

@@ -5,8 +5,9 @@ A fence of a page says what happens to its block:
 - ```` ```python ````: it runs in the page's one namespace; `await` may stand outside functions. Where a block
   awaits nothing, no event loop runs, so `asyncio.run` and `if __name__ == "__main__":` work as in a script.
 - ```` ```python test ````: it is a file of tests, which pytest runs with this package's fixtures.
+- ```` ```python file ````: it is the module that its first line names, for the page's tests.
 - ```` ```sh ````: bash runs it; any line that fails ends it and fails the page. `seorep` is this package's.
-- ```` ```python engines ````, ```` ```sh engines ````: it needs what `.[engines]` installs; it runs with
+- ```` ```python engines ````, ```` ```sh engines ````: it needs the group `engines`; it runs with
   `pytest -m engines tests/test_guides.py` only, and then so do all other blocks of its page.
 - ```` ```console ````, `json`, `toml`, `text` and any other language: it is shown, not run. So are transcripts, and
   commands that serve until Ctrl-C.
@@ -35,7 +36,7 @@ from tests.threads import in_a_thread
 
 FOLDER = Path(guides.__file__).parent
 FENCED = re.compile(r"^( *)```(\w+)([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-WORDS = {"python": {"engines", "test"}, "sh": {"engines"}}
+WORDS = {"python": {"engines", "test", "file"}, "sh": {"engines"}}
 
 
 class Block(NamedTuple):
@@ -106,6 +107,9 @@ def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> None
                 continue
             if block.language == "sh":
                 execute(["bash", "-euo", "pipefail", "-c", block.code])
+            elif "file" in block.words:
+                file_name = block.code.split(maxsplit=2)[1]
+                Path(file_name).write_text(block.code, encoding="utf-8")
             elif "test" in block.words:
                 Path(f"test_{number}.py").write_text(block.code, encoding="utf-8")
                 own = [

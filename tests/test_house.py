@@ -17,8 +17,9 @@ REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
 FLOORS = [
-    {"errors", "guides"},
+    {"errors", "guides", "plain_values", "secret"},
     {"models", "settings"},
+    {"profiles"},
     {"tables"},
     {"reports"},
     {"session", "normalisation"},

@@ -138,13 +138,14 @@ def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -
         assert line in shown
 
 
-NEEDS = "seorep_sandbox and seorep_client need pytest-asyncio: pip install "
-
-
 @pytest.mark.parametrize(
     ("library", "fixture", "failure"),
     [
-        *(("pytest_asyncio", fixture, NEEDS) for fixture in ("seorep_client", "seorep_sandbox")),
+        (
+            "pytest_asyncio",
+            "seorep_client",
+            "seorep_client needs pytest-asyncio: pip install pytest-asyncio",
+        ),
         (
             "aioresponses",
             "seorep_responses",
@@ -170,6 +171,84 @@ def test_without_its_library_only_a_fixture_fails(
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {"seorep": "seorep_async.pytest_plugin"}
+
+
+# --- Tests that block their event loop, or have none
+
+
+WEB_TESTS = """
+    from contextlib import asynccontextmanager
+
+    import pytest
+    from fastapi import FastAPI, Request
+    from fastapi.testclient import TestClient
+    from seorep_async import SeoRepClient
+
+    def application(base_url, api_key):
+        @asynccontextmanager
+        async def lifespan(app):
+            async with SeoRepClient(base_url, api_key) as client:
+                yield {{"client": client}}
+
+        app = FastAPI(lifespan=lifespan)
+
+        @app.get("/{{campaign_id}}")
+        async def company(request: Request, campaign_id: int) -> str:
+            client = request.state.client
+            with client.timeout(30.0):
+                try:
+                    return (await client.campaigns.get(campaign_id)).company
+                except {caught}:
+                    return "unknown"
+
+        return app
+    {tests}
+"""
+SANDBOX_TESTS = """
+    def test_without_a_loop(seorep_sandbox):
+        app = application(seorep_sandbox.base_url, seorep_sandbox.api_key)
+        with TestClient(app) as web:
+            assert web.get("/1").status_code == 200
+        assert seorep_sandbox.stats.per_operation == {"GET /v3/campaigns/:id": 1}
+
+    async def test_on_a_loop_that_is_blocked(seorep_sandbox, seorep_client):
+        assert (await seorep_client.campaigns.get(1)).id == 1
+        app = application(seorep_sandbox.base_url, seorep_sandbox.api_key)
+        with TestClient(app) as web:
+            assert web.get("/1").status_code == 200
+        assert (await seorep_client.campaigns.get(1)).id == 1
+
+    @pytest.mark.seorep_sandbox(latency=3600)
+    def test_a_request_without_response_holds_nothing_up(seorep_sandbox):
+        app = application(seorep_sandbox.base_url, seorep_sandbox.api_key)
+        with TestClient(app) as web:
+            web.portal.start_task_soon(web.app_state["client"].campaigns.get, 1)
+            while not seorep_sandbox.stats.in_flight:
+                pass
+
+    @pytest.mark.seorep_sandbox(host="256.0.0.1")
+    def test_a_sandbox_that_can_t_start(seorep_sandbox): pass
+"""
+UNMOCKED_WEB_TEST = """
+    def test_it(seorep_responses):
+        with TestClient(application("https://api.example.com", "key")) as web:
+            web.get("/1")
+"""
+
+
+def test_a_blocking_test_client_reaches_the_sandbox(pytester: pytest.Pytester) -> None:
+    result = run(pytester, WEB_TESTS.format(caught="ZeroDivisionError", tests=SANDBOX_TESTS))
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["*can't listen on 256.0.0.1*"])
+
+
+@pytest.mark.parametrize(("caught", "passed"), [("ZeroDivisionError", 0), ("AssertionError", 1)])
+def test_an_unmocked_request_of_an_application_is_named(
+    caught: str, passed: int, pytester: pytest.Pytester
+) -> None:
+    result = run(pytester, WEB_TESTS.format(caught=caught, tests=UNMOCKED_WEB_TEST))
+    result.assert_outcomes(passed=passed, failed=1 - passed, errors=1)
+    result.stdout.fnmatch_lines(["*GET https://api.example.com/v3/campaigns/1 is not mocked*"])
 
 
 # --- Mocked responses

@@ -12,7 +12,7 @@ from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.options import Commands, command, later
 
 _COMMANDS = {
-    "login": ("profiles", "Ask for address and key, try them, and store them as a profile."),
+    "login": ("login", "Ask for address and key, try them, and store them as a profile."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
     "columns": ("guide", "Explain the columns of the tables that a pull writes."),
     "changes": (
@@ -43,7 +43,7 @@ Profiles, in ~/.config/seorep/config.toml; `seorep login` makes one. That
 named default is used where the environment and the options name none.
   [acme]
   base_url = "https://api.example.com"
-  key_command = "pass show acme"      # no shell; or key = "…"
+  key = "…"
   account = "Acme"                    # the name in every row
   report_engines = "Google, Bing"     # the names in `seorep report`
   requests_per_second = 5             # and any other setting, as with -c

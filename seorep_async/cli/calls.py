@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import click
 
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.options import LARGEST, Format, Opt, Service, name_and_value
 from seorep_async.cli.output import (
     as_json,
@@ -21,7 +22,6 @@ from seorep_async.cli.output import (
     password,
     write,
 )
-from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.resources import Call
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import DecodeError

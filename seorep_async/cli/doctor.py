@@ -14,16 +14,23 @@ import attrs
 import click
 from rich.text import Text
 
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, code_of, explain, reason
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import messages
-from seorep_async.cli.profiles import Connection, config_file, connect
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import wait_for
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, NotFoundError, SeoRepError, one_line
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    NotFoundError,
+    SeoRepError,
+    one_line,
+)
 from seorep_async.models import Page
 from seorep_async.paging import Listing
+from seorep_async.profiles import PROFILE, config_file
 from seorep_async.session import RawAnswer
 from seorep_async.session.retry_policy import seconds_since_epoch
 from seorep_async.settings import without_password
@@ -41,8 +48,8 @@ def doctor(*, service: Service = Service()) -> int:
     """
     try:
         return wait_for(_check(connect(service), click.get_current_context().obj))
-    except UsageError as error:
-        _show("FAIL", "settings", str(error))
+    except (UsageError, ConfigurationError) as error:
+        _show("FAIL", "settings", explain(error))
         return ExitCode.USAGE
 
 
@@ -77,19 +84,30 @@ async def _check(connection: Connection, today: dt.date) -> ExitCode:
 
 def _show_sources(connection: Connection) -> None:
     """Show each value that is no default, and its source."""
-    if connection.profile is not None:
-        _show("", "profile", f"{connection.profile}, from {config_file()}")
-    if connection.account is not None:
-        _show("", "account", connection.account)
+    access = connection.access
+    if access.profile is not None:
+        _show("", "profile", f"{access.profile}, from {config_file()}")
+    elif PROFILE in os.environ:
+        _show(
+            "note",
+            "profile",
+            f"{PROFILE} is set, and not used: the environment has address and key",
+        )
+    if access.account is not None:
+        _show("", "account", str(access.account))
     known = {
         "base_url": "the address",
-        "key": "the key",
+        "api_key": "the key",
         "proxy": without_password(connection.settings.proxy or ""),
     }
-    for name, source in connection.sources.items():
+    for name, source in access.sources.items():
         found = known.get(name) or getattr(connection.settings, name, None)
         if found is not None:
-            _show("", name, f"{getattr(found, 'value', found)}, from {source}")
+            _show(
+                "",
+                "key" if name == "api_key" else name,
+                f"{getattr(found, 'value', found)}, from {source}",
+            )
     _show("", "other settings", "defaults")
     unused = next((name for name in ("HTTPS_PROXY", "https_proxy") if os.environ.get(name)), None)
     if unused and not connection.settings.proxy:

@@ -83,7 +83,7 @@ def code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error that ended the command."""
     if isinstance(error, UsageError):
         return error.exit_code
-    if isinstance(error, errors.InvalidRequestError) and error.may_pass:  # 408
+    if isinstance(error, errors.InvalidRequestError) and error.retryable:  # 408
         return ExitCode.UNAVAILABLE
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
 

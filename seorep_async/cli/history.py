@@ -11,13 +11,14 @@ from typing import Annotated, Any
 import attrs
 
 from seorep_async import history
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.options import Command, Opt, Output, Service, command, one_of
 from seorep_async.cli.output import can_ask, counted, formatted, messages, write
-from seorep_async.cli.profiles import Connection, chosen_profile, connect
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.history.comparing import KINDS
 from seorep_async.integrations.mcp import mcp_server
+from seorep_async.profiles import report_engines
 from seorep_async.tables.optional import require
 
 _TABLE = (
@@ -81,17 +82,16 @@ def _report(
     DATABASE is a .duckdb file that pulls wrote.
 
     Args:
-        profile: Profile whose report_engines name the search engines.  [env var: SEOREP_PROFILE]
+        profile: Profile whose report_engines name the search engines.  [default: SEOREP_REPORT_ENGINES, then SEOREP_PROFILE]
         open: Show the page in a browser.
 
     Examples:
       seorep report rankings.duckdb -o acme.html --open
       seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html
     """
-    if (engines := chosen_profile(Service(profile=profile))[1].get("report_engines")) is not None:
-        asked["engine_names"] = (
-            [one.strip() for one in engines.split(",")] if isinstance(engines, str) else engines
-        )
+    engines = report_engines(profile)
+    if engines is not None:
+        asked["engine_names"] = engines
     with logged():
         page = history.report(database, **asked)
     write(f"{page}\n")

@@ -21,7 +21,7 @@ from rich.text import Text
 from seorep_async.cli.errors import ExitCode, code_of, explain, service_message
 from seorep_async.cli.options import Format
 from seorep_async.errors import ExportError, PullPausedError, one_line
-from seorep_async.resources.arguments import Secret
+from seorep_async.secret import Secret
 from seorep_async.tables.text import printable_json
 
 EXTRA = "extra"

@@ -14,10 +14,10 @@ import attrs
 import click
 
 from seorep_async.cli import signals, summary
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, counted, failed, messages, write
-from seorep_async.cli.profiles import Connection, connect
 from seorep_async.cli.progress import Display, logged, shown
 from seorep_async.cli.pull import Days, Job
 from seorep_async.cli.running import in_daemon_thread, wait_for
@@ -32,7 +32,7 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.pull_to import at_target
-from seorep_async.export.request import Request
+from seorep_async.export.request import ExportRequest
 from seorep_async.history import complete_windows
 
 _ASKED = ("feeds", "groups", "filter", "limit", "compare_previous_period", "snapshot_date", "excel")
@@ -119,8 +119,8 @@ class _Pulling(summary.Run):
             "account": self.account,
         }
 
-    def _asked(self) -> Request:
-        return Request.of(self.client, self.ids, self.left[0], self._arguments())
+    def _asked(self) -> ExportRequest:
+        return ExportRequest.of(self.client, self.ids, self.left[0], self._arguments())
 
     def _pulled(self) -> dict[Days | None, tuple[bool, dt.datetime]]:
         """Return the months that the database has of these campaigns and feeds → whether all is complete, and when."""

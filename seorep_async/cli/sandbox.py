@@ -36,11 +36,14 @@ def _ids(value: str) -> dict[int, int]:
 
 
 _IDS = ("IDS", _ids, "a list of ids such as 3,5")
+_TRUTHS = {"true": True, "false": False}
 _READ: dict[Any, tuple[str, Callable[[str], Any], str]] = {
     int: ("N", int, "an integer"),
     float: ("SECONDS", float, "a number of seconds"),
+    bool: ("", lambda value: _TRUTHS[value.lower()], "true or false"),
     OPTIONS["failing"]: _IDS,
     OPTIONS["forbidden"]: _IDS,
+    OPTIONS["large_limit"]: ("HOW", str, "a string"),
 }
 """The metavar of a type, what reads a string, and what it expects."""
 
@@ -56,7 +59,7 @@ def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
         _, read, expected = _READ.get(OPTIONS[name], ("", str, ""))
         try:
             values[name] = read(value)
-        except ValueError:
+        except (ValueError, KeyError):
             raise UsageError(f"{option.format(shown)}: {value!r} is not {expected}.") from None
     try:
         return Sandbox(**values)
@@ -75,8 +78,9 @@ async def started(sandbox: Sandbox, until: AsyncExitStack) -> Sandbox:
         return await until.enter_async_context(sandbox)
 
 
-def _serve(**options: str | None) -> ExitCode:
-    served = build({name: value for name, value in options.items() if value is not None}, "--{}")
+def _serve(**options: str | bool | None) -> ExitCode:
+    set_options = {name: str(value) for name, value in options.items() if value is not None}
+    served = build(set_options, "--{}")
     try:
         wait_for(_until_interrupted(served))
     except KeyboardInterrupt:
@@ -110,7 +114,7 @@ def _options() -> Iterator[click.Parameter]:
     own = {
         name: Opt(metavar=_READ[kind][0], read=str)
         for name, kind in OPTIONS.items()
-        if kind in _READ
+        if kind in _READ and kind is not bool
     }
     for option in options_of(Sandbox, _ONLY_IN_PYTHON, own=own):
         value = getattr(default, str(option.name))

@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.files import Target, check_file, refusal, shortened, sync_folder
+from seorep_async.export.files import (
+    Retry,
+    Target,
+    check_file,
+    check_reading,
+    refusal,
+    shortened,
+    sync_folder,
+)
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
 from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
-from seorep_async.export.request import Request
+from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import first_line, found_columns, make_tables, problems, why_closed
 from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import Table, fits
@@ -74,33 +82,42 @@ class Database(Target):
         """Refuse another account's campaigns under the same name: the service says whose a campaign is."""
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
+            _warn_of_another_reading(database, self.request)
 
-    def failed(self) -> list[int] | None:
-        """Return the chosen campaigns that failed in pulls of this night, or None if none had all that is asked."""
+    def failed(self) -> Retry:
+        """Find the requested campaigns that failed in earlier pulls of this night and these days."""
         request = self.request
-        same = " AND ".join(f"{name} = ${name}" for name in request.labels)
-        query = f"""SELECT EXISTS (FROM pulls WHERE {same} AND list_has_all(string_split(feeds, ','), $feeds)
-                AND compared = $compared
-                AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $by_id))),
-            (SELECT list(DISTINCT campaign_id ORDER BY campaign_id) FROM failures
-                WHERE {same} AND list_contains($tables, table_name))"""
-        feeds = {feed.value: table_of(feed).name for feed in request.feeds}
-        values = {
-            **request.labels,
-            "feeds": [*feeds],
-            "tables": [*feeds.values()],
-            "compared": request.compared,
-        }
-        values |= {
-            "selection": request.selection,
-            "by_id": not (request.campaigns or request.groups or request.filter),
-        }
+        same_report = " AND ".join(f"{name} = ${name}" for name in request.labels)
+        tables = [table_of(feed).name for feed in request.feeds]
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
-                return None
-            ((was_pulled, campaigns),) = database.execute(query, values).fetchall()
-        failed = [one for one in campaigns or () if one is not None and request.may_have(one)]
-        return failed if was_pulled else None
+                return Retry()
+            pulls = database.execute(
+                f"""SELECT string_split(feeds, ','), selection, reading
+                FROM pulls WHERE {same_report} ORDER BY started_at DESC""",
+                request.labels,
+            ).fetchall()
+            failures = database.execute(
+                f"""SELECT DISTINCT campaign_id
+                FROM failures
+                WHERE {same_report} AND list_contains($tables, table_name)
+                    AND campaign_id IS NOT NULL
+                ORDER BY campaign_id""",
+                {**request.labels, "tables": tables},
+            ).fetchall()
+        feeds = {feed.value for feed in request.feeds}
+        # rows of one night may come from several pulls: the last one that shares a feed decides
+        shared = [pull for pull in pulls if feeds.intersection(pull[0])]
+        if not shared:
+            return Retry()
+        refusal = check_reading(request, shared[0][2])
+        takes_any = not (request.campaigns or request.groups or request.filter)
+        for pulled_feeds, selection, _ in shared:
+            is_same_selection = selection == request.selection or (selection is None and takes_any)
+            if is_same_selection and feeds.issubset(pulled_feeds):
+                ids = [campaign_id for (campaign_id,) in failures if request.takes(campaign_id)]
+                return Retry(ids, refusal)
+        return Retry(None, refusal)
 
     def _is_new(self) -> bool:
         return not self.path.exists() or not self.path.stat().st_size
@@ -201,7 +218,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
 
 
 def _check_accounts(
-    database: duckdb.DuckDBPyConnection, request: Request, account_ids: Sequence[int]
+    database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
 ) -> None:
     if not {"pulls", "campaigns"} <= found_columns(database).keys():
         return
@@ -222,6 +239,26 @@ def _check_accounts(
         problem = f"it has rows under the account name {request.account} {problem}; give this account a name of its own"
         raise ConfigurationError(
             f"can't write the database: {problem} with account=…", argument="account"
+        )
+
+
+def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: ExportRequest) -> None:
+    """Log a warning if the account's last night was pulled with other options or engine names."""
+    if "pulls" not in found_columns(database):
+        return
+    last_pull = database.execute(
+        "SELECT snapshot_date, reading FROM pulls WHERE account = ? ORDER BY started_at DESC LIMIT 1",
+        [request.account],
+    ).fetchone()
+    if last_pull is None:
+        return
+    night, reading = last_pull
+    if reading is not None and reading != request.reading:
+        _log.warning(
+            "the last pull of %s into this database, of %s, had other options or engine names: "
+            "rows of its nights may mean something else",
+            request.account,
+            night,
         )
 
 

@@ -27,7 +27,7 @@ from seorep_async.errors import (
 )
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
 from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed
@@ -168,12 +168,14 @@ class Fetcher:
         request, staged, error = self.staging.request, self.staging.plan, None
         self.tracker.start(Stage.LISTING, request.feeds[0])
         if request.campaigns is None:
-            campaigns = request.among(await listed(self.client, request.filter))
+            campaigns = request.chosen(await listed(self.client, request.filter))
         else:
             campaigns, error = await look_up(self.client, request.campaigns)
         plan = Plan.of(request.campaigns or [one.id for one in campaigns], campaigns)
         if not plan.account_ids:  # what is staged stays theirs
-            plan = msgspec.structs.replace(plan, account_ids=staged.account_ids, known=staged.known)
+            plan = msgspec.structs.replace(
+                plan, account_ids=staged.account_ids, sample=staged.sample
+            )
         await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:  # who minds can end it here, with nothing staged
             self.tracker.start(Stage.LISTING, request.feeds[0], 0)
@@ -183,8 +185,8 @@ class Fetcher:
         """Look a staged campaign, or else all, up again: with another account's key, rows of two would mix."""
         found, problem = list[Campaign](), None
         try:
-            if plan.known is not None:
-                found = [await self.client.campaigns.get(plan.known)]
+            if plan.sample is not None:
+                found = [await self.client.campaigns.get(plan.sample)]
         except SeoRepError as error:  # it may be gone, or hidden from another account's key
             if concerns_all(error):
                 raise
@@ -195,7 +197,7 @@ class Fetcher:
                 raise
             problem = error
         now = Plan.of((), found)
-        if plan.account_ids and problem is not None and problem.may_pass:
+        if plan.account_ids and problem is not None and problem.retryable:
             raise problem
         is_hidden = isinstance(problem, AuthenticationError)
         if (
@@ -204,7 +206,7 @@ class Fetcher:
             and (now.account_ids or is_hidden)
         ):
             whose = (
-                f"campaign {now.known} is of account {now.account_ids[0]}"
+                f"campaign {now.sample} is of account {now.account_ids[0]}"
                 if found
                 else "no campaign can be seen"
             )
@@ -248,7 +250,7 @@ class OrderedFetcher:
     """Fetches the reports of a request, in the order of their `owners`: the campaigns of each."""
 
     client: SeoRepClient
-    request: Request
+    request: ExportRequest
     options: Any
     tracker: Tracker
     failures: list[PullFailure] = attrs.field(factory=list, init=False)
@@ -395,7 +397,10 @@ async def _get_each(
 
 
 async def estimate(
-    client: SeoRepClient, request: Request, missing: Mapping[Feed, Sequence[int]], limit: int | None
+    client: SeoRepClient,
+    request: ExportRequest,
+    missing: Mapping[Feed, Sequence[int]],
+    limit: int | None,
 ) -> tuple[int, int | None, tuple[int, ...]]:
     """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
     needed = {

@@ -16,8 +16,8 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.formats import Parquet, Text
 from seorep_async.export.pieces import made
-from seorep_async.export.request import Request
-from seorep_async.export.staging import Contents
+from seorep_async.export.request import ExportRequest
+from seorep_async.export.staging import Contents, other_reading
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
@@ -27,6 +27,31 @@ _COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column
 
 def refusal(out: object, problem: str) -> ConfigurationError:
     return ConfigurationError(f"can't write {out}: {problem}", argument="out")
+
+
+@attrs.frozen
+class Retry:
+    """The failed reports that a target has of a request.
+
+    Attributes:
+        campaign_ids: the requested campaigns that failed, or None if no earlier pull requested all
+            that is requested now.
+        refusal: an earlier pull read its responses in another way, so that rows of both would mix.
+    """
+
+    campaign_ids: list[int] | None = None
+    refusal: ConfigurationError | None = None
+
+
+def check_reading(request: ExportRequest, reading: object) -> ConfigurationError | None:
+    """Return a refusal if an earlier pull of the same night read its responses in another way."""
+    if reading == request.reading:
+        return None
+    if reading:
+        how = "other options or engine names"
+    else:
+        how = "an older version, which did not note its options"
+    return other_reading({"reading": how})
 
 
 @attrs.frozen
@@ -41,7 +66,7 @@ class Target:
 
     named: Path
     path: Path
-    request: Request
+    request: ExportRequest
     stop: threading.Event
 
     @property
@@ -121,22 +146,23 @@ class Files(Target):
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
-    def failed(self) -> list[int] | None:
-        """Return no campaign if its last pull was of the same request and night and nothing failed, or else None."""
-        request, pulls = self.request, self.file(pulls_table())
+    def failed(self) -> Retry:
+        """Find out whether the files hold the same request without a failure.
+
+        With failures, the staging folder has what is needed to retry them.
+        """
+        request = self.request
+        pulls = self.file(pulls_table())
         has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
         if not pulls.is_file() or not has_rows or self.file(failures_table()).exists():
-            return None
-        asked = {
-            "feeds": request.feed_names,
-            "selection": request.selection,
-            "compared": request.compared,
-        }
-        wanted = {name: _comparable(one) for name, one in (request.labels | asked).items()}
-        found = [
-            {name: _comparable(one.get(name)) for name in wanted} for one in self.format.read(pulls)
-        ]
-        return [] if found == [wanted] else None
+            return Retry()
+        requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
+        for pull in self.format.read(pulls):
+            if all(
+                _comparable(pull.get(name)) == _comparable(requested[name]) for name in requested
+            ):
+                return Retry([], check_reading(request, pull.get("reading")))
+        return Retry()
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file of its own, and put them in place, the rows last; return the files, rows first.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from seorep_async.errors import ExportError, SeoRepError
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import ExportRequest, Plan
 
 if sys.platform == "win32":
     import msvcrt
@@ -85,7 +85,7 @@ class Block(msgspec.Struct, omit_defaults=True):
     pieces: list[tuple[int, int]] = []
     records: dict[str, list[Record]] = {}
     failures: dict[str, list[Failure]] = {}
-    request: Request | None = None
+    request: ExportRequest | None = None
     plan: Plan | None = None
     ended: bool = False
 
@@ -103,6 +103,10 @@ class _Place(NamedTuple):
     checksum: int = 0
 
 
+_decode_block = msgspec.json.Decoder(Block).decode
+"""Made at import: a decoder that is first made under freezegun would expect its fake dates."""
+
+
 class BlockFile:
     """The file, open and locked; blocks have numbers from 1, their pieces from 0."""
 
@@ -110,7 +114,7 @@ class BlockFile:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
         self._path, self._places = file, [_Place()]
-        self._decode = msgspec.json.Decoder(Block).decode
+        self._decode = _decode_block
         self._recent = lru_cache(RECENT)(self._block)
         problem = _HELD
         try:

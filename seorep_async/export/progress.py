@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.export.request import Request
+from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_id
@@ -233,7 +233,7 @@ class Tracker:
 
     def summary(
         self,
-        request: Request,
+        request: ExportRequest,
         outcomes: tuple[CampaignOutcome, ...] = (),
         paths: Iterable[Path] = (),
     ) -> PullSummary:

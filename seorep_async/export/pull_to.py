@@ -22,7 +22,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher, estimate, listed
-from seorep_async.export.files import Files, refusal
+from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import MARK, Parquet, Text, format_of
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import (
@@ -33,7 +33,7 @@ from seorep_async.export.progress import (
     Tracker,
     outcomes_of,
 )
-from seorep_async.export.request import Plan, PullOptions, Request, of_feeds
+from seorep_async.export.request import ExportOptions, ExportRequest, Plan, feed_options
 from seorep_async.export.staging import UNSTORABLE, Contents, StagedPull, Staging, opened, prepared
 from seorep_async.models import Feed
 from seorep_async.settings import require_booleans
@@ -57,7 +57,7 @@ async def pull_to(
     retry_failed: bool = False,
     force: bool = False,
     max_requests: int | None = None,
-    **options: Unpack[PullOptions],
+    **options: Unpack[ExportOptions],
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database: complete, in a fixed order, or not written at all.
 
@@ -83,14 +83,14 @@ async def pull_to(
         PullPausedError: it stopped at `max_requests`; the same call goes on with the rest.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
-    request = Request.of(client, ids, (start_date, end_date), options)
+    request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, on_progress, max_requests)
     how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force}
     async with at_target(out, request, options, **how) as (run, target, staging):
         if staging.request.campaigns == ():  # none has failed
             return tracker.summary(request)
         await Fetcher(
-            client, of_feeds(options), staging, run, tracker, target.check_accounts
+            client, feed_options(options), staging, run, tracker, target.check_accounts
         ).fetch()
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         try:
@@ -110,7 +110,7 @@ async def stream(
     write: Callable[[bytes], Awaitable[object]],
     format: Literal["csv", "jsonl"] = "csv",
     on_progress: OnProgress | None = None,
-    **options: Unpack[PullOptions],
+    **options: Unpack[ExportOptions],
 ) -> PullSummary:
     """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
 
@@ -125,7 +125,7 @@ async def stream(
         ConfigurationError: an argument is wrong.
         SeoRepError: the key was refused, or the campaigns could not be listed.
     """
-    request = Request.of(client, ids, (start_date, end_date), options)
+    request = ExportRequest.of(client, ids, (start_date, end_date), options)
     found = format_of(f".{format}", excel=request.excel)
     if len(request.feeds) != 1 or not isinstance(found, Text):
         raise ConfigurationError(
@@ -137,12 +137,12 @@ async def stream(
         Tracker(client, on_progress),
     )
     source, campaigns = (
-        OrderedFetcher(client, request, of_feeds(options), tracker),
+        OrderedFetcher(client, request, feed_options(options), tracker),
         request.campaigns,
     )
     if campaigns is None:
         tracker.start(Stage.LISTING, feed)
-        campaigns = tuple(one.id for one in request.among(await listed(client, request.filter)))
+        campaigns = tuple(one.id for one in request.chosen(await listed(client, request.filter)))
     owners = {id_: [id_] for id_ in campaigns}
     if feed is Feed.KEYWORD_BY_DATE:
         owners = await source.keywords(owners)
@@ -196,13 +196,17 @@ async def preview(
     restart: bool = False,
     retry_failed: bool = False,
     force: bool = False,
-    **options: Unpack[PullOptions],
+    **options: Unpack[ExportOptions],
 ) -> PullPreview:
     """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
 
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
-    request, staged, listing = Request.of(client, ids, (start_date, end_date), options), None, 0
+    request, staged, listing = (
+        ExportRequest.of(client, ids, (start_date, end_date), options),
+        None,
+        0,
+    )
     plan, missing = Plan(), dict[Feed, Sequence[int]]()
     files: tuple[Path, ...] = ()
     if out is not None:
@@ -222,7 +226,7 @@ async def preview(
     if not plan.ids:
         before = client.stats.attempts
         if found is None:
-            found = tuple(one.id for one in request.among(await listed(client, request.filter)))
+            found = tuple(one.id for one in request.chosen(await listed(client, request.filter)))
         listing = client.stats.attempts - before or min(1, len(found))  # for their names
         missing = {
             feed: found for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE
@@ -236,8 +240,8 @@ async def preview(
 @asynccontextmanager
 async def at_target(
     out: str | os.PathLike[str],
-    request: Request,
-    options: PullOptions,
+    request: ExportRequest,
+    options: ExportOptions,
     *,
     restart: bool = False,
     retry_failed: bool = False,
@@ -261,13 +265,15 @@ async def at_target(
         with errors_of(folder := target.staging_folder):
             await run(target.check)
             requests = [request]
-            failed = await run(target.failed) if retry_failed else None
+            retry = await run(target.failed) if retry_failed else Retry()
+            failed = retry.campaign_ids
             if failed is not None:
                 only = msgspec.structs.replace(
                     request, campaigns=tuple(failed), groups=(), filter=None, exclude=()
                 )
                 requests.append(only)
-            how = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
+            how: Any = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
+            how |= {"refusal": retry.refusal}
             stack = ExitStack()
             try:
                 staging = await run(
@@ -307,7 +313,7 @@ def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> Pull
     return tracker.written
 
 
-def _pull_row(request: Request, found: PullSummary) -> list[Any]:
+def _pull_row(request: ExportRequest, found: PullSummary) -> list[Any]:
     stats = found.stats
     about = [request.account, request.snapshot_date, request.started_at, request.service]
     asked = [
@@ -319,11 +325,11 @@ def _pull_row(request: Request, found: PullSummary) -> list[Any]:
     ]
     waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
     cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
-    return [*about, *asked, *cost, request.compared, version("seorep-async")]
+    return [*about, *asked, *cost, request.compared, request.reading, version("seorep-async")]
 
 
 def _target(
-    out: object, request: Request, options: PullOptions, force: bool, stop: threading.Event
+    out: object, request: ExportRequest, options: ExportOptions, force: bool, stop: threading.Event
 ) -> Files | Database:
     """Return the target of a path; its extra must be installed."""
     if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):

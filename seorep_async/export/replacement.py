@@ -13,7 +13,7 @@ of the campaigns, and `arriving`, the new rows of the table.
 
 from __future__ import annotations
 
-from seorep_async.export.request import Request
+from seorep_async.export.request import ExportRequest
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import (
@@ -36,7 +36,7 @@ def fetched(feed: Feed) -> str:
     return f"{fetched(Feed.CAMPAIGN)} AND NOT (r.keyword_id IN ({failed}) AND EXISTS ({owned}))"
 
 
-def covered(table: Table, request: Request) -> str | None:
+def covered(table: Table, request: ExportRequest) -> str | None:
     """Return the condition for rows that were asked for again and came, or None if only keys replace rows."""
     first, last = date(request.start_date), date(request.end_date)
     same_dates = f"r.start_date = {first} AND r.end_date = {last}"
@@ -58,7 +58,7 @@ def covered(table: Table, request: Request) -> str | None:
     return None
 
 
-def _month(request: Request) -> str:
+def _month(request: ExportRequest) -> str:
     """Return the condition that the pull asked for those days of a row's month that the row's own pull asked for."""
     first, last = date(request.start_date), date(request.end_date)
     # a month ends in the window if it is before that of the next day
@@ -66,7 +66,7 @@ def _month(request: Request) -> str:
     return f"(r.date >= {first} OR r.start_date >= {first}) AND ({ends})"
 
 
-def arriving_again(table: Table, request: Request) -> str | None:
+def arriving_again(table: Table, request: ExportRequest) -> str | None:
     """Return the condition for rows of a key that arrives, or None if `covered` has them all."""
     if table in (table_of(Feed.CAMPAIGN), totals_table(), failures_table()):
         return None

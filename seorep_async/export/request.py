@@ -1,4 +1,4 @@
-"""What a pull asks for: checked once, stored with its reports as JSON, and compared when the pull is resumed."""
+"""The request of an export: checked once, staged as JSON beside its reports, compared on resume."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, cast
 
+import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
@@ -27,25 +28,22 @@ from seorep_async.resources.arguments import (
     optional_strings,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
+from seorep_async.session.base_url import BaseURL
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables
 
 _log = logging.getLogger("seorep_async")
-LAYOUT = 2
-"""Raised with every change of what is staged: a pull does not resume one of another layout."""
-_UNNAMED = {
-    "layout": "another version of seorep",
-    "options": "other options",
-    "campaigns": "other campaigns",
-}
-"""Differences whose values say nothing to a reader."""
+STAGING_VERSION = 3
+"""The version of the staging file's contents; a pull never resumes another version's."""
+_READING_FIELDS = ("options", "compared", "engine_names", "feed_search_param")
+"""The fields that change how a response becomes rows."""
 _NEAR_TITLES = 5
 _LONGEST_VALUE = 200
 
 
-class PullOptions(FeedOptions, total=False):
-    """The optional arguments of a pull that say what is asked for; `pull_to` explains them."""
+class ExportOptions(FeedOptions, total=False):
+    """The optional arguments that say what an export contains; `pull_to` explains them."""
 
     feeds: Iterable[Feed | FeedValue] | Feed | FeedValue
     groups: Iterable[str]
@@ -56,22 +54,45 @@ class PullOptions(FeedOptions, total=False):
     excel: bool
 
 
-def of_feeds(options: PullOptions) -> FeedOptions:
-    """Return those that are not the pull's own: what no feed takes is refused with them."""
-    own = PullOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
-    return cast(FeedOptions, {name: value for name, value in options.items() if name not in own})
+def feed_options(options: ExportOptions) -> FeedOptions:
+    """Return the options that are passed on to the feeds, which refuse unknown ones."""
+    own_names = ExportOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
+    passed_on = {name: value for name, value in options.items() if name not in own_names}
+    return cast(FeedOptions, passed_on)
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a pull asks for: whose rows, of which campaigns and feeds, for which days, in which form.
+@attrs.frozen
+class CampaignChoice:
+    """The campaigns of a request: ids, or what picks them from the account's list."""
 
-    All but `started_at` must be equal to resume; `snapshot_date` only if the caller named it: `names_night`.
+    campaigns: tuple[int, ...] | None
+    groups: tuple[str, ...] = ()
+    filter: str | None = None
+    exclude: tuple[int, ...] = ()
+
+
+class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that an export asks for.
+
+    A staged pull is resumed only if all fields are equal, but for `started_at` and, where the
+    caller gave none, the snapshot date.
+
+    Attributes:
+        version: of the staging file and of the tables' columns.
+        format: the target's ending, such as `.csv`; empty until the target is known.
+        service: the address of the service.
+        options: a digest of each option of the feeds, by name. Values may be secret.
+        engine_names: the engines' names in responses, as `Settings.engine_names` has them.
+        feed_search_param: the parameter that carries the search string; None without a search.
+        compared: whether changes from the previous period are requested.
+        names_account, names_night: whether the caller gave `account` and `snapshot_date`.
     """
 
-    layout: tuple[int, int]
+    version: tuple[int, int]
     format: str = ""
     service: str
     account: str
+    names_account: bool
     feeds: tuple[Feed, ...]
     campaigns: tuple[int, ...] | None
     groups: tuple[str, ...]
@@ -79,7 +100,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     exclude: tuple[int, ...]
     start_date: dt.date
     end_date: dt.date
-    options: str
+    options: dict[str, str]
+    engine_names: tuple[str, ...]
+    feed_search_param: str | None
     compared: bool
     excel: bool
     snapshot_date: dt.date
@@ -92,30 +115,40 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         client: SeoRepClient,
         ids: Iterable[int] | None,
         dates: tuple[Date, Date],
-        options: PullOptions,
-    ) -> Request:
-        """Check the arguments; nothing is sent. A wrong one raises a ConfigurationError."""
-        account, excel = options.get("account"), options.get("excel", False)
+        options: ExportOptions,
+    ) -> ExportRequest:
+        """Check the arguments of an export. Nothing is sent.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        excel = options.get("excel", False)
         require_booleans(excel=excel)
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
         for feed in feeds:
-            feed_params(feed, of_feeds(options))
-        start, end = check_dates(*dates)
+            feed_params(feed, feed_options(options))
+        start_date, end_date = check_dates(*dates)
+        account = options.get("account")
+        _, host, _ = BaseURL(client.base_url).origin
+        search_param = None
+        if options.get("search") is not None:
+            search_param = client.settings.feed_search_param.value
         now = client.now()
         return cls(
-            layout=(LAYOUT, _columns()),
+            version=(STAGING_VERSION, _checksum_of_columns()),
             service=client.base_url,
             account=client.account if account is None else check_account_name(account),
+            names_account=account is not None or client.account != host,
             feeds=feeds,
-            **_chosen(
-                ids, options.get("groups", ()), options.get("filter"), options.get("exclude", ())
-            ),
-            start_date=start,
-            end_date=end,
-            options=_digest(of_feeds(options)),
+            **attrs.asdict(_choice(ids, options)),
+            start_date=start_date,
+            end_date=end_date,
+            options=_digests(feed_options(options)),
+            engine_names=attrs.astuple(client.settings.engine_names),
+            feed_search_param=search_param,
             compared=asks_to_compare(options.get("compare_previous_period")),
             excel=excel,
-            snapshot_date=_night(options.get("snapshot_date"), now.date()),
+            snapshot_date=_snapshot_date(options.get("snapshot_date"), now.date()),
             names_night=options.get("snapshot_date") is not None,
             started_at=now.replace(tzinfo=None),
         )
@@ -123,29 +156,25 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def labels(self) -> dict[str, Any]:
         """The values that all rows of a feed share, by column."""
-        return {
-            name: getattr(self, name)
-            for name in ("account", "snapshot_date", "start_date", "end_date")
-        }
+        names = ("account", "snapshot_date", "start_date", "end_date")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def feed_names(self) -> str:
-        """The feeds as `pulls` has them."""
+        """The feeds as the table `pulls` has them."""
         return ",".join(feed.value for feed in self.feeds)
 
     @property
     def fetched_feeds(self) -> tuple[Feed, ...]:
-        """The feeds to fetch, in their order: the keywords of a campaign are found by the campaign feed."""
-        needs_keywords = Feed.KEYWORD_BY_DATE in self.feeds
-        return tuple(
-            feed
-            for feed in Feed
-            if feed in self.feeds or (feed is Feed.CAMPAIGN and needs_keywords)
-        )
+        """The feeds to fetch: the campaign feed finds the keywords of `keyword-by-date`."""
+        needed = set(self.feeds)
+        if Feed.KEYWORD_BY_DATE in needed:
+            needed.add(Feed.CAMPAIGN)
+        return tuple(feed for feed in Feed if feed in needed)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the pull, those of its feeds first."""
+        """The tables of the export, those of its feeds first."""
         return tuple(
             table
             for table in all_tables()
@@ -154,156 +183,223 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def selection(self) -> str | None:
-        """Which campaigns are asked for, as JSON that equal choices share; None for all."""
-        all_of_them = {
+        """The requested campaigns as JSON, the same for equal choices; None for all campaigns."""
+        choice = {
             "ids": sorted(self.campaigns or ()),
             "filter": self.filter,
             "groups": sorted(self.folded_groups),
+            "exclude": sorted(self.exclude),
         }
-        chosen = {
-            name: one
-            for name, one in (all_of_them | {"exclude": sorted(self.exclude)}).items()
-            if one
-        }
-        return json.dumps(chosen, ensure_ascii=False, sort_keys=True) if chosen else None
+        choice = {name: value for name, value in choice.items() if value}
+        if not choice:
+            return None
+        return json.dumps(choice, ensure_ascii=False, sort_keys=True)
 
     @property
     def folded_groups(self) -> frozenset[str]:
         return frozenset(map(_folded, self.groups))
 
-    def differences(self, earlier: Request) -> list[str]:
-        """Return how it differs from the request of an unfinished pull, in words; nothing if it resumes that pull."""
-        ignored = {"started_at", "names_night", "" if self.names_night else "snapshot_date"}
-        ignored |= {"groups"} if self.folded_groups == earlier.folded_groups else set()
-        values = {
-            name: (getattr(earlier, name), getattr(self, name)) for name in self.__struct_fields__
-        }
-        return [
-            _UNNAMED.get(
-                name, f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
-            )
-            for name, (before, now) in values.items()
-            if before != now and name not in ignored
-        ]
+    @property
+    def reading(self) -> str:
+        """A digest of the options and settings that change how a response becomes rows."""
+        return _digest([getattr(self, name) for name in _READING_FIELDS])
 
-    def may_have(self, campaign: int) -> bool:
-        """Return whether its ids take a campaign."""
-        return campaign not in self.exclude and (
-            self.campaigns is None or campaign in self.campaigns
-        )
+    def differences(self, earlier: ExportRequest) -> dict[str, str]:
+        """Describe how this request differs from an earlier one, by field.
 
-    def among(self, listed: Sequence[Campaign]) -> list[Campaign]:
-        """Return the chosen of the listed campaigns; ConfigurationError: a group is none of theirs."""
-        left_out = frozenset(self.exclude)
-        left = [one for one in listed if one.id not in left_out]
-        if absent := sorted(left_out.difference(one.id for one in listed)):
-            _log.warning(
-                "exclude=…: not among the campaigns found: %s", ", ".join(map(str, absent))
-            )
-        titles = {_folded(one.group_title): one.group_title for one in listed if one.group_title}
+        The result is empty if this request resumes the earlier one.
+        """
+        ignored = {"started_at", "names_account", "names_night"}
+        if not self.names_night:
+            ignored.add("snapshot_date")
+        if self.folded_groups == earlier.folded_groups:
+            ignored.add("groups")
+        differences = {}
+        for name in self.__struct_fields__:
+            before = getattr(earlier, name)
+            now = getattr(self, name)
+            if before != now and name not in ignored:
+                differences[name] = _difference(name, before, now)
+        return differences
+
+    def takes(self, campaign_id: int) -> bool:
+        """Return whether the requested ids include a campaign."""
+        if campaign_id in self.exclude:
+            return False
+        return self.campaigns is None or campaign_id in self.campaigns
+
+    def chosen(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
+        """Return the requested ones of the account's campaigns.
+
+        Raises:
+            ConfigurationError: no campaign has a requested group.
+        """
+        excluded = frozenset(self.exclude)
+        absent = excluded.difference(campaign.id for campaign in campaigns)
+        if absent:
+            absent_ids = ", ".join(map(str, sorted(absent)))
+            _log.warning("exclude=…: not among the campaigns found: %s", absent_ids)
+        titles = {_folded(one.group_title): one.group_title for one in campaigns if one.group_title}
         for group in self.groups:
-            if listed and _folded(group) not in titles:
-                raise ConfigurationError(_unknown(group, titles), argument="groups")
+            if campaigns and _folded(group) not in titles:
+                raise ConfigurationError(_unknown_group(group, titles), argument="groups")
+        groups = self.folded_groups
         return [
-            one
-            for one in left
-            if not self.groups or _folded(one.group_title or "") in self.folded_groups
+            campaign
+            for campaign in campaigns
+            if campaign.id not in excluded
+            and (not groups or _folded(campaign.group_title or "") in groups)
         ]
+
+
+def is_about_reading(differences: Mapping[str, str]) -> bool:
+    """Return whether requests differ only in how a response becomes rows."""
+    return bool(differences) and differences.keys() <= set(_READING_FIELDS)
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The campaigns to pull, in their order, the accounts that the service says they are of, and a campaign of one."""
+    """The campaigns of an export, found at its start and kept when it is resumed.
+
+    Attributes:
+        ids: the campaigns, in the order of their rows.
+        account_ids: the accounts that the service says they belong to.
+        sample: a campaign whose account is known, or None.
+    """
 
     ids: tuple[int, ...] = ()
     account_ids: tuple[int, ...] = ()
-    known: int | None = None
+    sample: int | None = None
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        known = [
-            (one.account_id, one.id) for one in campaigns if one.account_id
-        ]  # neither 0 nor null names one
+        # an account id of 0 or null names no account
+        owned = [campaign for campaign in campaigns if campaign.account_id]
+        account_ids = {campaign.account_id for campaign in owned}
         return cls(
-            tuple(ids),
-            tuple(sorted({account for account, _ in known})),
-            known[0][1] if known else None,
+            ids=tuple(ids),
+            account_ids=tuple(sorted(account_ids)),
+            sample=owned[0].id if owned else None,
         )
 
 
 def _folded(title: str) -> str:
-    """Return the title of a group as it is compared: without case and outer blanks."""
+    """Return a group's title for comparison: without case and outer blanks."""
     return title.strip().casefold()
 
 
-def _chosen(
-    ids: Iterable[int] | None, groups: object, filter: str | None, exclude: Iterable[int]
-) -> dict[str, Any]:
-    """Return the checked choice of campaigns: ids, or what picks them from the account's list."""
-    titles: Any = (
-        [groups] if isinstance(groups, str) or not isinstance(groups, Iterable) else [*groups]
-    )
-    if isinstance(groups, str) or not all(isinstance(one, str) for one in titles):
-        raise ConfigurationError(
-            f"groups must hold titles of groups, got {shown(groups)}", argument="groups"
-        )
-    optional_strings(filter=filter)
-    left_out = frozenset(check_ids("campaign", () if exclude is None else exclude))
-    chosen = {"groups": tuple(sorted({*titles})), "filter": filter}
+def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice:
+    """Check the choice of campaigns."""
+    groups: Any = options.get("groups", ())
+    titles = list(groups) if isinstance(groups, Iterable) else [groups]
+    if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
+        problem = f"groups must hold titles of groups, got {shown(groups)}"
+        raise ConfigurationError(problem, argument="groups")
+    (filter_text,) = optional_strings(filter=options.get("filter")).values()
+    excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     if ids is None:
-        return {"campaigns": None, **chosen, "exclude": tuple(sorted(left_out))}
-    if titles or filter is not None:
-        problem = "ids can't be combined with groups=… or filter=…: name the campaigns, or let the service list them"
-        raise ConfigurationError(problem, argument="ids")
-    campaigns = tuple(one for one in check_ids("campaign", ids) if one not in left_out)
-    if not campaigns:
-        if left_out:
-            raise ConfigurationError(
-                "exclude leaves none of the named campaigns", argument="exclude"
-            )
-        raise ConfigurationError(
-            "ids is empty; give at least one, or None for all campaigns", argument="ids"
+        return CampaignChoice(
+            campaigns=None,
+            groups=tuple(sorted(set(titles))),
+            filter=filter_text,
+            exclude=tuple(sorted(excluded)),
         )
-    return {"campaigns": campaigns, **chosen, "exclude": ()}
+    if titles or filter_text is not None:
+        problem = (
+            "ids can't be combined with groups=… or filter=…: name the campaigns, or let the "
+            "service list them"
+        )
+        raise ConfigurationError(problem, argument="ids")
+    campaign_ids = check_ids("campaign", ids)
+    if not campaign_ids:
+        problem = "ids is empty; give at least one, or None for all campaigns"
+        raise ConfigurationError(problem, argument="ids")
+    remaining = tuple(id_ for id_ in campaign_ids if id_ not in excluded)
+    if not remaining:
+        problem = "exclude leaves none of the named campaigns"
+        raise ConfigurationError(problem, argument="exclude")
+    return CampaignChoice(remaining)
 
 
-def _unknown(group: str, titles: Mapping[str, str]) -> str:
-    near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
-    near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
-    named = (
-        ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
-    )
-    among = "near it" if near else "there are" if len(titles) <= _NEAR_TITLES else "some of them"
-    return f"there is no group {group!r}; {among}: {named}"
+def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
+    """Say that a group does not exist, and name similar ones."""
+    folded = _folded(group)
+    near = [title for title in titles if folded in title][:_NEAR_TITLES]
+    if not near:
+        near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
+    if near:
+        introduction = "near it"
+    elif len(titles) <= _NEAR_TITLES:
+        introduction = "there are"
+    else:
+        introduction = "some of them"
+    suggested = near or list(titles)[:_NEAR_TITLES]
+    names = ", ".join(repr(titles[title]) for title in suggested)
+    return f"there is no group {group!r}; {introduction}: {names or 'none'}"
 
 
-def _night(named: object, today: dt.date) -> dt.date:
-    found = today if named is None else check_date("snapshot_date", named)
-    if found > today + dt.timedelta(1):
-        problem = f"snapshot_date must be tomorrow (UTC) at the latest, got {found}"
+def _snapshot_date(value: object, today: dt.date) -> dt.date:
+    if value is None:
+        return today
+    snapshot_date = check_date("snapshot_date", value)
+    # the caller's day may have begun before the UTC day
+    if snapshot_date > today + dt.timedelta(1):
+        problem = f"snapshot_date must be tomorrow (UTC) at the latest, got {snapshot_date}"
         raise ConfigurationError(problem, argument="snapshot_date")
-    return found
+    return snapshot_date
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Say how one field of a request differs from the staged one."""
+    if name == "version":
+        return "another version of seorep"
+    if name == "campaigns":
+        return "other campaigns"
+    if name == "options":
+        option_names = sorted(
+            option for option in before.keys() | now.keys() if before.get(option) != now.get(option)
+        )
+        return "another " + ", ".join(f"{option}=…" for option in option_names)
+    return f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
 
 
 def _in_words(value: object) -> str:
-    words = [getattr(one, "value", one) for one in value] if isinstance(value, tuple) else [value]
-    return one_line(" and ".join(map(str, words)) or "none")[:_LONGEST_VALUE]
+    values = value if isinstance(value, tuple) else (value,)
+    words = [str(getattr(member, "value", member)) for member in values]
+    if not words:
+        return "none"
+    *first_words, last_word = words
+    listed = ", ".join(first_words)
+    sentence = f"{listed} and {last_word}" if listed else last_word
+    return one_line(sentence)[:_LONGEST_VALUE]
 
 
-def _columns() -> int:
-    """Return a checksum of the tables' columns: rows staged by a version with other ones are not resumed."""
-    return zlib.crc32(
-        repr(
-            [(one.name, one.type.value) for table in all_tables() for one in table.columns]
-        ).encode()
-    )
+def _checksum_of_columns() -> int:
+    """Return a checksum of all tables' columns: a version with other columns must not resume."""
+    columns = [
+        (column.name, column.type.value) for table in all_tables() for column in table.columns
+    ]
+    return zlib.crc32(repr(columns).encode())
 
 
-def _digest(options: FeedOptions) -> str:
-    """Return a digest of the options that change rows; `extra_params` may hold any object, so they are not stored."""
-    relevant = {name: one for name, one in options.items() if one is not None and name != "limit"}
-    in_json = json.dumps(relevant, sort_keys=True, default=_as_json)
-    return hashlib.sha256(in_json.encode()).hexdigest()
+def _digests(options: FeedOptions) -> dict[str, str]:
+    """Return a digest of each option that changes rows.
+
+    `extra_params` may hold secrets and any kind of object, so values are never stored.
+    """
+    return {
+        name: _digest(value)
+        for name, value in sorted(options.items())
+        if value is not None and name != "limit"
+    }
 
 
-def _as_json(value: object) -> object:
-    return sorted(map(str, value)) if isinstance(value, Set) else str(value)
+def _digest(value: object) -> str:
+    as_json = json.dumps(value, sort_keys=True, default=_json_of_any)
+    return hashlib.sha256(as_json.encode()).hexdigest()[:32]
+
+
+def _json_of_any(value: object) -> object:
+    """Return a JSON value for an object that JSON has no type for."""
+    if isinstance(value, Set):
+        return sorted(map(str, value))
+    return str(value)

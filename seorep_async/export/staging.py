@@ -12,7 +12,7 @@ import contextlib
 import datetime as dt
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -23,7 +23,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.formats import Format, Report, Source, Text, in_groups, without_lead
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
-from seorep_async.export.request import Plan, Request
+from seorep_async.export.request import ExportRequest, Plan, is_about_reading
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
@@ -68,7 +68,7 @@ class Staging:
         refusal: why a pull is refused, as another one is staged unfinished, or None.
     """
 
-    def __init__(self, format_: Format, request: Request, file: BlockFile) -> None:
+    def __init__(self, format_: Format, request: ExportRequest, file: BlockFile) -> None:
         self._format = format_
         self.file: BlockFile = file
         self._has_keywords = isinstance(format_, Text)
@@ -76,9 +76,9 @@ class Staging:
         self.refusal: ConfigurationError | None = None
         self.begin(request)
 
-    def begin(self, request: Request) -> None:
+    def begin(self, request: ExportRequest) -> None:
         """Begin without reports; what is asked is stored with the campaigns."""
-        self.request: Request = request
+        self.request: ExportRequest = request
         self.ended: bool = False
         self.plan: Plan = Plan()
         self.rows: Counter[str] = Counter()
@@ -248,7 +248,7 @@ class Staging:
 
 
 def prepared(
-    format_: Format, request: Request, feed: Feed, reports: Iterable[RankingReport[Any]]
+    format_: Format, request: ExportRequest, feed: Feed, reports: Iterable[RankingReport[Any]]
 ) -> Columns:
     """Return the rows of reports as `format_` encodes them."""
     table, rows = table_of(feed), list(chain.from_iterable(one.rows for one in reports))
@@ -293,20 +293,26 @@ def _add(add: Callable[[Sequence[T]], None], items: Sequence[T]) -> list[tuple[T
 def opened(
     folder: Path,
     format_: Format,
-    requests: Sequence[Request],
+    requests: Sequence[ExportRequest],
     *,
     restart: bool,
     retry_failed: bool,
     only_look: bool,
+    refusal: ConfigurationError | None,
 ) -> Iterator[Staging]:
-    """Open a folder, and go on with the pull staged in it if it has one of these requests, or else begin the last one.
+    """Open a staging folder: resume the staged pull if it has one of the requests, or begin anew.
 
-    A pull that ended with failures is gone on with only by `retry_failed`; another unfinished one is refused. With
-    `only_look` everything stays as it is.
+    A pull that ended with failures is resumed only by `retry_failed`. With `only_look` the folder
+    stays as it is, and a refusal is an attribute of the staging.
+
+    Args:
+        requests: the requests that may be resumed; the last one is begun if none of them is staged.
+        refusal: raised unless the staged pull is resumed.
 
     Raises:
-        ConfigurationError: an unfinished pull of another request is staged.
-        DamagedError, ExportError, OSError: another pull is at work, or the staged one is of another version.
+        ConfigurationError: an unfinished pull of another request is staged, or `refusal`.
+        DamagedError, ExportError, OSError: another pull is at work, or the staged one is damaged or
+            of another version.
     """
     file = opened_in(folder)
     try:
@@ -315,23 +321,43 @@ def opened(
             drop_leftovers(folder, restart=restart)
         if not restart:
             staging.load(only_look=only_look)
-        differences = [one.differences(staging.request) for one in requests]
-        if all(differences) and not staging.ended:
-            days = f"{staging.request.start_date} to {staging.request.end_date}"
-            problem = (
-                f"an unfinished pull is staged for this target, with {'; '.join(differences[0])}"
-            )
-            advice = f"Repeat that pull ({days}) first, or drop it with restart=True"
-            staging.refusal = ConfigurationError(f"{problem}. {advice}")
+        differences = [request.differences(staging.request) for request in requests]
+        is_another = all(differences)
+        if is_another and not staging.ended:
+            refusal = _unfinished(staging.request, differences[0])
+        elif is_another and retry_failed and any(map(is_about_reading, differences)):
+            refusal = other_reading(next(filter(is_about_reading, differences)))
+        if refusal is not None and (is_another or staging.found is None):
+            staging.refusal = refusal
             if not only_look:
-                raise staging.refusal
-        if restart or all(differences) or (staging.ended and not retry_failed):
+                raise refusal
+        if restart or is_another or (staging.ended and not retry_failed):
             staging.begin(requests[-1])
             if not only_look:
                 file.clear()
         yield staging
     finally:
         file.close()
+
+
+def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> ConfigurationError:
+    """Refuse to drop an unfinished pull of another request."""
+    days = f"{staged.start_date} to {staged.end_date}"
+    how = "; ".join(differences.values())
+    problem = f"an unfinished pull is staged for this target, with {how}"
+    advice = f"Repeat that pull ({days}) first, or drop it with restart=True"
+    return ConfigurationError(f"{problem}. {advice}")
+
+
+def other_reading(differences: Mapping[str, str]) -> ConfigurationError:
+    """Refuse to fetch failed reports under settings that would read them in another way."""
+    how = "; ".join(differences.values())
+    problem = f"retry_failed=…: the pull whose reports failed was made with {how}"
+    advice = (
+        "the rows of both would differ in one target: pass the same, or leave out "
+        "retry_failed=True to fetch everything again"
+    )
+    return ConfigurationError(f"{problem}; {advice}", argument="retry_failed")
 
 
 @attrs.frozen
@@ -350,7 +376,7 @@ class Contents:
     stop: threading.Event
 
     @property
-    def request(self) -> Request:
+    def request(self) -> ExportRequest:
         return self.staging.request
 
     def table(self, table: Table) -> Source:

@@ -34,7 +34,7 @@ CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT u
 """The condition of rows of an account's campaigns; null is every campaign."""
 _PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
 """Errors of a report that would fail again."""
-_RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).may_pass)
+_RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).retryable)
 
 
 def fails_again(error: str, status: int | None) -> bool:

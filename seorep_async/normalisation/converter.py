@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import typing
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import eq
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from seorep_async.errors import DecodeError
 from seorep_async.models import KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.normalisation import values
 from seorep_async.normalisation.wire_names import wire_names
+from seorep_async.plain_values import CALENDAR, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
@@ -35,7 +35,6 @@ _HALVES: dict[Any, _Take] = {
     dt.date: values.period,
 }
 """What takes a value of a type in two: what the model holds, and a rest for another attribute."""
-_STEP = 20  # models to make before others on the loop get their turn
 
 
 class ModelConverter:
@@ -47,7 +46,7 @@ class ModelConverter:
         for scalar, take in ((int, values.integer), (str, values.string), (bool, values.boolean)):
             self._cattrs.register_structure_hook(scalar, _ignoring_type(take))
         self._cattrs.register_structure_hook_func(
-            partial(eq, dt.datetime | None), _ignoring_type(values.date_time)
+            partial(eq, CALENDAR.datetime | None), _ignoring_type(values.date_time)
         )
         for model in (SearchLocation, SearchLanguage):
             self._cattrs.register_structure_hook_func(
@@ -65,19 +64,8 @@ class ModelConverter:
         # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
 
-    def structure_all(
-        self, items: Sequence[object], model: type[M], path: str
-    ) -> Generator[bool, None, tuple[M, ...]]:
-        """Turn an array of parsed JSON objects into models in steps; see `structure`."""
-        structured: list[M] = []
-        for number, item in enumerate(items):
-            structured.append(self.structure(item, model, f"{path}[{number}]"))
-            if number % _STEP == _STEP - 1:
-                yield False
-        return tuple(structured)
-
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
-        names, hints = wire_names(model, self._engine_names), typing.get_type_hints(model)
+        names, hints = wire_names(model, self._engine_names), field_types(model)
         halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
         if model is KeywordRanking:
             halves["primary_keyword"] = values.flag
@@ -88,9 +76,9 @@ class ModelConverter:
             )
             for name in attrs.fields_dict(model)
         }
-        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(
-            model, self._cattrs, **overrides
-        )  # type: ignore[arg-type]  # mypy takes them for options, too
+        options: dict[str, Any] = dict(overrides)
+        structure: Callable[[Any, Any], Any]
+        structure = make_dict_structure_fn(model, self._cattrs, **options)
         known = frozenset(names.values())
 
         def hook(value: Any, _: Any) -> Any:
@@ -101,7 +89,7 @@ class ModelConverter:
             extra = {name: value[name] for name in value if name not in known}
             for name, half in halves.items():
                 rest = half(value.get(names[name]))[1]
-                if hints[name] is dt.date:
+                if hints[name] is CALENDAR.date:
                     changes["date_precision"] = rest
                 elif rest is not None:
                     extra[names[name]] = rest

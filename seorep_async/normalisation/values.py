@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from seorep_async.plain_values import CALENDAR
+
 D = TypeVar("D")
 
 _SHOWN = 40  # characters of a value in an error message
@@ -77,7 +79,7 @@ def flag(value: object) -> tuple[bool | None, str | None]:
 
 def date_time(value: object) -> dt.datetime | None:
     """Take `YYYY-MM-DD HH:MM:SS` as a naive datetime; hours may be unpadded; null, "" and zero dates are None."""
-    if (moment := _read(_DATE_TIME, dt.datetime, value)) or _is_no_date(value):
+    if (moment := _read(_DATE_TIME, CALENDAR.datetime, value)) or _is_no_date(value):
         return moment
     raise refusal('a date-time "YYYY-MM-DD HH:MM:SS"', value)
 
@@ -87,18 +89,18 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
 
     Null, "" and zero dates are None.
     """
-    if moment := _read(_DATE_TIME, dt.datetime, value):
+    if moment := _read(_DATE_TIME, CALENDAR.datetime, value):
         return moment.date(), None if moment.time() == dt.time() else value
-    if (found := _read(_DATE, dt.date, value)) or _is_no_date(value):
+    if (found := _read(_DATE, CALENDAR.date, value)) or _is_no_date(value):
         return found, None
     raise refusal('a date "YYYY-MM-DD"', value)
 
 
 def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
     """Take `YYYY-MM` or `YYYY-MM-DD` as a date (the first of the month) and its precision."""
-    if month := _read(_MONTH, partial(dt.date, day=1), value):
+    if month := _read(_MONTH, partial(CALENDAR.date, day=1), value):
         return month, "month"
-    if found := _read(_DATE, dt.date, value):
+    if found := _read(_DATE, CALENDAR.date, value):
         return found, "day"
     raise refusal('a period "YYYY-MM" or "YYYY-MM-DD"', value)
 

@@ -15,7 +15,7 @@ import msgspec
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.session import Decode, Request, Session, Taker, cancel_all
+from seorep_async.session import Deadline, Decode, Lane, Request, Session, cancel_all
 from seorep_async.tables.tabular import ModelList
 
 T = TypeVar("T")
@@ -37,19 +37,19 @@ class Schedule(msgspec.Struct, eq=False):
     """The place of a listing's requests among others.
 
     Attributes:
-        deadline: monotonic end of the listing; infinite: `Settings.call_timeout` for each request.
+        deadline: of the listing, or of each of its requests.
         count: of the pages in progress of all its listings together.
         priority: the lowest is served first.
-        taker: takes turns with those of other listings, pulls and calls.
+        lane: of the pull; None for a listing by itself.
     """
 
-    deadline: float
+    deadline: Deadline
     count: PageCount
     priority: int = 0
-    taker: Taker = msgspec.field(default_factory=Taker)
+    lane: Lane | None = None
 
     @classmethod
-    def of(cls, session: Session, deadline: float, listings: int) -> Schedule:
+    def of(cls, session: Session, deadline: Deadline, listings: int) -> Schedule:
         """Return the schedule of listings that begin now, none yet or one by itself: two pages for each permit."""
         return cls(deadline, PageCount(2 * session.settings.max_concurrency - listings))
 
@@ -86,7 +86,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             subject=self.subject,
             deadline=schedule.deadline,
             priority=schedule.priority,
-            taker=schedule.taker,
+            lane=schedule.lane,
         )
 
 

@@ -1,6 +1,7 @@
-"""Fixtures for tests of code that uses this client: a sandbox of the service, a client of it, mocked responses.
+"""Fixtures for tests of code that uses this client.
 
-`seorep_async/guides/testing.md` shows them at work. pytest finds the plugin by itself.
+They are a sandbox of the service, a client of that sandbox, and mocked responses. The guide
+`seorep_async/guides/testing.md` shows them at work. pytest finds this plugin by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import pytest
 
 try:
     import pytest_asyncio
-except ImportError:  # pytest loads this wherever the package is installed, fixtures used or not
+except ImportError:
+    # pytest loads this module wherever the package is installed, also for tests that need none of
+    # its fixtures.
     pytest_asyncio = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -30,7 +33,8 @@ def list_response(items: Iterable[Mapping[str, object]], *, pages: int = 1) -> d
 
     Args:
         items: the objects, in the service's own words.
-        pages: number of pages that it announces; if there are several, it does not say how many objects there are.
+        pages: the number of pages to announce. If there are several, the response does not say
+            how many objects there are.
     """
     data = list(items)
     return {"payload": {"metadata": _metadata(data, pages), "data": data}}
@@ -48,14 +52,18 @@ def feed_response(
     Args:
         rows: the rows, in the service's own words.
         totals: the totals, such as `{"competitors": {"value": 3}}`, or None.
-        shape: where rows and totals stand: within `data`, or the rows as `data` and the totals beside them.
-        pages: number of pages that it announces; if there are several, it does not say how many rows there are.
+        shape: `"nested"`: rows and totals stand within `data`; `"flat"`: the rows are `data`, and
+            the totals stand beside them.
+        pages: the number of pages to announce. If there are several, the response does not say
+            how many rows there are.
     """
-    found, sums = list(rows), False if totals is None else totals
-    metadata = _metadata(found, pages)
+    data = list(rows)
+    # The service writes missing totals as false.
+    sums = False if totals is None else totals
+    metadata = _metadata(data, pages)
     if shape == "nested":
-        return {"payload": {"metadata": metadata, "data": {"totals": sums, "rows": found}}}
-    return {"payload": {"metadata": metadata | {"version": False}, "data": found, "totals": sums}}
+        return {"payload": {"metadata": metadata, "data": {"totals": sums, "rows": data}}}
+    return {"payload": {"metadata": metadata | {"version": False}, "data": data, "totals": sums}}
 
 
 def error_response(status: int, message: str = "the test says so") -> dict[str, object]:
@@ -77,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers that set the sandbox and the client up."""
     config.addinivalue_line(
         "markers",
-        "seorep_sandbox(**options): options of the Sandbox that the fixture `seorep_sandbox` starts",
+        "seorep_sandbox(**options): options of the Sandbox of the fixture `seorep_sandbox`",
     )
     config.addinivalue_line(
         "markers", "seorep_client(**settings): Settings of the client `seorep_client`"
@@ -88,40 +96,43 @@ def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[
     mark = request.node.get_closest_marker(marker)
     if mark is not None and mark.args:
         raise pytest.UsageError(f"the marker {marker} takes options by name, such as {example}")
-    return {} if mark is None else dict(mark.kwargs)
+    if mark is None:
+        return {}
+    return dict(mark.kwargs)
 
 
-def _on_a_loop(fixture: Any) -> Any:
-    """Return a function as a fixture, which fails its tests where pytest-asyncio is not installed."""
+@pytest.fixture
+def seorep_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A running sandbox: 3 campaigns of 10 keywords, or as the marker `seorep_sandbox` says.
 
-    def missing() -> NoReturn:
-        pytest.fail(
-            "seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio",
-            pytrace=False,
-        )
-
-    return (
-        pytest.fixture(missing, name=fixture.__name__)
-        if pytest_asyncio is None
-        else pytest_asyncio.fixture(fixture)
-    )
-
-
-@_on_a_loop
-async def seorep_sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
-    """A running sandbox: 3 campaigns of 10 keywords, or what `@pytest.mark.seorep_sandbox(campaigns=…)` says."""
+    It runs in a thread of its own, so that it responds while a test blocks its event loop, for
+    example with FastAPI's TestClient.
+    """
+    from seorep_async.pytest_plugin.sandbox_thread import running_in_thread
     from seorep_async.sandbox import Sandbox
 
     options = _options(request, "seorep_sandbox", "campaigns=5")
-    async with Sandbox(**{"campaigns": 3, "keywords": 10, **options}) as sandbox:
+    sandbox = Sandbox(**{"campaigns": 3, "keywords": 10, **options})
+    with running_in_thread(sandbox):
         yield sandbox
 
 
-@_on_a_loop
+def _on_event_loop(fixture: Any) -> Any:
+    """Make a fixture of a coroutine function. Without pytest-asyncio, it fails its tests."""
+    if pytest_asyncio is not None:
+        return pytest_asyncio.fixture(fixture)
+
+    def missing() -> NoReturn:
+        pytest.fail("seorep_client needs pytest-asyncio: pip install pytest-asyncio", pytrace=False)
+
+    return pytest.fixture(missing, name=fixture.__name__)
+
+
+@_on_event_loop
 async def seorep_client(
     request: pytest.FixtureRequest, seorep_sandbox: Sandbox
 ) -> AsyncIterator[SeoRepClient]:
-    """An open client of `seorep_sandbox`, with the settings of `@pytest.mark.seorep_client(max_attempts=…)`."""
+    """An open client of `seorep_sandbox`, with the settings of the marker `seorep_client`."""
     from seorep_async.client import SeoRepClient
     from seorep_async.settings import Settings
 
@@ -134,7 +145,7 @@ async def seorep_client(
 
 @pytest.fixture
 def seorep_responses() -> Iterator[aioresponses.aioresponses]:
-    """A running aioresponses that fits the installed aiohttp; a request that is not mocked fails the test."""
+    """A running aioresponses. A request that is not mocked fails the test."""
     try:
         from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
     except ModuleNotFoundError as error:

@@ -1,15 +1,17 @@
 """aioresponses, mended for the aiohttp that this package needs; it relies on inner workings of both.
 
-aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 needs, so every call ends in
-a TypeError, and feeds the body into a reader of 128 KiB. A test fails once this is mended there.
+aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 needs,
+so every call ends in a TypeError, and it feeds the body into a reader of 128 KiB. A test fails
+once this is mended there.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 from unittest.mock import Mock, patch
 
 import aiohttp
@@ -17,33 +19,51 @@ import aioresponses.core
 import pytest
 from aiohttp.client_proto import ResponseHandler
 
-_LIMIT = 2**30
+_LARGEST_BODY = 2**30
 
 
 @contextmanager
 def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
-    """Answer the requests of every session; one that is not mocked fails the test."""
-    mended: dict[str, Any] = {
+    """Answer the requests of every session. A request that is not mocked fails the test."""
+    replacements: dict[str, Any] = {
         "ClientResponse": partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0)),
-        "stream_reader_factory": lambda loop: aiohttp.StreamReader(
-            ResponseHandler(loop=loop), limit=_LIMIT, loop=loop
-        ),
+        "stream_reader_factory": _reader,
     }
-    with patch.multiple(aioresponses.core, create=True, **mended), _Responses() as responses:
+    responses = _Responses()
+    with patch.multiple(aioresponses.core, create=True, **replacements), responses:
         yield responses
+    if responses.unmocked_elsewhere:
+        pytest.fail("\n".join(responses.unmocked_elsewhere), pytrace=False)
+
+
+def _reader(loop: Any) -> aiohttp.StreamReader:
+    return aiohttp.StreamReader(ResponseHandler(loop=loop), limit=_LARGEST_BODY, loop=loop)
 
 
 class _Responses(aioresponses.aioresponses):
+    def __init__(self) -> None:
+        super().__init__()
+        self.unmocked_elsewhere: list[str] = []
+        self._test_thread = threading.get_ident()
+
     async def match(
         self, method: str, url: Any, *args: Any, **kwargs: Any
     ) -> aiohttp.ClientResponse:
         response = await super().match(method, url, *args, **kwargs)
-        if (
-            response is None
-        ):  # aioresponses raises an error that looks like a lost connection, so clients retry
-            pytest.fail(
-                f"{method} {url} is not mocked, or its response was used: pass repeat=True for several, and "
-                "a pattern (re.compile) for a query that varies",
-                pytrace=False,
+        # Without a match, aioresponses raises an error like that of a lost connection, which a
+        # client takes for a reason to try again.
+        if response is None:
+            self._fail(
+                f"{method} {url} is not mocked, or its response was used: pass repeat=True for "
+                "several, and a pattern (re.compile) for a query that varies"
             )
         return response
+
+    def _fail(self, message: str) -> NoReturn:
+        if threading.get_ident() == self._test_thread:
+            pytest.fail(message, pytrace=False)
+        # In another thread runs somebody else's event loop, such as that of FastAPI's TestClient.
+        # pytest's own exception would end that loop, and the message would be lost. The test
+        # fails when it ends if the application catches this error.
+        self.unmocked_elsewhere.append(message)
+        raise AssertionError(message)

@@ -1,18 +1,32 @@
-"""Arguments checked before any I/O; every `check_…` raises a ConfigurationError for a wrong one."""
+"""Arguments checked before any I/O; every `check_…` raises a ConfigurationError for a wrong one.
+
+Each returns a plain value (`plain_values.py`), so that members of a `StrEnum`, numpy's numbers and pendulum's dates
+work wherever plain ones do.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-import operator
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Feed
+from seorep_async.plain_values import CALENDAR, plain_date, plain_integer, plain_string
+from seorep_async.resources.secret_arguments import (
+    ExtraParams as ExtraParams,
+    Params as Params,
+    SecretInteger,
+    SecretNumber,
+    described,
+    mask_secrets as mask_secrets,
+    secrets_in as secrets_in,
+)
+from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
@@ -21,114 +35,26 @@ _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
-_SECRET_NAME = re.compile(
-    "(?i)password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])"
-)
+_LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
-Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
-ExtraParams: TypeAlias = Params
-
-
-class Secret(str):
-    """A string with a masked repr, for frames that a traceback with locals may show."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, value: object) -> Secret:
-        """Return a string as a secret, any other value as an empty one, so that its refusal does not show it."""
-        return cls(value) if isinstance(value, str) else cls()
-
-    def __repr__(self) -> str:
-        return "***"
-
-
-def mask_secrets(
-    values: ExtraParams | None, *, argument: str = "extra_params"
-) -> ExtraParams | None:
-    """Return additional parameters, the values of those with secret names as `Secret`s."""
-    if values is None or not isinstance(values, Mapping):
-        return values  # refused later
-    names = [name for name, _ in values.items()]
-    if len({*names}) < len(names):  # a MultiDict, say
-        twice = next(name for name in names if names.count(name) > 1)
-        problem = f"{argument}: {shown(twice)} is given more than once; pass its values as one list"
-        raise ConfigurationError(problem, argument=argument)
-    return {
-        name: _masked(value) if _is_secret(name) else _hidden(value)
-        for name, value in values.items()
-    }
-
-
-class _Hidden:
-    """In place of a value that can't be sent, and may hold a secret."""
-
-    def __repr__(self) -> str:
-        return "***"
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, str):
-        return Secret(value)
-    if isinstance(value, Mapping | bytes | bytearray):
-        return _Hidden()
-    return tuple(map(_masked, value)) if isinstance(value, Iterable) else value
-
-
-def _hidden(value: Any) -> Any:
-    """Hide a value that can't be sent if a secret name is in it, at any depth."""
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        return value
-    try:
-        return (
-            _Hidden()
-            if isinstance(value, Mapping | list | tuple) and _is_secret(repr(value))
-            else value
-        )
-    except ValueError:  # an integer of thousands of digits beside it
-        return _Hidden()
-
-
-def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the strings among the values with secret names."""
-    found = (
-        value if isinstance(value, tuple) else (value,)
-        for name, value in values.items()
-        if _is_secret(name)
-    )
-    return tuple(one for several in found for one in several if isinstance(one, str))
-
-
-def _is_secret(name: object) -> bool:
-    return isinstance(name, str) and _SECRET_NAME.search(name) is not None
-
-
-def as_int(value: object) -> int | None:
-    """Return an integer of any type, such as numpy's, as an int; None for a bool or any other value."""
-    try:
-        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]  # it raises a TypeError
-    except TypeError:
-        return None
 
 
 def check_id(name: str, value: object) -> int:
-    """Return an id, an int from 1 to 2**31 - 1; a string or a bool is none."""
-    number = as_int(value)
+    """Accept an integer from 1 to 2**31 - 1. Strings and booleans are rejected."""
+    number = plain_integer(value)
     if number is None or not 1 <= number <= MAX_ID:
-        raise ConfigurationError(
-            f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}", argument=name
-        )
+        problem = f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}"
+        raise ConfigurationError(problem, argument=name)
     return number
 
 
 def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
-    """Return many ids of campaigns or keywords, each once, in their order."""
+    """Return the ids of campaigns or keywords in their order, each once."""
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ConfigurationError(
-            f"ids must be several {object_name} ids, got {shown(values)}", argument="ids"
-        )
+        problem = f"ids must be several {object_name} ids, got {shown(values)}"
+        raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):  # may be huge, and holds its largest at an end
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
@@ -136,8 +62,8 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     ids = values if isinstance(values, list | tuple) else list(values)
     try:
         return dict.fromkeys(msgspec.convert(ids, _IDS))  # a million take 0.1 s
-    except msgspec.ValidationError:
-        return dict.fromkeys(check_id(name, one) for one in ids)
+    except (msgspec.ValidationError, UnicodeError):  # the latter for half a surrogate pair
+        return dict.fromkeys(check_id(name, value) for value in ids)
 
 
 def check_feed(value: object) -> Feed:
@@ -145,42 +71,43 @@ def check_feed(value: object) -> Feed:
     try:
         return Feed(value)
     except ValueError:
-        feeds = ", ".join(f'{one} or "{one.value}"' for one in Feed)
-        raise ConfigurationError(
-            f"feed must be one of {feeds}; got {shown(value)}", argument="feed"
-        ) from None
+        feeds = ", ".join(f'{feed} or "{feed.value}"' for feed in Feed)
+        problem = f"feed must be one of {feeds}; got {shown(value)}"
+        raise ConfigurationError(problem, argument="feed") from None
 
 
 def check_feeds(value: object) -> tuple[Feed, ...]:
     """Return one or several feeds, from feeds or their values, each once."""
-    several = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-    wanted = {check_feed(one) for one in several}
-    if not wanted:
+    values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    requested_feeds = {check_feed(item) for item in values}
+    if not requested_feeds:
         raise ConfigurationError("feeds must name at least one feed", argument="feeds")
-    return tuple(feed for feed in Feed if feed in wanted)
+    return tuple(feed for feed in Feed if feed in requested_feeds)
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date, from a date or a string `YYYY-MM-DD`; a datetime is none, as its zone would matter."""
+    """Return a date, from a date or a string `YYYY-MM-DD`. A datetime is rejected: its zone would matter."""
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return value
+        return plain_date(value)
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
-            return dt.date.fromisoformat(value)
+            return CALENDAR.date.fromisoformat(value)
         except ValueError:
-            pass
-    hint = "; pass its .date()" if isinstance(value, dt.datetime) else ""
-    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}{hint}'
+            problem = f"{name}: the date {plain_string(value)} does not exist"
+            raise ConfigurationError(problem, argument=name) from None
+    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}'
+    if isinstance(value, dt.datetime):
+        problem += "; pass its .date()"
     raise ConfigurationError(problem, argument=name)
 
 
 def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]:
     """Return the first and the last day of a range, which must not end before it starts."""
-    start, end = check_date("start_date", start_date), check_date("end_date", end_date)
+    start = check_date("start_date", start_date)
+    end = check_date("end_date", end_date)
     if end < start:
-        raise ConfigurationError(
-            f"end_date {end} is before start_date {start}; swap them", argument="end_date"
-        )
+        problem = f"end_date {end} is before start_date {start}; swap them"
+        raise ConfigurationError(problem, argument="end_date")
     return start, end
 
 
@@ -189,46 +116,50 @@ def check_limit(value: object) -> int | None:
     return None if value is None else check_id("limit", value)
 
 
-def required_strings(**named: object) -> dict[str, str]:
-    """Return strings by their names, none of which may be empty; the error shows none of them."""
-    for name, value in named.items():
-        if not isinstance(value, str) or not value:
-            raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
-    return cast("dict[str, str]", named)
-
-
 def check_account_name(account: object) -> str:
-    """Return the name of an account."""
-    if (
-        isinstance(account, str)
-        and account == account.strip()
-        and account.isprintable()
-        and 0 < len(account) <= 100
-    ):
-        return account
+    """Return the name of an account: 1 to 100 printable characters without surrounding spaces."""
+    if isinstance(account, str) and account.isprintable() and account == account.strip():
+        name = plain_string(account)
+        if 0 < len(name) <= _LONGEST_NAME:
+            return name
     problem = "account must be a name of 1 to 100 printable characters, without surrounding spaces"
     raise ConfigurationError(problem, argument="account")
 
 
+def required_strings(**named: object) -> dict[str, str]:
+    """Return strings by their names. An empty one is rejected, and the error shows no value."""
+    strings: dict[str, str] = {}
+    for name, value in named.items():
+        if not isinstance(value, str) or not value:
+            raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
+        strings[name] = _sendable(value)
+    return strings
+
+
 def optional_strings(**named: object) -> dict[str, str | None]:
-    """Return strings by their names; None means not given, anything else is a ConfigurationError."""
+    """Return strings by their names; None means that an argument is left out."""
+    strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
-            raise ConfigurationError(f"{name} must be a string, got {shown(value)}", argument=name)
-    return cast("dict[str, str | None]", named)
+            problem = f"{name} must be a string, got {described(value)}"
+            raise ConfigurationError(problem, argument=name)
+        strings[name] = None if value is None else _sendable(value)
+    return strings
 
 
 def check_strings(name: str, value: object) -> Iterable[str] | None:
-    """Return one string or several as several; None means not given."""
-    if value is None or isinstance(value, str):
-        return None if value is None else (value,)
+    """Return one or several strings as several; None means that the argument is left out."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return (plain_string(value),)
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        # a set has no order, and a query should be the same in each run
         strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
         if strings:
             return strings
-    raise ConfigurationError(
-        f"{name} must be a string or several strings, got {shown(value)}", argument=name
-    )
+    problem = f"{name} must be a string or several strings, got {described(value)}"
+    raise ConfigurationError(problem, argument=name)
 
 
 def asks_to_compare(value: object) -> bool:
@@ -237,7 +168,8 @@ def asks_to_compare(value: object) -> bool:
     The reference does not name its values: all request them but None, False, 0, an empty value, and the strings `0`,
     `false`, `no` and `off` in any case.
     """
-    return bool(value) and str(value).strip().lower() not in _NO
+    string = plain_string(value) if isinstance(value, str) else str(value)
+    return bool(value) and string.strip().lower() not in _NO
 
 
 def build_params(
@@ -249,53 +181,72 @@ def build_params(
 ) -> dict[str, ParamValue]:
     """Return the documented parameters that are not None, checked, and then the additional ones.
 
-    Raises a ConfigurationError if a value can't be sent, or an additional parameter is a documented one. `argument` is
-    the caller's name for the additional ones; `places` names the arguments of parameters that have other names.
+    Args:
+        named: the documented parameters.
+        extra_params: the additional ones.
+        argument: the caller's name for the additional ones.
+        places: arguments of documented parameters that have another name.
+
+    Raises:
+        ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
     """
     checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
     if extra_params is None:
         return checked
     extra_params = mask_secrets(extra_params, argument=argument)
     if not isinstance(extra_params, Mapping):
-        raise ConfigurationError(
-            f"{argument} must map names to values, got {shown(extra_params)}", argument=argument
-        )
+        problem = f"{argument} must map names to values, got {described(extra_params)}"
+        raise ConfigurationError(problem, argument=argument)
     for name, value in extra_params.items():
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(
-                f"{argument}: a name must be a string, got {shown(name)}", argument=argument
-            )
-        _check_unicode(f"{argument}: a name", name)
-        if (own := name.removesuffix("[]")) in named:
-            own = places.get(own, f"{own}=…")
-            raise ConfigurationError(
-                f"{argument}: {name!r} has a place of its own: {own}", argument=argument
-            )
+        checked_name = _checked_name(name, named, argument, places)
         if value is not None:
-            checked[name] = _checked(name, value)
+            checked[checked_name] = _checked(checked_name, value)
     return checked
 
 
+def _checked_name(name: object, named: Params, argument: str, places: Mapping[str, str]) -> str:
+    """Return the name of an additional parameter, which must not be a documented one."""
+    if not isinstance(name, str) or not name:
+        problem = f"{argument}: a name must be a string that is not empty, got {described(name)}"
+        raise ConfigurationError(problem, argument=argument)
+    _check_unicode(f"{argument}: a name", name)
+    documented_name = name.removesuffix("[]")
+    if documented_name in named:
+        place = places.get(documented_name, f"{documented_name}=…")
+        problem = f"{argument}: {plain_string(name)!r} has a place of its own: {place}"
+        raise ConfigurationError(problem, argument=argument)
+    return plain_string(name)
+
+
 def _checked(name: str, value: object) -> ParamValue:
-    if (number := as_int(value)) is not None:
-        value = number
+    """Return a parameter's value as it can be sent; a secret one stays masked."""
+    if not isinstance(value, SecretInteger):
+        number = plain_integer(value)
+        if number is not None:
+            value = number
     match value:
         case int() if abs(value) < 2**63:
             return value
         case str():
             _check_unicode(name, value)
-            return value
+            return _sendable(value)
         case float() if math.isfinite(value):
-            return value
+            return value if isinstance(value, SecretNumber) else float.__pos__(value)
         case dt.date() if not isinstance(value, dt.datetime):
-            return value
+            return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):
             items = tuple(value)
             if all(isinstance(item, str) for item in items):
                 for item in items:
                     _check_unicode(name, item)
-                return tuple(sorted(items)) if isinstance(value, set | frozenset) else items
-    raise ConfigurationError(f"{name} cannot be sent as {shown(value)}", argument=name)
+                strings = tuple(map(_sendable, items))
+                return tuple(sorted(strings)) if isinstance(value, set | frozenset) else strings
+    raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
+
+
+def _sendable(value: str) -> str:
+    """Return a string as a plain one, but leave a masked one masked."""
+    return value if isinstance(value, Secret) else plain_string(value)
 
 
 def _check_unicode(name: str, value: str) -> None:

@@ -9,10 +9,11 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seorep_async.errors import ConfigurationError
-from seorep_async.normalisation import Decoder
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, ModelListing, Query
+from seorep_async.plain_values import plain_string
 from seorep_async.resources.arguments import (
     ExtraParams,
     Params,
@@ -87,14 +88,12 @@ class Endpoint(Generic[M]):
         subject: str | None = None,
     ) -> ModelListing[M]:
         sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
-        campaign = sent.get("campaign_id")
-        asked = ("campaign", campaign) if type(campaign) is int else None
+        campaign_id = sent.get("campaign_id")
+        campaign = ("campaign", campaign_id) if type(campaign_id) is int else None
         query = Query(
             path=self._list_path or self._path,
             query=encode_query(sent, self._session.settings.array_encoding),
-            decode=lambda number: partial(
-                self._decoder.model_page, model=self._model, number=number, asked=asked
-            ),
+            decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
             key=attrgetter("id"),
             subject=subject,
             secrets=secrets_in(sent),
@@ -187,16 +186,17 @@ async def raw_request(
     settings = session.settings
     if not isinstance(method, str) or method.upper() not in _METHODS:
         raise ConfigurationError(
-            f"method must be one of {', '.join(_METHODS)}, got {method!r}", argument="method"
+            f"method must be one of {', '.join(_METHODS)}, got {shown(method)}", argument="method"
         )
     if (
         not isinstance(path, str)
         or not _PATH.fullmatch(path)
         or ".." in urllib.parse.unquote(path).split("/")
     ):
-        problem = f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}"
+        problem = "path must be a path such as /v3/campaigns/42, without a query"
         raise ConfigurationError(problem, argument="path")
-    method = method.upper()
+    method = plain_string(method).upper()
+    path = plain_string(path)
     is_grant = path.rstrip("/").endswith("/loginGrant")
     if body is not None and method in ("GET", "DELETE"):
         raise ConfigurationError(f"a {method} request has no body; use params", argument="body")

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from urllib.parse import quote
 
 import msgspec
@@ -235,6 +235,8 @@ class Records:
     def ids(self, seeded: Sequence[int] | None = None) -> Sequence[int]:
         """Return the seeded ids, or some of them, that remain, then the added ones, oldest first."""
         every = self.seeded if seeded is None else seeded
+        if not self._written:
+            return every  # a range of any length takes no memory
         added = [id_ for id_ in self._written if id_ not in self.seeded]
         return [id_ for id_ in (*every, *added) if self._written.get(id_, {}) is not None]
 
@@ -250,6 +252,31 @@ class Records:
 
     def remove(self, id_: int) -> None:
         self._written[id_] = None
+
+
+class KeywordIds(Sequence[int]):
+    """The ids of all keywords of some campaigns, which take no memory: there may be 2 billion."""
+
+    def __init__(self, campaign_ids: Sequence[int], keywords: int) -> None:
+        self._campaign_ids = campaign_ids
+        self._keywords = keywords
+
+    def __len__(self) -> int:
+        return len(self._campaign_ids) * self._keywords
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        positions = range(len(self))[index]
+        if isinstance(positions, range):
+            return [self._id_at(position) for position in positions]
+        return self._id_at(positions)
+
+    def _id_at(self, position: int) -> int:
+        campaign, keyword = divmod(position, self._keywords)
+        return self._campaign_ids[campaign] * IDS_PER_CAMPAIGN + keyword + 1
 
 
 class Account:
@@ -286,7 +313,9 @@ class Account:
     def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
         """Return the ids of one campaign's keywords, or of all, oldest campaign first."""
         if campaign_id is None:
-            return [id_ for one in self.campaigns.ids() for id_ in self.keyword_ids(one)]
+            seeded = self.campaigns.seeded
+            remaining = [id_ for id_ in self.campaigns.ids() if id_ in seeded]
+            return KeywordIds(remaining, self._keywords)
         if campaign_id not in self.campaigns.seeded or self.campaigns.get(campaign_id) is None:
             return []
         first = campaign_id * IDS_PER_CAMPAIGN + 1

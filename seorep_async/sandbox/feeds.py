@@ -2,7 +2,8 @@
 
 All facts come from the same monthly measures of keywords, so they agree: a keyword's rank in the campaign feed is that
 of the last month in its own feed, and a campaign's month counts and averages the ranks of its keywords in that month.
-The previous period of a month is the month before; that of a range ends with the month before its first.
+The previous period of a month is the month before; that of a range ends with the month before its first. If ranks
+change by day, a month speaks of its last day within the range, and the previous period ends on the day before it.
 
 The reference's sections 2.7 and 4.4 leave open which of `filter` and `search` is honoured; here both are: a row must
 hold each, in any case. `sort_metric` takes any field of the older rows that is a number or a string. Without a
@@ -10,8 +11,9 @@ comparison every change is 0. Totals cover the whole result, not the page. They 
 has none, and if no row matches.
 """
 
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -62,20 +64,36 @@ Measures = dict[str, int | None]
 
 _LAST_POSITION = 100
 _MONTH_KEY = 0xD1342543DE82EF95
+_DAY_KEY = 0x9FB21C651E98DF25
+_DAYS_OF_A_MONTH = 30
+# Now and then a keyword drops out of the results: 10 months, or 3 days, of 256.
+_ABSENT_MONTHS = 10
+_ABSENT_DAYS = 3
 _LONGEST_MONTHS = 1200
 _UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
 
 
-def measure(keyword: Keyword, month: int) -> Measures:
-    """Return a keyword's metrics in a month, by its number.
+class Moment(NamedTuple):
+    """The time of a measurement: a month, by its number, and its day if ranks change by day."""
+
+    month: int
+    day: date | None = None
+
+
+def measure(keyword: Keyword, moment: Moment) -> Measures:
+    """Return a keyword's metrics at a time.
 
     None is "not ranked", "not tracked" or "not measured"; a rank of 0 occurs for places only, and is not the same.
     """
-    noise = mix(keyword.key ^ month * _MONTH_KEY)
+    noise = mix(keyword.key ^ moment.month * _MONTH_KEY)
+    rank_noise = noise
+    if moment.day is not None:
+        rank_noise = mix(keyword.key ^ moment.day.toordinal() * _DAY_KEY)
     measures: Measures = {}
     for name, trend in zip(RANKINGS, keyword.trends, strict=True):
-        measures[name] = None if trend is None else _rank(trend, month, noise & 0xFF)
-        noise >>= 8
+        measures[name] = None if trend is None else _rank(trend, moment, rank_noise & 0xFF)
+        rank_noise >>= 8
+    noise >>= 8 * len(RANKINGS)
     step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(words.SEARCH_VOLUMES) - 1)
     clicks_per_cent = (noise >> 8) % 12
     shown = words.SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
@@ -96,19 +114,41 @@ def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
     return sum(present) if present else None
 
 
-def _rank(trend: Trend, month: int, noise: int) -> int | None:
-    if noise < 10:  # now and then a keyword drops out of the results for a month
-        return None
+def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
     level, swing, speed, phase, best = trend
-    rank = level + swing * (abs((month * speed + phase) % 256 - 128) - 64) // 64 + noise % 5 - 2
+    if moment.day is None:
+        chance_of_absence = _ABSENT_MONTHS
+        turn = moment.month * speed
+    else:
+        chance_of_absence = _ABSENT_DAYS
+        turn = moment.day.toordinal() * speed // _DAYS_OF_A_MONTH
+    if noise < chance_of_absence:
+        return None
+    rank = level + swing * (abs((turn + phase) % 256 - 128) - 64) // 64 + noise % 5 - 2
     return None if rank > _LAST_POSITION else max(rank, best)
 
 
 class Span(NamedTuple):
-    """The requested range: its last day, and the numbers of the months that it touches."""
+    """The requested range: its days, the numbers of the months that it touches, and whether ranks change by day."""
 
+    start: date
     end: date
     months: range
+    daily: bool
+
+    def moment(self, month: int) -> Moment:
+        """Return the time that a month of the range speaks of, or one before it: its last day within the range."""
+        if not self.daily:
+            return Moment(month)
+        year, month_of_year = divmod(month, 12)
+        last_day = date(year, month_of_year + 1, monthrange(year, month_of_year + 1)[1])
+        return Moment(month, min(last_day, self.end))
+
+    def moment_before(self) -> Moment:
+        """Return the time that the period before the range ends with."""
+        if self.daily and self.start > date.min:
+            return Moment(self.months[0], self.start - timedelta(days=1))
+        return Moment(self.months[0] - 1)
 
 
 def keywords_of_campaign(
@@ -117,7 +157,8 @@ def keywords_of_campaign(
     """Return one row per keyword, with the ranks of the range's last month, checked within its last week."""
     last_day = span.end.toordinal()
     last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(7)]
-    before, last = span.months[0] - 1, span.months[-1]
+    before = span.moment_before()
+    last = span.moment(span.months[-1])
     return [
         _keyword_row(
             keyword,
@@ -132,20 +173,20 @@ def keywords_of_campaign(
 def months_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
     """Return one row per month, oldest first, with averages, sums and position bands over the campaign's keywords."""
     keywords = account.keywords(campaign_id)
-    return _by_month(span, compare, lambda month: _over_keywords(keywords, month))
+    return _by_month(span, compare, lambda moment: _over_keywords(keywords, moment))
 
 
 def months_of_keyword(account: Account, keyword_id: int, span: Span, compare: bool) -> list[Row]:
     """Return one row per month, oldest first."""
     keyword = found("keyword", keyword_id, account.keyword(keyword_id))
-    return _by_month(span, compare, lambda month: _with_urls(keyword, measure(keyword, month)))
+    return _by_month(span, compare, lambda moment: _with_urls(keyword, measure(keyword, moment)))
 
 
-def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Row]:
-    before = facts(span.months[0] - 1) if compare else None
+def _by_month(span: Span, compare: bool, facts: Callable[[Moment], Row]) -> list[Row]:
+    before = facts(span.moment_before()) if compare else None
     rows = []
     for month in span.months:
-        now = facts(month)
+        now = facts(span.moment(month))
         rows.append(
             {"date": f"{month // 12:04}-{month % 12 + 1:02}-01", **now, **_changes(now, before)}
         )
@@ -178,8 +219,8 @@ def _keyword_row(
     return row
 
 
-def _over_keywords(keywords: Sequence[Keyword], month: int) -> Row:
-    measured = [measure(keyword, month) for keyword in keywords]
+def _over_keywords(keywords: Sequence[Keyword], moment: Moment) -> Row:
+    measured = [measure(keyword, moment) for keyword in keywords]
     bands = {
         f"{engine}Rankings_{band}": sum(one[f"{engine}Ranking"] in positions for one in measured)
         for engine in ENGINES
@@ -270,7 +311,8 @@ class Feed:
             self.older if older else self.current,
             request["compare_previous_period"],
         )
-        facts = self.facts(service.account, id_, _span(request), compare)
+        span = _span(request, service.daily)
+        facts = self.facts(service.account, id_, span, compare)
         pairs = [(fact, row_format.format(fact)) for fact in facts]
         if (self.name, id_) in service.reports:
             pairs = [*_replaced(pairs, service.reports[self.name, id_], row_format)]
@@ -293,7 +335,7 @@ def _choice(service: Service, id_: int) -> int:
     return mix(service.account.key ^ mix(id_))
 
 
-def _span(request: ApiRequest) -> Span:
+def _span(request: ApiRequest, daily: bool) -> Span:
     start, end = map(date.fromisoformat, (request["start_date"], request["end_date"]))
     first, last = (day.year * 12 + day.month - 1 for day in (start, end))
     if end < start:
@@ -302,7 +344,7 @@ def _span(request: ApiRequest) -> Span:
         raise Refusal(
             400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months"
         )
-    return Span(end, range(first, last + 1))
+    return Span(start, end, range(first, last + 1), daily)
 
 
 def _replaced(

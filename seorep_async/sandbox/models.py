@@ -24,6 +24,7 @@ from seorep_async.sandbox.request import (
 )
 
 _OWNER_ID = 1  # the user of the key's login grants
+_MOST_SEARCHED = 500_000  # records that one search or sorting may make, in seconds
 
 
 @frozen(kw_only=True)
@@ -108,13 +109,18 @@ class Model:
                 self.ids(service, request),
                 (request[word] for word in self.words),
             )
+            is_narrowed = any(request[name] for name in self.asked)
+            if (search or order or descending or is_narrowed) and len(ids) > _MOST_SEARCHED:
+                raise Refusal(
+                    400, f"this sandbox searches and sorts at most {_MOST_SEARCHED:,} records"
+                )
             if search:
                 ids = [
                     id_
                     for id_ in ids
                     if any(matches(record(id_)[name], search) for name in self.searched)
                 ]
-            if any(request[name] for name in self.asked):
+            if is_narrowed:
                 ids = [id_ for id_ in ids if self.wanted(request, record(id_))]
             if order or descending:
                 ids = in_order(ids, lambda id_: record(id_).get(order or "id"), descending)

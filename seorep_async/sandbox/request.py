@@ -20,6 +20,9 @@ T = TypeVar("T")
 
 Shape = Literal["nested", "flat", "mixed"]
 Rows = Literal["current", "older", "mixed"]
+LargeLimit = Literal[
+    "lowered", "ignored", "refused", "failing", "hanging", "misannounced", "whole-report"
+]
 
 _MOST_ROWS = 30_000
 _MOST_RESULTS = 64
@@ -39,6 +42,10 @@ class Refusal(Exception):
     status: int
     message: str
     headers: dict[str, str] = field(factory=dict)
+
+
+class NoResponseError(Exception):
+    """The service answers this request never."""
 
 
 @frozen
@@ -207,6 +214,8 @@ class Service:
     clock: Callable[[], datetime]
     default_limit: int
     max_limit: int
+    large_limit: LargeLimit
+    daily: bool
     failing: Mapping[int, int]
     reports: Mapping[tuple[str, int], Sequence[Record]]
     recent: dict[Hashable, tuple[Sequence[Any], Any]] = field(factory=dict)
@@ -237,16 +246,41 @@ class Service:
         question = name, request.question
         rows, totals = self.recent.pop(question, None) or find()
         self.recent[question] = rows, totals  # as the most recent
-        kept = [len(rows) for rows, _ in self.recent.values()]
+        # Only lists take memory: ids may be a range, or made when they are read.
+        kept = [len(rows) if isinstance(rows, list) else 0 for rows, _ in self.recent.values()]
         if len(kept) > _MOST_RESULTS or (len(kept) > 1 and sum(kept) > _MOST_ROWS):
             del self.recent[next(iter(self.recent))]
-        limit = min(request["limit"] or self.default_limit, self.max_limit)
-        end = (request["page"] or 1) * limit
-        return (
-            {"total_pages": -(-len(rows) // limit), "total_records": len(rows)},
-            rows[end - limit : end],
-            totals,
-        )
+        size = self._page_size(request["limit"] or self.default_limit, len(rows))
+        announced_size = size
+        if size > self.max_limit:
+            if self.large_limit == "whole-report":
+                rows = rows[:size]
+            elif self.large_limit == "misannounced":
+                announced_size = self.default_limit
+        metadata = {
+            "total_pages": -(-len(rows) // announced_size),
+            "total_records": len(rows),
+        }
+        end = (request["page"] or 1) * size
+        return metadata, rows[end - size : end], totals
+
+    def _page_size(self, limit: int, records: int) -> int:
+        """Return the records of a page, or refuse or ignore a limit above the maximum."""
+        if limit <= self.max_limit:
+            return limit
+        if self.large_limit == "lowered":
+            return self.max_limit
+        if self.large_limit == "ignored":
+            return self.default_limit
+        if self.large_limit == "refused":
+            raise Refusal(400, f"limit must be at most {self.max_limit}")
+        # A service that breaks on large pages breaks on those only that really are large.
+        is_large = records > self.max_limit
+        if is_large and self.large_limit == "failing":
+            raise Refusal(500, "the page is too large")
+        if is_large and self.large_limit == "hanging":
+            raise NoResponseError
+        return limit
 
 
 def found(kind: str, id_: int, record: T | None) -> T:

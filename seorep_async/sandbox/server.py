@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import msgspec
 from aiohttp import web
@@ -26,7 +26,16 @@ from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.models import MODELS
 from seorep_async.sandbox.options import integer, number, one_of, require
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
-from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, Rows, Service, Shape
+from seorep_async.sandbox.request import (
+    ApiRequest,
+    LargeLimit,
+    NoResponseError,
+    Operation,
+    Refusal,
+    Rows,
+    Service,
+    Shape,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     *(operation for model in MODELS for operation in model.operations()),
@@ -151,12 +160,17 @@ class Chain:
 
     @web.middleware
     async def _refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        connection = request.transport
         try:
             if _password(request) != self.sandbox.api_key.encode():
                 raise Refusal(403, "invalid API key: send it as the Basic password")
             return await handler(request)
         except Refusal as refusal:
             return _error(refusal)
+        except NoResponseError:
+            if not isinstance(connection, asyncio.Transport):
+                raise  # the caller hung up before
+            return await inject_fault("hang", web.Response(), connection)
         except web.HTTPException as error:
             allowed = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
             return _error(Refusal(error.status, error.reason, allowed))
@@ -236,6 +250,7 @@ class Sandbox:
         seed: any integer; the same seed gives the same account, in whatever shape.
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or mixed by id.
         rows: format of the feeds' rows: current, older, or mixed by id.
+        daily: let ranks change by day; otherwise they change by month.
         latency: seconds that each response takes at least.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after commas
             fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
@@ -247,7 +262,9 @@ class Sandbox:
         faults: faults to meet, such as resets=5%,500s=5%,cut=2%.
         clock: returns the date and time of what is created or changed.
         default_limit: records of a page if a request names no limit.
-        max_limit: most records of a page; a higher limit is lowered to it.
+        max_limit: most records of a page.
+        large_limit: treatment of a limit above max_limit: lowered, ignored, refused, failing, hanging, misannounced, or
+            whole-report; the guide "testing" explains each.
         api_key: the key to let in; any other gets a 403.
         host: address to listen on.
         port: port to listen on; 0 for any free one.
@@ -264,6 +281,9 @@ class Sandbox:
     seed: int = field(default=1, validator=integer())
     shape: Shape = field(default="nested", validator=one_of("nested", "flat", "mixed"))
     rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
+    daily: bool = field(
+        default=False, validator=require("True or False", lambda value: isinstance(value, bool))
+    )
     latency: float = field(default=0.0, validator=number(or_zero=True))
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
     failing: Mapping[int, int] = field(default=(), converter=_failing)
@@ -275,6 +295,7 @@ class Sandbox:
     )
     default_limit: int = field(default=25, validator=integer(1))
     max_limit: int = field(default=500, validator=integer(1))
+    large_limit: LargeLimit = field(default="lowered", validator=one_of(*get_args(LargeLimit)))
     api_key: str = field(default="sandbox", validator=_filled, repr=False)
     host: str = field(default="127.0.0.1", validator=_filled)
     port: int = field(default=0, validator=integer(0, 65535))
@@ -344,7 +365,8 @@ class Sandbox:
         service = Service(
             account=Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks),
             shape=self.shape, rows=self.rows, clock=self.clock,
-            default_limit=self.default_limit, max_limit=self.max_limit,
+            default_limit=self.default_limit, max_limit=self.max_limit, large_limit=self.large_limit,
+            daily=self.daily,
             reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from seorep_async.session.base_url import BaseURL as BaseURL, base_url_problem as base_url_problem
 from seorep_async.session.clock import Clock as Clock
-from seorep_async.session.flow_control import Limits as Limits, Taker as Taker
+from seorep_async.session.flow_control import Lane as Lane, Limits as Limits
 from seorep_async.session.observation import (
     Attempt as Attempt,
     OnAttempt as OnAttempt,
@@ -22,3 +22,4 @@ from seorep_async.session.secrets import (
     key_problem as key_problem,
 )
 from seorep_async.session.session import Session as Session, cancel_all as cancel_all
+from seorep_async.session.timeouts import Deadline as Deadline

@@ -11,6 +11,12 @@ from typing import Any
 
 import attrs
 
+from seorep_async.plain_values import CALENDAR
+
+
+def _wall_clock() -> float:
+    return time.time()  # looked up at each call: tests freeze it
+
 
 def _call_later(delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
     return asyncio.get_running_loop().call_later(delay, call)
@@ -26,12 +32,12 @@ class Clock:
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = _call_later
-    wall_clock: Callable[[], float] = time.time
+    wall_clock: Callable[[], float] = _wall_clock
     jitter: Callable[[], float] = random.random
 
     def now(self) -> dt.datetime:
         """Return the time in UTC, without a zone."""
-        return dt.datetime.fromtimestamp(self.wall_clock(), dt.UTC).replace(tzinfo=None)
+        return CALENDAR.datetime.fromtimestamp(self.wall_clock(), dt.UTC).replace(tzinfo=None)
 
 
 SYSTEM = Clock()

@@ -16,7 +16,7 @@ import attrs
 from multidict import CIMultiDict
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.session.flow_control import Governor
+from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
@@ -213,9 +213,9 @@ class Observer:
         except (Exception, asyncio.CancelledError):
             _log.exception("on_attempt failed", extra=_log_fields(call, status=status, cause=cause))
 
-    def log_limits(self, call: Call[Any], found: Governor) -> None:
+    def log_limits(self, call: Call[Any], share: Share) -> None:
         """Log the first decrease of the pace, and the first limit of attempts in flight."""
-        pace, concurrency = found.pace, found.concurrency
+        pace, concurrency = share.pace, share.concurrency
         if pace is not None and pace < self._pace:
             self._pace = 0.0
             message = "the service refuses requests: slowed down to %.3g a second"

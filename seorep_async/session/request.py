@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import urllib.parse
-from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -18,17 +17,25 @@ from seorep_async.errors import (
     NotFoundError,
     SeoRepError,
 )
-from seorep_async.session.flow_control import Taker
+from seorep_async.session.flow_control import Lane
 from seorep_async.session.retry_policy import Failure, certainly_not_executed
+from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=SeoRepError)
 ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
-Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
-"""From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
-to go on in a thread; raises a SeoRepError if the body is not as documented."""
-_FIRST = -1  # retries go before first attempts
+Decode: TypeAlias = Callable[[bytes], T]
+"""Turns the body of a successful response into its result, or raises a SeoRepError."""
+
+
+@runtime_checkable
+class PageDecoder(Protocol[T_co]):
+    """A decoder that reads pages of documented shape faster than others."""
+
+    def documented(self, body: bytes) -> T_co | None:
+        """Return the page, or None if its shape is another."""
 
 
 # objects of every request are msgspec structs: an attrs object takes ten times as long to make
@@ -41,9 +48,9 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: of a write, encoded.
         subject: its name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: monotonic end of the call; infinite: `Settings.call_timeout` from the first send.
+        deadline: of the call; None for that of a stream that begins with it.
         idempotent: whether to resend a request that may have been executed.
-        taker: the pull or listing that it belongs to, which takes turns with others; None if it is one by itself.
+        lane: of the pull that it belongs to; None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
     """
@@ -56,9 +63,9 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     content_type: str | None = None
     subject: str | None = None
     priority: int = 0
-    deadline: float = math.inf
+    deadline: Deadline | None = None
     idempotent: bool = True
-    taker: Taker | None = None
+    lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
 
@@ -72,7 +79,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     """A request on its way, with its changing state.
 
     Attributes:
-        deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
+        deadline: when the call must have ended.
         idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
@@ -82,7 +89,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     """
 
     request: Request[T]
-    deadline: float
+    deadline: Deadline
     idle_since: float
     started: float = 0.0
     ended: float = 0.0
@@ -91,11 +98,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     spent: int = 0
     may_have_run: bool = False
     failure: Failure | None = None
-
-    @property
-    def priority(self) -> int:
-        """Its place in the queue for permits."""
-        return _FIRST if self.attempts else self.request.priority
 
     @property
     def may_reuse(self) -> bool:
@@ -113,10 +115,9 @@ class Call(msgspec.Struct, Generic[T], eq=False):
             and isinstance(failure.error, NotFoundError)
         )
 
-    def start(self, now: float, longest: float) -> None:
-        """Record the start of an attempt; from the first one, the call may take `longest` seconds."""
-        if not self.attempts:
-            self.deadline = min(self.deadline, now + longest)
+    def start(self, now: float) -> None:
+        """Record the start of an attempt."""
+        self.deadline = self.deadline.begun(now)
         self.started = now
         self.attempts += 1
 

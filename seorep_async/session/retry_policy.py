@@ -43,7 +43,7 @@ class Cause(enum.Enum):
     PERMANENT = "permanent"  # it would fail again
 
     @property
-    def may_pass(self) -> bool:
+    def retryable(self) -> bool:
         """Whether to try again."""
         return self not in (Cause.AUTHENTICATION, Cause.PERMANENT)
 
@@ -67,7 +67,7 @@ class Failure:
     no_room: bool = False
 
     def __attrs_post_init__(self) -> None:
-        self.error.may_pass = self.cause.may_pass
+        self.error.retryable = self.cause.retryable
 
     @property
     def is_refusal(self) -> bool:
@@ -79,7 +79,7 @@ class Failure:
     @property
     def is_answer(self) -> bool:
         """Whether the service answered, though with an error, so that it accepted the request."""
-        if self.cause.may_pass:
+        if self.cause.retryable:
             return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
         return self.sent is not Sent.NO
 
@@ -167,7 +167,7 @@ def decide(
     if (
         not idempotent
         and not certainly_not_executed(failure)
-        and (is_lost or failure.cause.may_pass)
+        and (is_lost or failure.cause.retryable)
     ):
         problem = "whether the request was carried out is not known"
         advice = "if it creates an object, look for it in the list, by filter or username, before you send it again"
@@ -175,7 +175,7 @@ def decide(
             failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}"
         )
     asked = failure.retry_after
-    if not failure.cause.may_pass or (
+    if not failure.cause.retryable or (
         asked is not None and asked > min(settings.retry_after_max, remaining)
     ):
         return failure.error

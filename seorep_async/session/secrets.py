@@ -12,6 +12,10 @@ from typing import NoReturn
 
 _HEAD_LENGTH = 8  # characters by which the beginning of a secret is recognised
 _SHORTEST = 4  # shorter secrets would be found in ordinary words
+# Printable by Unicode, and nothing to be seen: joiners, fillers, variation selectors.
+_BLANKS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def key_problem(api_key: object) -> str | None:
@@ -32,6 +36,17 @@ def key_problem(api_key: object) -> str | None:
         api_key.encode()
     except UnicodeEncodeError:
         return "api_key is not valid Unicode text"
+    invisible = _invisible_character(api_key)
+    if invisible is not None:
+        return f"api_key holds an invisible character, U+{ord(invisible):04X}: copy the key again"
+    return None
+
+
+def _invisible_character(text: str) -> str | None:
+    """Return the first character that a reader can't see, such as a byte order mark, or None."""
+    for character in text:
+        if not character.isprintable() or _BLANKS.match(character):
+            return character
     return None
 
 

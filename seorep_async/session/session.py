@@ -6,14 +6,14 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import aiohttp
 
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control.permits import Governor, Limits, Permit
+from seorep_async.session.flow_control import Limits, Permit, Share
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
@@ -50,7 +50,7 @@ class Session:
         self._transport = Transport(
             base_url, authentication, settings, borrowed, self.clock.wall_clock
         )
-        self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
+        self.share: Share = Share(settings, self.clock, limits, base_url.origin)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -60,11 +60,11 @@ class Session:
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
-        self.governor.open()
+        self.share.open()
         try:
             self._transport.open()
         except BaseException:  # no client would close it
-            self.governor.close()
+            self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
         self.state = "open"
@@ -79,7 +79,8 @@ class Session:
             self.state = "closed"
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone
-                    self.governor.close()
+                    self.share.close()
+                    self._reader.close()
                     await cancel_all(self._tasks)
             finally:
                 await self._transport.close()
@@ -88,17 +89,17 @@ class Session:
 
     @property
     def stats(self) -> Stats:
-        governor = self.governor
+        share = self.share
         return Stats(
             requests=self._requests,
             attempts=self._transport.attempts,
             retries=dict(self._retries),
             throttled=self._throttled,
             bytes_received=self._transport.bytes_received,
-            in_flight=governor.in_flight,
-            concurrency=governor.concurrency,
-            pace=governor.pace,
-            waited=dict(governor.waited),
+            in_flight=share.in_flight,
+            concurrency=share.concurrency,
+            pace=share.pace,
+            waited=dict(share.waited),
         )
 
     def require_open(self) -> None:
@@ -144,11 +145,12 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        call = Call(request, request.deadline, self.clock.monotonic())
+        deadline = request.deadline or self.call_timeout.stream_deadline()
+        call = Call(request, deadline, self.clock.monotonic())
         try:
             while True:
                 permit = (
-                    self.governor.try_acquire(request.deadline, request.subject)
+                    self.share.try_acquire(deadline, request.subject)
                     if self.state == "open"
                     else None
                 )
@@ -156,38 +158,38 @@ class Session:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
                 if isinstance(result, Failure) and call.was_deleted_before(result):
-                    result = cast("T", request.decode(b""))
+                    result = request.decode(b"")
                 if not isinstance(result, Failure):
-                    self.governor.quota.succeed(call.spent)
+                    self.share.quota.succeed(call.spent)
                     if call.failure is not None:
-                        self.observer.log_limits(call, self.governor)
+                        self.observer.log_limits(call, self.share)
                     return result
                 await self._back_off(call, result, self._decide(call, result, permit))
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
-            self.governor.quota.give_back(call.spent)  # its end says nothing about the service
+            self.share.quota.give_back(call.spent)  # its end says nothing about the service
             raise
         raise completed
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt, and return the retry; raise the failure's error if there is none."""
-        call.note(failure, probe=permit.probe)
+        call.note(failure, probe=permit.is_probe)
         self._throttled += failure.cause is Cause.THROTTLE
-        self.observer.log_limits(call, self.governor)
-        if failure.cause.may_pass and not failure.inconclusive:
+        self.observer.log_limits(call, self.share)
+        if failure.cause.retryable and not failure.inconclusive:
             self._latest_failure = failure.error
         decision = decide(
             failure,
             attempts=call.attempts,
             throttled=call.throttled,
-            probe=permit.probe,
+            probe=permit.is_probe,
             idempotent=call.request.idempotent,
-            remaining=call.deadline - self.clock.monotonic(),
-            tokens=self.governor.quota.tokens,
+            remaining=call.deadline.at - self.clock.monotonic(),
+            tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
-            refused_in_a_row=self.governor.refused_in_a_row,
-            wait=self.governor.in_words(*permit.wait),
+            refused_in_a_row=self.share.refused_in_a_row,
+            wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
             settings=self.settings,
         )
         if isinstance(decision, SeoRepError):
@@ -195,63 +197,84 @@ class Session:
         return decision
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
-        request, governor, since, reason = call.request, self.governor, self.clock.monotonic(), ""
+        request, share, since, reason = call.request, self.share, self.clock.monotonic(), ""
         while True:
             self._require_not_closed(call.failure)
             try:
-                permit = await governor.acquire(
-                    call.priority, call.deadline, request.subject, request.taker
+                permit = await share.acquire(
+                    call.deadline,
+                    request.subject,
+                    request.lane,
+                    request.priority,
+                    is_retry=call.attempts > 0,
                 )
             except TimeoutError as end:
-                others = self._latest_failure if governor.only_probes else None
-                wait = governor.in_words(self.clock.monotonic() - since, *end.args or (reason,))
-                late = deadline_exceeded(call.failure, governor.refused_in_a_row, others, wait)
+                others = self._latest_failure if share.only_probes else None
+                wait = share.wait_in_words(self.clock.monotonic() - since, *end.args or (reason,))
+                late = deadline_exceeded(call.failure, share.refused_in_a_row, others, wait)
                 raise late from late.__cause__
             if permit is not None:
-                reason = permit.wait[1]
-                permit.wait = self.clock.monotonic() - since, reason
-                if self.state == "open" and self.clock.monotonic() < call.deadline:
+                reason = permit.reason
+                permit.seconds_waited = self.clock.monotonic() - since
+                if self.state == "open" and self.clock.monotonic() < call.deadline.at:
                     return permit
-                governor.release(permit, None)
+                share.give_back(permit)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
-        """Make one attempt, give its permit back, and read the response."""
-        request, response, outcome = call.request, None, None
-        call.start(self.clock.monotonic(), self.call_timeout.seconds)
+        """Make one attempt, give its permit back, read the response, and report all of it."""
+        call.start(self.clock.monotonic())
+        received: Response | Failure | None = None
         try:
-            try:
-                try:
-                    response = await self._transport.attempt(
-                        request, call.deadline - call.started, call.may_reuse
-                    )
-                finally:
-                    call.ended = self.clock.monotonic()
-                    self.governor.end(permit)
-                outcome = self._reader.check(request, response)
-            finally:
-                self.governor.release(permit, outcome)
-            if isinstance(response, Response):
-                self.observer.record(call, response)
-            if isinstance(outcome, Failure):
-                result: T | Failure = outcome
-            else:
-                result = await self._reader.read(
-                    request, outcome, lambda: self._remaining(call.deadline)
-                )
-        except BaseException as error:  # a cancelled attempt is reported, too
-            self.observer.report(call, response, error)
+            received = await self._receive(call, permit)
+            result = await self._read(call, permit, received)
+        except BaseException as error:
+            # A cancelled attempt is reported as well.
+            self.observer.report(call, received, error)
             raise
-        self.observer.report(call, response, result)
+        self.observer.report(call, received, result)
         return result
+
+    async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
+        """Send the request once. The permit ends with the last byte of the response."""
+        seconds = call.deadline.at - call.started
+        try:
+            received = await self._transport.attempt(call.request, seconds, call.may_reuse)
+        except BaseException:
+            # The end of a cancelled attempt says nothing about the service.
+            call.ended = self.clock.monotonic()
+            self.share.give_back(permit)
+            raise
+        call.ended = self.clock.monotonic()
+        self.share.take_back(permit)
+        return received
+
+    async def _read(
+        self, call: Call[T], permit: Permit, received: Response | Failure
+    ) -> T | Failure:
+        """Learn from the response, and decode it."""
+        try:
+            outcome = self._reader.check(call.request, received)
+        except BaseException:
+            # A defect of a decoder must not keep others waiting for this permit.
+            self.share.learn(permit, None)
+            raise
+        self.share.learn(permit, outcome)
+        if isinstance(received, Response):
+            self.observer.record(call, received)
+        if isinstance(outcome, Failure):
+            return outcome
+        return await self._reader.read(
+            call.request, outcome, lambda: self._remaining(call.deadline.at)
+        )
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
         self._require_not_closed(failure)
-        self.governor.quota.tokens -= retry.cost
+        self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         log_retry(call, failure, retry.delay)
-        self.governor.waited["backoff"] += retry.delay
+        self.share.waited["backoff"] += retry.delay
         sleep = self.spawn(self.clock.sleep(retry.delay))  # closing ends it
         try:
             await asyncio.wait([sleep])

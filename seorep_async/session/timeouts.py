@@ -9,6 +9,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
+import msgspec
+
 from seorep_async.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -17,6 +19,36 @@ LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
 GRACE = 0.1
 """Seconds that the loop runs on after a late alarm, for attempts to read what has arrived."""
+
+
+class Deadline(msgspec.Struct, frozen=True):
+    """The time at which a call must have ended. There are two rules:
+
+    - `of_call`: the clock runs from the beginning of the call, also while it waits for a permit.
+    - `of_stream`: each request has its seconds from its first permit on. The wait for that permit
+      ends only with a `client.timeout()` around the stream.
+
+    Attributes:
+        at: monotonic time; infinite without a limit.
+        seconds_from_permit: the time of a request whose clock has not begun; otherwise None.
+    """
+
+    at: float = math.inf
+    seconds_from_permit: float | None = None
+
+    @classmethod
+    def of_call(cls, at: float) -> Deadline:
+        return cls(at)
+
+    @classmethod
+    def of_stream(cls, seconds: float | None, at: float = math.inf) -> Deadline:
+        return cls(at, seconds)
+
+    def begun(self, now: float) -> Deadline:
+        """Return the deadline of a request that has its first permit now."""
+        if self.seconds_from_permit is None:
+            return self
+        return Deadline(min(self.at, now + self.seconds_from_permit))
 
 
 class AttemptTimeouts:
@@ -144,20 +176,23 @@ class CallTimeout:
     """The time limit of one client's calls: `Settings.call_timeout`, or a shorter one for the calls of a context."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
-        self.seconds: float = math.inf if seconds is None else seconds
+        self._seconds = seconds
         self._monotonic = monotonic
 
     def limit(self, seconds: float) -> Block[float]:
         """Limit every call that begins inside a block, or in a task that is started there."""
         return Block(_limits, self, seconds)
 
-    def deadline(self) -> float:
-        """Return the monotonic time at which a call that begins now must have ended."""
-        return self._monotonic() + min(self.seconds, self._shortest())
+    def deadline(self) -> Deadline:
+        """Return the deadline of a call that begins now."""
+        shortest = self._shortest()
+        if self._seconds is not None:
+            shortest = min(shortest, self._seconds)
+        return Deadline.of_call(self._monotonic() + shortest)
 
-    def stream_deadline(self) -> float:
-        """Return the same for a call whose results are streamed, infinite if only its requests are limited, each."""
-        return self._monotonic() + self._shortest()
+    def stream_deadline(self) -> Deadline:
+        """Return the deadline of the requests of a stream or pull that begins now."""
+        return Deadline.of_stream(self._seconds, self._monotonic() + self._shortest())
 
     def _shortest(self) -> float:
         return min(

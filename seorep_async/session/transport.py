@@ -250,6 +250,19 @@ class Transport:
         return session
 
 
+_OWN_AUTHORITY = (
+    "; if the certificate is of your company's own authority, "
+    "set SSL_CERT_FILE to the file that holds that authority's certificate"
+)
+
+
+def _is_untrusted(error: Exception) -> bool:
+    """Return whether a certificate is refused because its issuer is not known here."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+    unknown_issuer = (18, 19, 20, 21)  # OpenSSL's codes: self-signed, or an issuer without its own
+    return getattr(cause, "verify_code", None) in unknown_issuer
+
+
 async def _read_any(content: aiohttp.StreamReader) -> bytes:
     try:
         return await content.read(READ_SIZE)
@@ -260,13 +273,16 @@ async def _read_any(content: aiohttp.StreamReader) -> bytes:
 def _classify(error: Exception, request: Request[Any]) -> Failure:
     sent, cause, no_room = Sent.MAYBE, Cause.TRANSIENT, False
     kind: type[SeoRepError] = ConnectionFailedError
+    advice = ""
     match error:
         case (
             aiohttp.ClientConnectorCertificateError()
             | aiohttp.ClientSSLError()
             | aiohttp.ServerFingerprintMismatch()
         ):
-            sent, cause, said = Sent.NO, Cause.PERMANENT, "no TLS connection could be established"
+            sent, cause = Sent.NO, Cause.PERMANENT
+            said = "no TLS connection could be established"
+            advice = _OWN_AUTHORITY if _is_untrusted(error) else ""
         case aiohttp.ConnectionTimeoutError():
             sent, cause, kind = Sent.NO, Cause.OVERLOAD, AttemptTimeoutError
             said = "the connection could not be opened within Settings.connect_timeout"
@@ -293,7 +309,9 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             said = "the response broke off"
         case _:
             kind, said = ProtocolError, "the response is not valid HTTP"
-    return Failure(sent, cause, kind(f"{said} ({_reason(error, request)})"), no_room=no_room)
+    return Failure(
+        sent, cause, kind(f"{said} ({_reason(error, request)}){advice}"), no_room=no_room
+    )
 
 
 def _reason(error: Exception, request: Request[Any]) -> str:

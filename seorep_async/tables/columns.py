@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import enum
 import json
 import types
@@ -19,6 +18,7 @@ from msgspec.structs import astuple
 
 from seorep_async.models import Feed, Tag
 from seorep_async.models.descriptions import description_of
+from seorep_async.plain_values import CALENDAR, field_types
 
 
 class ColumnType(enum.Enum):
@@ -48,8 +48,8 @@ _TYPES: dict[object, ColumnType] = {
     float: ColumnType.NUMBER,
     str: ColumnType.STRING,
     bool: ColumnType.BOOLEAN,
-    dt.date: ColumnType.DATE,
-    dt.datetime: ColumnType.DATETIME,
+    CALENDAR.date: ColumnType.DATE,
+    CALENDAR.datetime: ColumnType.DATETIME,
     tuple[Tag, ...]: ColumnType.TAGS,
     Mapping[str, Any]: ColumnType.FIELDS,
     tuple[str, ...]: ColumnType.ANY,
@@ -168,7 +168,7 @@ def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
     """Return attribute name → type without None, a string for a literal, and whether it may be None; no secrets."""
-    found, hints = {}, typing.get_type_hints(model)
+    found, hints = {}, field_types(model)
     for name, hint in (
         (field.name, hints[field.name]) for field in attrs.fields(model) if field.repr
     ):

@@ -174,6 +174,10 @@ _RETRIES = (
 _SELECTION = (
     "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids."
 )
+_READING = (
+    "Digest of the options and engine names that change how a response becomes rows: pulls with the same digest are "
+    "comparable. Null if an older version wrote it."
+)
 _FAILURES = "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted."
 
 
@@ -203,6 +207,7 @@ def pulls_table() -> Table:
             ColumnType.BOOLEAN,
             "Whether changes from the previous period were requested.",
         ),
+        Column("reading", _STRING, _READING),
         _known("version", _STRING, "Version of seorep-async that wrote it."),
     )
     return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))

@@ -85,6 +85,8 @@ class Tabular:
             ImportError: pandas or pyarrow is missing; the message says how to install it.
             OverflowError: an integer needs more than 64 bits.
         """
+        require("pyarrow", extra="pandas")
+        require("pandas")
         table, parts = self._parts()
         return pandas_frame(table, arrow_table(table, parts))
 
@@ -95,6 +97,7 @@ class Tabular:
             ImportError: polars or pyarrow is missing; the message says how to install it.
             OverflowError: an integer needs more than 64 bits.
         """
+        require("pyarrow", extra="polars")
         frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
         return frame
 

@@ -2,7 +2,7 @@
 
 In a file of `sessions/`, a line after `$` is run, `>` begins a line of stdout, `!` one of stderr, and `[4]` is an exit
 code that is not 0. `>` at the end of a line names a file for stdout. Besides `seorep` there are `serve` (a sandbox that
-the environment names, on the same port each time), `export`, `write`, `profile` (a pull with these lines in the
+the environment names, on the same port each time), `export`, `unset`, `write`, `profile` (a pull with these lines in the
 profile, beside a usual address and key), `stdin` (what the next command reads there, with escapes), `ls` (without what
 every pull writes beside its rows), `sql` (asked of files, or of the database that is named first) and `requests` (of
 the sandbox, since they were last counted). JSON over several lines is shown on one, without click's lines on usage.
@@ -120,6 +120,11 @@ class Session:
         for variable in variables:
             name, _, value = variable.partition("=")
             os.environ[name] = os.path.expandvars(value)
+        return []
+
+    def unset(self, *names: str) -> list[str]:
+        for name in names:
+            del os.environ[name]
         return []
 
     def write(self, name: str, *lines: str) -> list[str]:

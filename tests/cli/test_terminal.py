@@ -57,13 +57,11 @@ def test_an_unencrypted_address_is_refused_before_the_key(tmp_path: Path) -> Non
 
 def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:
     config(tmp_path).parent.mkdir()
-    config(tmp_path).write_text("# ours\n[other]\nkey_command = 'true'")
+    config(tmp_path).write_text("# ours\n[other]\nkey = 'another'")
     with serving(api_key=KEY) as sandbox:
         assert log_in(tmp_path, sandbox.base_url, KEY)[0] == 0
     assert (
-        config(tmp_path)
-        .read_text()
-        .startswith("# ours\n[other]\nkey_command = 'true'\n\n[default]\n")
+        config(tmp_path).read_text().startswith("# ours\n[other]\nkey = 'another'\n\n[default]\n")
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 
 from seorep_async.export.pieces import PIECES, BlockFile
-from seorep_async.export.request import Request
+from seorep_async.export.request import ExportRequest
 from tests.export.random_nights import Pull
 
 
@@ -14,7 +14,7 @@ from tests.export.random_nights import Pull
 class Staged:
     """What is asked, whether it ended with failures, the ids of what is stored, by table, and if the list failed."""
 
-    request: Request
+    request: ExportRequest
     ended: bool
     stored: dict[str, set[int]]
     lacks_list: bool

@@ -227,7 +227,7 @@ async def test_a_full_disk_loses_nothing(
         ({"exclude": [1]}, "exclude none, not 1"),
         ({"account": "other"}, "account acme, not other"),
         ({"snapshot_date": "2023-04-01"}, "snapshot date 2023-04-02, not 2023-04-01"),
-        ({"compare_previous_period": True}, "other options"),
+        ({"compare_previous_period": True}, "another compare_previous_period=…"),
         ({"excel": True}, "excel False, not True"),
     ],
 )
@@ -390,7 +390,6 @@ async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, form
         {"ids": [3, 4]},
         {"ids": None},
         {"feeds": Feed.CAMPAIGN_BY_DATE},
-        {"compare_previous_period": True},
     ],
 )
 async def test_retry_failed_fetches_what_was_not_asked_before(

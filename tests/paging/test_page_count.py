@@ -1,7 +1,6 @@
 """The pages that listings of a pull may have in progress together: never more, and every one comes back."""
 
 import asyncio
-import math
 from random import Random
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging.listing import PageCount, Query, Schedule
-from seorep_async.session import Decode, Request, Session
+from seorep_async.session import Deadline, Decode, Request, Session
 
 
 class Unhurried:
@@ -37,7 +36,7 @@ class Unhurried:
                 raise NotFoundError("there is no such object")
         finally:
             self.in_flight -= 1
-        return cast("Page[int]", request.decode(b""))
+        return request.decode(b"")
 
 
 def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
@@ -63,7 +62,7 @@ async def read_together(
     count.free -= len(pages)  # each has one of them for itself
     reading = [
         asyncio.ensure_future(
-            listing_of(session, number).fetch_all(Schedule(math.inf, count, 0, place))
+            listing_of(session, number).fetch_all(Schedule(Deadline(), count, place))
         )
         for place, number in enumerate(pages)
     ]
@@ -101,6 +100,6 @@ def test_listings_give_their_pages_back_however_they_end(
 
 def test_a_lone_listing_has_two_pages_for_each_permit() -> None:
     session = Unhurried(Random(1))
-    count = Schedule.of(cast("Session", session), math.inf, 0).count
+    count = Schedule.of(cast("Session", session), Deadline(), 0).count
     assert asyncio.run(read_together(session, [40], count)) == [list(range(1, 41))]
     assert session.most_in_flight == 4

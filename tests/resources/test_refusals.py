@@ -20,6 +20,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.errors import shown
+from seorep_async.resources.secret_arguments import described
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
@@ -81,7 +82,12 @@ def no_id(name: str, bad: Any) -> str:
     return f"{name} must be an integer from 1 to 2147483647, got {shown(bad)}"
 
 
+IMPOSSIBLE_DATES = ("2023-02-30", "2023-13-01", "2023-00-01")
+
+
 def no_date(name: str, bad: Any) -> str:
+    if bad in IMPOSSIBLE_DATES:
+        return f"{name}: the date {bad} does not exist"
     hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
     return f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
 
@@ -154,7 +160,7 @@ async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Op
         if name not in others
     ]
     found = [await refusal(operation, operation.changing | {name: bad}) for name, bad in wrong]
-    assert found == [f"{name} must be a string, got {bad!r}" for name, bad in wrong]
+    assert found == [f"{name} must be a string, got {described(bad)}" for name, bad in wrong]
 
 
 @each([operation for operation in OPERATIONS if operation.verb == "update"])
@@ -219,7 +225,7 @@ async def test_a_value_that_cannot_be_sent_is_refused_by_name(operation: Operati
         assert said.startswith("x cannot be sent as ")
     for name in {"email_credentials", "compare_previous_period"} & {*operation.inputs}:
         said = await refusal(operation, operation.least | {name: {"a": 1}})
-        assert said == f"{name} cannot be sent as {{'a': 1}}"
+        assert said == f"{name} cannot be sent as a value of type dict"
 
 
 def extra_of(extra: Any) -> str:
@@ -228,9 +234,11 @@ def extra_of(extra: Any) -> str:
 
 def test_extra_params_that_are_no_mapping_of_strings_are_refused() -> None:
     for bad in ("", 5, None, b"x"):
-        assert extra_of({bad: "1"}) == f"extra_params: a name must be a string, got {bad!r}"
+        problem = f"a name must be a string that is not empty, got {described(bad)}"
+        assert extra_of({bad: "1"}) == f"extra_params: {problem}"
     for wrong in ("x=1", [("x", "1")], 5, b"x", {"x"}):
-        assert extra_of(wrong) == f"extra_params must map names to values, got {wrong!r}"
+        kind = f"a value of type {type(wrong).__name__}"
+        assert extra_of(wrong) == f"extra_params must map names to values, got {kind}"
     assert len(extra_of({"x": [0] * 10_000})) < 100
 
 

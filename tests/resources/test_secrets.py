@@ -19,7 +19,7 @@ from seorep_async import (
     User,
     errors,
 )
-from seorep_async.resources.arguments import Secret
+from seorep_async.secret import Secret
 from tests.session.calls import KEY, Connect
 from tests.session.canary import Canary
 from tests.session.fake_time import FakeTime
@@ -240,6 +240,39 @@ async def test_what_is_no_password_is_refused_without_being_shown() -> None:
             errors.ConfigurationError, match=r"^password must be a string that is not empty$"
         ):
             await call
+
+
+PAIRS = [("username", "ida"), ("password", PASSWORD)]
+WRONG_MAPPINGS: list[Any] = [
+    PAIRS,
+    set(PAIRS),
+    tuple(PAIRS),
+    f"username=ida&password={PASSWORD}",
+    json.dumps({"password": PASSWORD}),
+    f"password={PASSWORD}".encode(),
+]
+TAKES_MAPPINGS: dict[str, Callable[[SeoRepClient, Any], Any]] = {
+    "body": lambda client, wrong: client.request("POST", "/v3/users", body=wrong),
+    "params": lambda client, wrong: client.request("GET", "/v3/users", params=wrong),
+    "update": lambda client, wrong: client.users.update(1, extra_params=wrong),
+    "pull": lambda client, wrong: client.rankings.pull([1], *DAYS, extra_params=wrong),
+    "path": lambda client, wrong: client.request("GET", f"/v3/users?password={PASSWORD}"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_MAPPINGS, ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize("call", TAKES_MAPPINGS.values(), ids=TAKES_MAPPINGS)
+async def test_a_refused_mapping_is_named_by_its_type_alone(call: Any, wrong: Any) -> None:
+    with pytest.raises(errors.ConfigurationError) as caught:
+        await call(SeoRepClient("https://api.example.com", KEY), wrong)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+async def test_a_numeric_password_that_is_repeated_is_not_shown(connect: Connect) -> None:
+    client, _ = await connect(answer({"message": "taken: 8437261559"}, status=400))
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        await client.request("POST", "/v3/users", body={"password": 8437261559})
+    Canary("8437261559").assert_not_shown_by(caught.value)
 
 
 def test_a_secret_string_shows_itself_to_no_repr() -> None:

@@ -16,14 +16,20 @@ import attrs
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
 from seorep_async.sandbox import rate_limit as sandbox
 from seorep_async.sandbox.rate_limit import RateLimit
-from seorep_async.session import Authentication, BaseURL, Clock, Request, Session, Taker
+from seorep_async.session import Authentication, BaseURL, Clock, Lane, Request, Session
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.virtual_loop import here, run
 
 
 class Limiter:
-    """What lets requests through: all of them."""
+    """Lets requests through: all of them.
+
+    Attributes:
+        retry_after: seconds that its last refusal asks to wait, or None.
+    """
+
+    retry_after: float | None = None
 
     def take(self) -> bool:
         """Tell whether a request that arrives now is let through."""
@@ -34,7 +40,10 @@ class Limiter:
 
 
 class Limited(Limiter):
-    """A limit as the sandbox takes it, such as `200/s`; the seed says when its first window ends."""
+    """A limit as the sandbox takes it, such as `200/s,retry-after=seconds`.
+
+    The seed says when its first window ends.
+    """
 
     def __init__(
         self, limit: str, seed: int = 0, clock: Callable[[], float] = lambda: here().now
@@ -47,7 +56,12 @@ class Limited(Limiter):
         self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
 
     def take(self) -> bool:
-        return self._limiter.acquire() is None
+        refusal = self._limiter.acquire()
+        if refusal is None:
+            return True
+        if "Retry-After" in refusal.headers:
+            self.retry_after = float(refusal.headers["Retry-After"])
+        return False
 
     def give_back(self) -> None:
         self._limiter.release()
@@ -82,9 +96,10 @@ class SimulatedService:
 
     Attributes:
         limiter: what lets attempts through, or a limit as the sandbox takes it; all unless given.
-        latency: seconds that an answer takes, a fifth more or less.
+        latency: seconds that an answer takes.
+        jitter: the part of the latency that an answer takes more or less.
         status: what a refusal says, 429 or 503.
-        retry_after: seconds that a refusal asks to wait, or None.
+        retry_after: seconds that a refusal asks to wait, or None to leave it to the limiter.
         down: from when to when nothing is answered as it should be.
         outage: what happens then: a status, `refused` (no connection), `reset` (it breaks), `hang` (no answer).
         says: what a path, with its query, is answered, as a status or whole; None is silence; 200 asks the limiter.
@@ -97,6 +112,7 @@ class SimulatedService:
 
     limiter: Limiter | str = attrs.field(factory=Limiter)
     latency: float = 0.02
+    jitter: float = 0.2
     status: int = 429
     retry_after: float | None = None
     seed: int = 0
@@ -142,7 +158,7 @@ class SimulatedService:
         self.paths.append(path)
         said = self.says(path)
         answer: asyncio.Future[Response | Failure] = loop.create_future()
-        took = self.latency * (0.8 + 0.4 * self._chance.random())
+        took = self.latency * (1 - self.jitter + 2 * self.jitter * self._chance.random())
 
         def finish() -> None:
             self._limiter.give_back()
@@ -172,6 +188,8 @@ class SimulatedService:
                 return
             else:
                 self.refused += 1
+                seconds = self.retry_after or self._limiter.retry_after
+                reply = Response(self.status, b"", seconds)
             self.reply_after(0.1 * took, answer, reply)
 
         self.reply_after(
@@ -222,13 +240,14 @@ async def pull(
 ) -> list[SeoRepError]:
     """Ask for some pages, or those of some paths, as a pull does, a few at a time; return what failed."""
     errors: list[SeoRepError] = []
-    room, taker = asyncio.Semaphore(in_progress), Taker()
+    room = asyncio.Semaphore(in_progress)
+    lane = Lane()
 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
         try:
             await session.send(
-                Request("GET", path, len, subject=subject, priority=number, taker=taker)
+                Request("GET", path, len, subject=subject, priority=number, lane=lane)
             )
         except SeoRepError as error:
             errors.append(error)

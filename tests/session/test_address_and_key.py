@@ -175,6 +175,7 @@ def is_allowed(address: object) -> bool:
         "a:b",
         "with space inside",
         "äöü",
+        "a\u0308",
         "🔑",
         "a/b+c=",
         "%41",
@@ -193,6 +194,19 @@ REFUSED_KEYS: dict[str, list[object]] = {
     "control character": ["c4n\x00ary", "c4n4ry\x7f", "c4n4ry\t"],
     "strip it": ["c4n4ry\n", "c4n4ry\r\nX-Other: 1", " c4n4ry", "c4n4ry ", "c4n4ry\u2028"],
     "not valid Unicode": ["c4n4ry\ud800"],
+    "invisible character, U+FEFF: copy the key again": ["\ufeffc4n4ry"],
+    "invisible character, U+": [
+        "c4n4ry\u200b",
+        "c4n\u00ad4ry",
+        "c4n\u200d4ry",
+        "c4n\u00a04ry",
+        "c4n\x854ry",
+        "c4n\u31644ry",
+        "c4n\ufe0f4ry",
+        "c4n\u034f4ry",
+        "c4n\U000e01ef4ry",
+        "c4n\U000e00414ry",
+    ],
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from seorep_async import Limits, SeoRepClient, errors
 from seorep_async.normalisation.envelope import parse_any
 from seorep_async.session import Request
-from seorep_async.session.flow_control import Governor
+from seorep_async.session.flow_control import Share
 from seorep_async.session.retry_policy import Cause
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import (
@@ -45,7 +45,7 @@ async def test_a_refusal_under_status_200_is_told_once(
     connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[object] = []
-    monkeypatch.setattr(Governor, "release", lambda self, permit, outcome: told.append(outcome))
+    monkeypatch.setattr(Share, "learn", lambda self, permit, outcome: told.append(outcome))
     session, _ = await connect_session(
         answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1
     )
@@ -139,7 +139,7 @@ async def test_a_call_cancelled_between_attempts_costs_others_nothing(
     await fake_time.waiting.wait()
     call.cancel()
     await asyncio.wait([call])
-    assert session.governor.quota.tokens == 500
+    assert session.share.quota.tokens == 500
 
 
 async def test_client_is_opened_once_and_may_be_closed_twice() -> None:

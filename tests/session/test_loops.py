@@ -14,8 +14,8 @@ from seorep_async import (
     SeoRepClient,
     Settings,
 )
-from seorep_async.session import Request
-from seorep_async.session.flow_control.permits import Permit
+from seorep_async.session import Deadline, Request
+from seorep_async.session.flow_control import Permit
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.calls import KEY, ask
 from tests.session.simulated_service import SimulatedService, session_above
@@ -27,7 +27,9 @@ async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
     service = SimulatedService()
     async with session_above(service, requests_per_second=2) as session:
         _, second = (
-            session.spawn(session.send(Request("GET", "/v3/x", len, deadline=1.0)))
+            session.spawn(
+                session.send(Request("GET", "/v3/x", len, deadline=Deadline.of_call(1.0)))
+            )
             for _ in range(2)
         )
         await asyncio.sleep(0.1)
@@ -50,12 +52,12 @@ def left_open(limits: Limits | None) -> SeoRepClient:
 
     async def leave() -> None:
         await client.open()
-        governor = client._session.governor
-        in_flight = governor.try_acquire(1e9)
+        share = client._session.share
+        in_flight = share.try_acquire(Deadline())
         assert in_flight is not None
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-        governor._learn(
+        share.learn(
             in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 30.0)
         )
 
@@ -72,11 +74,12 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
 
     async def use() -> None:
         async with new_client(limits) as client:
-            governor = client._session.governor
+            share = client._session.share
+            in_a_second = Deadline.of_call(client._session.clock.monotonic() + 1)
             with pytest.raises(RateLimitedError, match=r"asked for a pause of another (30|29)"):
-                await governor.acquire(0, client._session.clock.monotonic() + 1)
+                await share.acquire(in_a_second)
             await dead.close()
-            assert governor.in_flight == 0
+            assert share.in_flight == 0
 
     asyncio.run(use())
 
@@ -87,17 +90,17 @@ def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
 
     async def leave() -> Permit | None:
         await dead.open()
-        return await dead._session.governor.acquire(0, 1e9)
+        return await dead._session.share.acquire(Deadline())
 
     permit = asyncio.run(leave())
     assert permit is not None
 
     async def use() -> None:
         async with new_client(limits) as client:
-            waiting = asyncio.ensure_future(client._session.governor.acquire(0, 1e9))
+            waiting = asyncio.ensure_future(client._session.share.acquire(Deadline()))
             await asyncio.sleep(0)
             # as the garbage collector does in a thread without a loop
-            await asyncio.to_thread(dead._session.governor.release, permit, None)
+            await asyncio.to_thread(dead._session.share.give_back, permit)
             assert not waiting.done()
             waiting.cancel()
 

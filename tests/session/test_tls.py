@@ -45,6 +45,8 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
         client, server = await connect(tls=server_context(certificate), session=session)
         error = await failure(client, ConnectionFailedError, match="no TLS connection")
     assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
+    # the advice would mislead where the authority is known
+    assert ("SSL_CERT_FILE" in str(error)) == (fault == "unknown authority")
 
 
 async def test_https_at_a_plain_server_is_refused_at_once(

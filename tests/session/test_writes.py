@@ -211,7 +211,7 @@ async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
     with nullcontext() if is_success else pytest.raises(errors.NotFoundError):
         await session.send(write(method, idempotent=True))
     assert len(server.requests) == len(before) + 1
-    assert session.governor.quota.tokens == 500 or not is_success
+    assert session.share.quota.tokens == 500 or not is_success
 
 
 async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:

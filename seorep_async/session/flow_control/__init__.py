@@ -1,7 +1,5 @@
-"""How fast a client may send, and who is next: `Pace` holds the rules, `Limits` the queue, a `Governor` its clients."""
+"""How fast a client may send (`pace`), who is next (`queue`), and a client's share of both."""
 
-from seorep_async.session.flow_control.permits import (
-    Governor as Governor,
-    Limits as Limits,
-    Taker as Taker,
-)
+from seorep_async.session.flow_control.lanes import Lane as Lane, Permit as Permit
+from seorep_async.session.flow_control.limits import Limits as Limits
+from seorep_async.session.flow_control.share import Share as Share

@@ -1,0 +1,113 @@
+"""The account that a command talks to, found from its options, a profile or the environment."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from seorep_async.cli.errors import UsageError, reason
+from seorep_async.cli.options import Service, later
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError
+from seorep_async.profiles import Access, find_access, refuse_unknown
+from seorep_async.secret import Secret
+from seorep_async.settings import Settings
+
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
+
+_SETTINGS = tuple(field.name for field in attrs.fields(Settings))
+
+
+@attrs.frozen(kw_only=True)
+class Connection:
+    """A service, or an embedded sandbox, and how to talk to it.
+
+    Attributes:
+        access: address, key and account of the service; a running sandbox has its own.
+        sandbox: runs while the client is open, or None.
+    """
+
+    access: Access
+    settings: Settings
+    sandbox: Sandbox | None = None
+
+    @asynccontextmanager
+    async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
+        """Open a client, with some settings replaced, and run the sandbox as long.
+
+        Raises:
+            UsageError: the address, the key or the account's name can't be used.
+        """
+        async with AsyncExitStack() as running:
+            base_url: Any = self.access.base_url
+            api_key = self.access.api_key
+            if self.sandbox is not None:
+                service = await later("sandbox", "started")(self.sandbox, running)
+                base_url = service.base_url
+                api_key = Secret(service.api_key)
+            try:
+                client = SeoRepClient(
+                    base_url,
+                    api_key,
+                    settings=attrs.evolve(self.settings, **settings),
+                    account=self.access.account,  # type: ignore[arg-type]  # it is checked there
+                )
+            except ConfigurationError as error:
+                source = self.access.sources.get(error.argument or "", "")
+                raise UsageError(reason(error, source)) from None
+            yield await running.enter_async_context(client)
+
+    @property
+    def label(self) -> str:
+        """The service in a summary."""
+        if self.sandbox is not None:
+            return f"the sandbox (seed {self.sandbox.seed})"
+        return str(self.access.base_url)
+
+
+def connect(service: Service) -> Connection:
+    """Return the connection that the options of a command name.
+
+    Raises:
+        ConfigurationError: no account is named, or a setting is wrong.
+    """
+    sandbox_options = service.embedded
+    if sandbox_options is None:
+        sandbox = None
+        access = find_access(
+            service.base_url, profile=service.profile, otherwise="or try --sandbox"
+        )
+        if service.base_url is not None:
+            access = access.evolve(sources={**access.sources, "base_url": "--base-url"})
+    else:
+        sandbox = later("sandbox", "build")(sandbox_options)
+        access = Access(base_url="", api_key=Secret(), account="sandbox")
+    access = _with_settings(access, service.settings)
+    try:
+        settings = access.make_settings()
+    except ConfigurationError as error:  # its message names a profile's line, or -c
+        raise UsageError(error.message) from None
+    return Connection(access=access, settings=settings, sandbox=sandbox)
+
+
+def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
+    """Put the values of `-c NAME=VALUE` in the place of a profile's."""
+    refuse_unknown(options, _SETTINGS, "-c")
+    values = {name: _toml_value(value) for name, value in options.items()}
+    sources = {name: f"-c {name}" for name in options}
+    return access.evolve(
+        settings={**access.settings, **values}, sources={**access.sources, **sources}
+    )
+
+
+def _toml_value(text: str) -> object:
+    """Read a value as in a profile; text without quotes is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text

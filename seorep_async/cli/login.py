@@ -1,0 +1,116 @@
+"""`seorep login`: ask for address and key, try them, and store them as a profile."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from seorep_async.cli.connection import Connection
+from seorep_async.cli.errors import UsageError
+from seorep_async.cli.options import Opt
+from seorep_async.cli.output import can_ask, counted, messages
+from seorep_async.cli.running import wait_for
+from seorep_async.profiles import DEFAULT_PROFILE, Access, config_file, stored_tables
+from seorep_async.secret import Secret
+from seorep_async.session import base_url_problem
+from seorep_async.settings import Settings
+
+
+def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT_PROFILE, /) -> None:
+    """Ask for address and key, try them, and store them as a profile.
+
+    Without a NAME it is the profile default, which is used where nothing else is named, by this
+    command and by SeoRepClient() in Python.
+    """
+    name = name or DEFAULT_PROFILE
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
+        raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
+    file = config_file()
+    if name in stored_tables():
+        advice = "change it there, or choose another name"
+        raise UsageError(f"there is {name!r} in {file} already; {advice}.")
+    if not can_ask():
+        advice = "set SEOREP_BASE_URL and SEOREP_API_KEY"
+        raise UsageError(f"there is no terminal to ask for address and key; {advice}.")
+    base_url = _ask_for_address()
+    key = _ask_for_key()
+    access = Access(
+        base_url=base_url,
+        api_key=key,
+        sources={"base_url": "the address", "api_key": "the key"},
+    )
+    campaigns = wait_for(
+        _count_campaigns(Connection(access=access, settings=Settings(max_attempts=2)))
+    )
+    _store(file, name, base_url, key)
+    option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
+    messages().print(
+        f"The key is good for {campaigns}. Stored in {file}; try: seorep pull{option} --dry-run"
+    )
+
+
+def _ask_for_address() -> str:
+    address: str = _prompt("Address of the service (https://…)")
+    refused = base_url_problem(address, allow_insecure_http=False)
+    if refused is not None:
+        raise UsageError(refused[0].replace("base_url", "the address"))
+    return address
+
+
+def _ask_for_key() -> Secret:
+    key = Secret(_prompt("API key (it is not shown)", hide_input=True))
+    if not key:
+        raise UsageError("the key must not be empty.")
+    return key
+
+
+def _prompt(question: str, *, hide_input: bool = False) -> str:
+    try:
+        reply: str = click.prompt(question, hide_input=hide_input, err=True)
+    except UnicodeDecodeError:
+        problem = "what was typed is not UTF-8; check the terminal's encoding, and try again"
+        raise UsageError(problem) from None
+    return reply.strip()
+
+
+async def _count_campaigns(connection: Connection) -> str:
+    async with connection.opened() as client:
+        page = await client.campaigns.list(limit=1).page(1)
+    if page.total_records is None:
+        return "your campaigns"
+    return counted(page.total_records, "campaign")
+
+
+def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
+    """Append a profile to the file, which this user alone can read."""
+    profile = f"[{name}]\nbase_url = {_toml_string(base_url)}\nkey = {_toml_string(key)}\n"
+    try:
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        opener = partial(os.open, mode=0o600)
+        with open(file, "a", encoding="utf-8", newline="\n", opener=opener) as stream:
+            if sys.platform != "win32":
+                os.fchmod(stream.fileno(), 0o600)
+            if stream.tell() > 0:
+                stream.write("\n\n")
+            stream.write(profile)
+    except OSError as error:
+        raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
+
+
+def _toml_string(text: str) -> str:
+    """Write a basic string of TOML, in which no character needs more than an escape of its own.
+
+    JSON's escapes differ: it writes characters beyond U+FFFF as two surrogates, which TOML refuses.
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    written = "".join(
+        character if character.isprintable() else f"\\U{ord(character):08X}"
+        for character in escaped
+    )
+    return f'"{written}"'

@@ -1,0 +1,406 @@
+"""Find the address, the key and the options of an account.
+
+They come from the caller, from the environment, or from a profile that `seorep login` stored in
+`~/.config/seorep/config.toml`. This module reads; it asks nobody, prints nothing and opens no
+connection.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import os
+import shlex
+import stat
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.secret import Secret
+from seorep_async.settings import EngineNames, Settings
+
+BASE_URL = "SEOREP_BASE_URL"
+API_KEY = "SEOREP_API_KEY"
+PROFILE = "SEOREP_PROFILE"
+REPORT_ENGINES = "SEOREP_REPORT_ENGINES"
+
+DEFAULT_PROFILE = "default"
+_ACCOUNT_FIELDS = ("base_url", "key", "account", "report_engines")
+_SECRET_FIELDS = ("key", "key_command", "proxy")
+_SETTINGS: Mapping[str, attrs.Attribute[Any]] = attrs.fields_dict(Settings)
+_LARGEST_FILE = 1024 * 1024
+_SET_BOTH = f"set {BASE_URL} and {API_KEY}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """An account's address, key and options, and the origin of each.
+
+    Attributes:
+        base_url: the address, not checked yet.
+        api_key: the key, not checked yet.
+        account: the account's name that a profile gives, not checked yet, or None.
+        settings: the TOML values of a profile's settings, by name.
+        profile: the profile's name, or None if the address and the key are from elsewhere.
+        sources: the origin of each value, in words for a message: `base_url` may come from
+            `SEOREP_BASE_URL` or from `base_url of profile acme`.
+    """
+
+    base_url: object
+    api_key: Secret = field(repr=False)
+    account: object = None
+    settings: Mapping[str, object] = field(default_factory=dict, repr=False)
+    profile: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def in_words_of_source(self, error: ConfigurationError) -> str:
+        """Return an error's message with a value's origin in place of its argument's name."""
+        source = self.sources.get(error.argument or "")
+        if source is None or not error.message.startswith(str(error.argument)):
+            return error.message
+        return source + error.message.removeprefix(str(error.argument))
+
+    def evolve(self, **changes: Any) -> Access:
+        """Return a copy with other values."""
+        return replace(self, **changes)
+
+    def make_settings(self) -> Settings:
+        """Make the settings; members of enumerations are strings in TOML.
+
+        Raises:
+            ConfigurationError: a value is wrong; the message names its origin.
+        """
+        try:
+            values: dict[str, Any] = {
+                name: _setting(name, value) for name, value in self.settings.items()
+            }
+            return Settings(**values)
+        except ConfigurationError as error:
+            problem = self.in_words_of_source(error)
+            # the values are written in TOML, not in Python
+            problem = problem.replace(", or None", ', or "none"')
+            problem = problem.replace("True or False", "true or false")
+            raise ConfigurationError(problem, argument=error.argument) from None
+
+
+def find_access(
+    base_url: object = None,
+    api_key: object = None,
+    profile: str | None = None,
+    *,
+    otherwise: str = "or pass base_url and api_key",
+) -> Access:
+    """Find the address, the key and the options of an account.
+
+    There are three ways, and the first that applies counts:
+
+    1. The caller names a `profile`: its address and key, whatever the environment says.
+    2. The caller or the environment gives an address or a key: then both must be given, each
+       by either of them.
+    3. Nothing is given: the profile of `SEOREP_PROFILE`, or the one named `default`.
+
+    A variable that is set and empty counts as given: a command such as `$(pass show acme)`
+    that failed leaves one, and the default profile would be another account.
+
+    Args:
+        base_url: the address that the caller gives, or None.
+        api_key: the key that the caller gives, or None.
+        profile: the name of a stored profile, or None.
+        otherwise: the caller's own way to give both, for the message that nothing was found.
+
+    Raises:
+        ConfigurationError: nothing was found, only half of it was found, or the profile or its
+            file can't be used.
+    """
+    is_string = api_key is None or isinstance(api_key, str)
+    type_name = type(api_key).__name__
+    key = Secret.of(api_key) if api_key is not None else None
+    del api_key  # a traceback with locals must not show it
+    if not is_string:
+        raise ConfigurationError(f"api_key must be a string, not {type_name}", argument="api_key")
+    if profile is not None:
+        if base_url is not None or key is not None:
+            name = "base_url" if base_url is not None else "api_key"
+            problem = f"profile and {name}=… can't be combined: a profile has both of its own"
+            raise ConfigurationError(problem, argument="profile")
+        return _access_of_profile(profile)
+
+    sources = {"base_url": "base_url", "api_key": "api_key"}
+    if base_url is None and BASE_URL in os.environ:
+        base_url = os.environ[BASE_URL]
+        sources["base_url"] = BASE_URL
+    if key is None and API_KEY in os.environ:
+        key = Secret(os.environ[API_KEY])
+        sources["api_key"] = API_KEY
+    if base_url is None and key is None:
+        default_name = _default_profile()
+        if default_name is None:
+            problem = (
+                f"no address and no API key: run `seorep login` once, {_SET_BOTH}, {otherwise}"
+            )
+            raise ConfigurationError(problem, argument="base_url")
+        return _access_of_profile(default_name)
+    if base_url is None or key is None:
+        raise _half_given(sources["api_key"] if base_url is None else sources["base_url"], key)
+    _refuse_empty(base_url, sources["base_url"])
+    _refuse_empty(key, sources["api_key"])
+    return Access(base_url=base_url, api_key=key, sources=sources)
+
+
+def _half_given(source: str, key: Secret | None) -> ConfigurationError:
+    """Return the error for an address without a key, or for a key without an address."""
+    if key is None:
+        argument = "base_url"
+        missing = "an API key"
+        missing_variable = API_KEY
+    else:
+        argument = "api_key"
+        missing = "an address"
+        missing_variable = BASE_URL
+    if source == argument:
+        problem = f"{source} is given without {missing}: set {missing_variable} as well"
+    else:
+        name = _default_profile_or_none()
+        other_way = "run `seorep login` once"
+        if name is not None:
+            other_way = f"unset {source} to use the stored profile {name!r}"
+        problem = f"{source} is set, and {missing_variable} is not: set both, or {other_way}"
+    return ConfigurationError(problem, argument=argument)
+
+
+def _refuse_empty(value: object, source: str) -> None:
+    if source in (BASE_URL, API_KEY) and not str(value).strip():
+        problem = f"{source} is empty: {_SET_BOTH}, or unset both to use a stored profile"
+        raise ConfigurationError(problem, argument="base_url" if source == BASE_URL else "api_key")
+
+
+def _default_profile() -> str | None:
+    """Return the name of the profile for a caller who gives nothing, or None."""
+    if PROFILE in os.environ:
+        return os.environ[PROFILE]
+    return DEFAULT_PROFILE if DEFAULT_PROFILE in stored_profiles() else None
+
+
+def _default_profile_or_none() -> str | None:
+    """Return the same for a message about something else, whose reader can't mend the file now."""
+    try:
+        name = _default_profile()
+        return name if name in stored_profiles() else None
+    except ConfigurationError:
+        return None
+
+
+def _access_of_profile(name: str) -> Access:
+    values = load_profile(name)
+    for field_name in ("base_url", "key"):
+        value = values.get(field_name)
+        if value is None or value == "":
+            advice = (
+                f"add it to {config_file()}, or delete the profile and run `seorep login {name}`"
+            )
+            raise ConfigurationError(f"profile {name} has no {field_name}: {advice}")
+        if not isinstance(value, str):
+            raise ConfigurationError(f"profile {name}: {field_name} must be a string")
+    sources = {field_name: f"{field_name} of profile {name}" for field_name in values}
+    sources["api_key"] = sources.pop("key")
+    return Access(
+        base_url=values["base_url"],
+        api_key=Secret.of(values["key"]),
+        account=values.get("account"),
+        settings={key: value for key, value in values.items() if key in _SETTINGS},
+        profile=name,
+        sources=sources,
+    )
+
+
+def report_engines(profile: str | None = None) -> object:
+    """Return the names of the search engines for a report, not checked yet, or None.
+
+    They come from the `profile` that the caller names, else from `SEOREP_REPORT_ENGINES`, else
+    from the profile that `find_access` would use.
+
+    Raises:
+        ConfigurationError: the profile or its file can't be used.
+    """
+    if profile is not None:
+        return _engine_list(load_profile(profile).get("report_engines"))
+    if REPORT_ENGINES in os.environ:
+        return _engine_list(os.environ[REPORT_ENGINES])
+    if BASE_URL in os.environ or API_KEY in os.environ:
+        return None
+    name = _default_profile()
+    return None if name is None else _engine_list(load_profile(name).get("report_engines"))
+
+
+def _engine_list(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return [name.strip() for name in value.split(",")]
+
+
+def config_file() -> Path:
+    """Return the path of the file that holds the profiles; the file need not exist.
+
+    Raises:
+        ConfigurationError: this user has no home folder.
+    """
+    variable = "XDG_CONFIG_HOME"
+    folder = os.environ.get(variable)
+    if not folder and sys.platform == "win32":
+        variable = "APPDATA"
+        folder = os.environ.get(variable)
+    if not folder:
+        variable = "HOME"
+        if os.environ.get(variable) == "":
+            raise ConfigurationError("HOME is empty: set HOME or XDG_CONFIG_HOME")
+        try:
+            folder = str(Path.home() / ".config")
+        except RuntimeError:  # no HOME, and a user id without a name
+            problem = "there is no home folder for profiles: set HOME or XDG_CONFIG_HOME"
+            raise ConfigurationError(problem) from None
+    if not os.path.isabs(folder):
+        # the profile, and with it the account, would change with the working directory
+        problem = f"{variable} must be an absolute path, got {shown(os.environ.get(variable))}"
+        raise ConfigurationError(problem)
+    return Path(folder, "seorep", "config.toml")
+
+
+def stored_profiles() -> dict[str, Mapping[str, object]]:
+    """Read the profiles by their names. A missing file has no profiles.
+
+    Raises:
+        ConfigurationError: the file can't be read, or others can read or change it.
+    """
+    return {
+        name: profile for name, profile in stored_tables().items() if isinstance(profile, Mapping)
+    }
+
+
+def stored_tables() -> dict[str, object]:
+    """Read everything at the top of the file, profiles or not, by name.
+
+    Raises:
+        ConfigurationError: the file can't be read, or others can read or change it.
+    """
+    file = config_file()
+    tables, problem = _parsed(file)
+    # raised here, as an error of the parser keeps frames that hold the text, and so the key
+    if problem:
+        raise ConfigurationError(problem)
+    return tables
+
+
+def _parsed(file: Path) -> tuple[dict[str, object], str]:
+    """Return the file's tables, or the problem that it has."""
+    try:
+        status = file.stat()
+        # a pipe would block, and a device may have no end
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE:
+            return {}, f"can't read {file}: it is not a regular file of at most 1024 KiB"
+        tables = _with_masked_secrets(tomllib.loads(file.read_text("utf-8-sig")))
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, f"can't read {file}: {_why_unreadable(error)}"
+    has_key = any(isinstance(table, Mapping) and "key" in table for table in tables.values())
+    if sys.platform != "win32" and _others_can_use(status, has_key=has_key):
+        advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
+        return {}, f"others can read or change {file}; {advice}"
+    return tables, ""
+
+
+def _with_masked_secrets(tables: dict[str, object]) -> dict[str, object]:
+    for table in tables.values():
+        if isinstance(table, dict):
+            for name in _SECRET_FIELDS:
+                if isinstance(table.get(name), str):
+                    table[name] = Secret(table[name])
+    return tables
+
+
+def _why_unreadable(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if not isinstance(error, tomllib.TOMLDecodeError):
+        return "a number in it is too long, or it is nested too deeply"
+    if "Unescaped '\\'" in str(error) or "hex value" in str(error):
+        return f"{error}; a \\ stands for itself only between single quotes"
+    return str(error)
+
+
+def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
+    """Return whether others can read a key, or choose where one is sent."""
+    forbidden = stat.S_IWGRP | stat.S_IWOTH
+    if has_key:
+        forbidden |= stat.S_IRGRP | stat.S_IROTH
+    return bool(status.st_mode & forbidden) or status.st_uid not in (os.getuid(), 0)
+
+
+def load_profile(name: str) -> Mapping[str, object]:
+    """Read one profile; its names are known, and its values are not checked.
+
+    Raises:
+        ConfigurationError: there is no such profile, or a name in it is not known.
+    """
+    profiles = stored_profiles()
+    if name not in profiles:
+        names = one_line(", ".join(profiles)) or "none"
+        problem = f"there is no profile {shown(name)} in {config_file()}; it has: {names}."
+        advice = "`seorep login NAME` makes one"
+        raise ConfigurationError(
+            f"{problem}{suggestion(name, profiles)} {advice}", argument="profile"
+        )
+    profile = profiles[name]
+    if "key_command" in profile:
+        advice = (
+            f"delete the line, and give the key in the environment: "
+            f"{BASE_URL}=… {API_KEY}=$(pass show {name}) seorep pull --account {name} …"
+        )
+        raise ConfigurationError(f"profile {name}: key_command is no longer supported; {advice}")
+    refuse_unknown(profile, (*_ACCOUNT_FIELDS, *_SETTINGS), f"profile {name}")
+    return profile
+
+
+def refuse_unknown(names: Iterable[str], known_names: Iterable[str], source: str) -> None:
+    """Raise a ConfigurationError for the first name that is not among the known ones."""
+    choices = list(known_names)
+    for name in names:
+        if name not in choices:
+            advice = suggestion(name, choices) or f" The settings are {', '.join(choices)}."
+            raise ConfigurationError(f"{source}: there is no setting {shown(name)}.{advice}")
+
+
+def suggestion(name: object, choices: Iterable[str]) -> str:
+    """Return the question whether one of the choices was meant, or nothing."""
+    matches = difflib.get_close_matches(str(name), list(choices), 1)
+    return f" Did you mean {one_line(matches[0])}?" if matches else ""
+
+
+def _setting(name: str, value: object) -> object:
+    default = _SETTINGS[name].default
+    if isinstance(default, enum.Enum):
+        members = {member.value: member for member in type(default)}
+        if not isinstance(value, str) or value not in members:
+            problem = f"{name} must be one of {', '.join(members)}, got {shown(value)}"
+            raise ConfigurationError(problem, argument=name)
+        return members[value]
+    if name == "engine_names":
+        return _engine_names(value)
+    return None if value == "none" else value
+
+
+def _engine_names(value: object) -> EngineNames:
+    tokens = str(value).split(",")
+    fields_of_names = attrs.fields_dict(EngineNames)
+    if len(tokens) != len(fields_of_names):
+        problem = "engine_names must be three names for engineA, engineB and wmt"
+        raise ConfigurationError(f"{problem}, such as goo,bin,wmt", argument="engine_names")
+    return EngineNames(**dict(zip(fields_of_names, tokens, strict=True)))

@@ -1,0 +1,135 @@
+"""Arguments that may hold secrets: masked in every repr, and named by their type in messages."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.plain_values import plain
+from seorep_async.secret import Secret
+from seorep_async.session import ParamValue
+
+Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
+ExtraParams: TypeAlias = Params
+
+_MASK = "***"
+_SECRET_NAME = re.compile(
+    "(?i)password|passwd|passphrase|pwd|token|secret|api[_-]?key|(?<![a-z])pass(?![a-z])"
+)
+
+
+class SecretInteger(int):
+    """An integer with a masked repr, such as a numeric password."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _MASK
+
+
+class SecretNumber(float):
+    """A float with a masked repr."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _MASK
+
+
+class _Hidden:
+    """Stands for a value that can't be sent and may hold a secret. Only its type is kept."""
+
+    def __init__(self, value: object) -> None:
+        self.type_name = type(value).__name__
+
+    def __repr__(self) -> str:
+        return _MASK
+
+
+def described(value: object) -> str:
+    """Describe a refused value: a number or a date by itself, anything else by its type alone."""
+    if value is None or isinstance(value, int | float | dt.date):
+        return shown(value)
+    if isinstance(value, _Hidden):
+        return f"a value of type {value.type_name}"
+    return f"a value of type {type(value).__name__}"
+
+
+def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
+    """Return additional parameters with the values under secret names masked.
+
+    What is no mapping is hidden as a whole, and refused later.
+
+    Raises:
+        ConfigurationError: a name is given twice.
+    """
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        return _hide(values)
+    names = [name for name, _value in values.items()]
+    if len(set(names)) < len(names):  # for example a MultiDict
+        repeated_name = next(name for name in names if names.count(name) > 1)
+        problem = f"{shown(repeated_name)} is given more than once; pass its values as one list"
+        raise ConfigurationError(f"{argument}: {problem}", argument=argument)
+    return {
+        name: _masked(value) if _is_secret(name) else _hidden(value)
+        for name, value in values.items()
+    }
+
+
+def _masked(value: Any) -> Any:
+    """Mask a value under a secret name, in a form that can still be sent."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return Secret.of(value)
+    if isinstance(value, float):
+        return SecretNumber(value)
+    number = plain(value)
+    if type(number) is int:
+        return SecretInteger(number)
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes | bytearray):
+        return tuple(map(_masked, value))
+    return _hide(value)
+
+
+def _hidden(value: Any) -> Any:
+    """Hide a value that can't be sent if a secret name is in it, at any depth."""
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return value
+    try:
+        is_secret = _is_secret(repr(value))
+    except ValueError:  # an integer of thousands of digits beside it
+        is_secret = True
+    return _hide(value) if is_secret else value
+
+
+def _hide(value: object) -> _Hidden:
+    return value if isinstance(value, _Hidden) else _Hidden(value)
+
+
+def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
+    """Return the values under secret names as strings, to be removed from what the service repeats."""
+    secrets: list[str] = []
+    for name, value in values.items():
+        if not _is_secret(name) or isinstance(value, bool):
+            continue
+        if isinstance(value, tuple):
+            secrets.extend(value)
+        elif isinstance(value, str):
+            secrets.append(value)
+        elif isinstance(value, int):
+            secrets.append(int.__repr__(value))
+        elif isinstance(value, float):
+            secrets.append(float.__repr__(value))
+    return tuple(secrets)
+
+
+def _is_secret(name: object) -> bool:
+    return isinstance(name, str) and _SECRET_NAME.search(name) is not None

@@ -1,0 +1,114 @@
+"""A circuit breaker: after too many refusals or failures, nothing but probes goes out."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+import msgspec
+
+_FAILURES = 10  # in a row that open it
+_SHORTEST_BETWEEN_PROBES = 0.1  # seconds
+_LONGEST_BETWEEN_PROBES = 4.0
+_OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the opening
+_PATIENCE = 8  # usual response times that an unanswered probe may take before the next
+_LEAST_PATIENCE = 0.5  # seconds
+
+
+class Circuit(Enum):
+    """The state of a breaker. The value says why attempts wait."""
+
+    CLOSED = ""
+    OPEN_BY_REFUSALS = "pace"
+    OPEN_BY_OUTAGE = "outage"
+
+
+# Python 3.11 looks up a member of an Enum slowly, and this one is needed with every attempt.
+_CLOSED = Circuit.CLOSED
+
+
+class CircuitBreaker(msgspec.Struct, eq=False):
+    """Closed, or open until a probe is accepted.
+
+    Attributes:
+        state: closed, or why it is open.
+        opened_at: when it opened last.
+        probes: probes in flight.
+        last_probe: when the last one started.
+        next_probe: when the next may start, if none is in flight.
+        response_time: seconds that an accepted attempt takes, smoothed.
+        failures: in a row.
+        failing_since: when the first of them ended.
+    """
+
+    state: Circuit = Circuit.CLOSED
+    opened_at: float = -math.inf
+    probes: int = 0
+    last_probe: float = -math.inf
+    next_probe: float = 0.0
+    response_time: float = math.inf
+    failures: int = 0
+    failing_since: float = -math.inf
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is not _CLOSED
+
+    def open(self, state: Circuit, interval: float, now: float) -> None:
+        """Let nothing but probes start, the first after `interval` seconds."""
+        self.state = state
+        self.opened_at = now
+        self.probes = 0
+        self.next_probe = now + max(_SHORTEST_BETWEEN_PROBES, interval)
+
+    def close(self) -> None:
+        self.state = Circuit.CLOSED
+        self.failures = 0
+
+    def reset(self) -> None:
+        self.close()
+        self.opened_at = -math.inf
+        self.probes = 0
+
+    def start_probe(self, interval: float, now: float) -> None:
+        self.probes += 1
+        self.last_probe = now
+        patient = (now - self.opened_at) * _OUTAGE_SHARE
+        longer = max(_SHORTEST_BETWEEN_PROBES, interval, patient)
+        self.next_probe = now + min(_LONGEST_BETWEEN_PROBES, longer)
+
+    def end_probe(self, started: float) -> None:
+        # Probes of an earlier outage are not counted any more.
+        if started > self.opened_at:
+            self.probes -= 1
+
+    def probe_due(self) -> float:
+        """Return when the next probe may start."""
+        if not self.probes:
+            return self.next_probe
+        # Rule 4: another probe goes out if one has no answer for long.
+        patience = max(_LEAST_PATIENCE, _PATIENCE * self.response_time)
+        return max(self.next_probe, self.last_probe + min(_LONGEST_BETWEEN_PROBES, patience))
+
+    def accept(self, started: float, now: float) -> bool:
+        """Note an accepted attempt. Return whether it is a probe that closes the breaker."""
+        seconds = now - started
+        if self.response_time == math.inf:
+            self.response_time = seconds
+        else:
+            self.response_time += (seconds - self.response_time) / 8
+        # An attempt that started before the failures does not end their row.
+        if started > self.failing_since:
+            self.failures = 0
+        else:
+            self.failures = max(0, self.failures - 1)
+        # Rule 4: only an attempt that started after the opening closes the breaker.
+        return self.is_open and started > self.opened_at
+
+    def fail(self, now: float) -> bool:
+        """Note a failure. Return whether the breaker must open."""
+        if not self.failures:
+            self.failing_since = now
+        self.failures += 1
+        # Rule 4: ten failures in a row open it.
+        return self.failures >= _FAILURES and not self.is_open

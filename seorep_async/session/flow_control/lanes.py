@@ -1,0 +1,147 @@
+"""The requests that wait for a permit, in their lanes."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import msgspec
+
+from seorep_async.session.flow_control.refusals import Subject
+from seorep_async.session.timeouts import Deadline
+
+_arrivals = itertools.count()
+
+
+class Permit(msgspec.Struct, eq=False):
+    """A permit for one attempt.
+
+    Attributes:
+        started: when it was granted.
+        is_probe: whether the attempt finds out if the service accepts anything again.
+        subject: the subject of the attempt.
+        seconds_waited: how long its request waited for it.
+        reason: why it waited, as `Pace.next_start` says it.
+    """
+
+    started: float
+    is_probe: bool
+    subject: Subject | None
+    seconds_waited: float = 0.0
+    reason: str = ""
+
+
+class Waiter(msgspec.Struct, order=True):
+    """A request that waits for a permit, ordered by priority and arrival.
+
+    Attributes:
+        priority: the lowest goes first.
+        arrival: its number among all that ever waited.
+        since: when its wait began.
+        turn: its permit; or an error; or None if its client was closed.
+    """
+
+    priority: int
+    arrival: int
+    since: float
+    deadline: Deadline
+    subject: Subject | None
+    lanes: ClientLanes
+    lane: Lane
+    turn: asyncio.Future[Permit | Exception | None]
+
+    @property
+    def is_retry(self) -> bool:
+        return self.lane is self.lanes.retries
+
+    def end(self, outcome: Permit | Exception | None) -> None:
+        """Take it out of its lane and end its wait, unless it has ended."""
+        self.lanes.remove(self)
+        if not self.turn.done():
+            self.turn.set_result(outcome)
+
+    def expire(self) -> None:
+        self.end(TimeoutError())
+
+
+class Lane:
+    """The waiting requests of a pull, or those of all single calls and listings of a client."""
+
+    def __init__(self) -> None:
+        self._waiters: list[Waiter] = []  # in order
+
+    def __bool__(self) -> bool:
+        return bool(self._waiters)
+
+    def __iter__(self) -> Iterator[Waiter]:
+        return iter(self._waiters)
+
+    @property
+    def first(self) -> Waiter:
+        return self._waiters[0]
+
+    def add(self, waiter: Waiter) -> None:
+        bisect.insort(self._waiters, waiter)
+
+    def remove(self, waiter: Waiter) -> None:
+        """Take a waiter out if it is here."""
+        place = bisect.bisect_left(self._waiters, waiter)
+        if self._waiters[place : place + 1] == [waiter]:
+            del self._waiters[place]
+
+
+class ClientLanes:
+    """The part of a queue that belongs to one client.
+
+    Attributes:
+        client: the client.
+        longest_pause: seconds that its requests wait for the end of a pause; `retry_after_max`.
+        calls: the lane of its single calls and listings.
+        retries: the lane of the requests that were sent before, which goes first.
+    """
+
+    def __init__(self, client: object, longest_pause: float) -> None:
+        self.client = client
+        self.longest_pause = longest_pause
+        self.calls: Lane = Lane()
+        self.retries: Lane = Lane()
+        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # lanes that are not empty
+
+    def __bool__(self) -> bool:
+        return bool(self._in_turn or self.retries)
+
+    def __iter__(self) -> Iterator[Waiter]:
+        """Iterate over all that wait."""
+        return itertools.chain(self.retries, *self._in_turn)
+
+    def waiter(
+        self, priority: int, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
+    ) -> Waiter:
+        """Return a waiter that is not in its lane yet."""
+        turn: asyncio.Future[Permit | Exception | None]
+        turn = asyncio.get_running_loop().create_future()
+        return Waiter(priority, next(_arrivals), now, deadline, subject, self, lane, turn)
+
+    def add(self, waiter: Waiter) -> None:
+        waiter.lane.add(waiter)
+        if not waiter.is_retry:
+            # A lane that was empty goes to the end of the round; others keep their place.
+            self._in_turn.setdefault(waiter.lane)
+
+    def remove(self, waiter: Waiter) -> None:
+        waiter.lane.remove(waiter)
+        if not waiter.lane:
+            self._in_turn.pop(waiter.lane, None)
+
+    def next_waiter(self) -> Waiter:
+        """Return the waiter whose turn it is."""
+        # 1. Retries go first: their calls have begun, and their clocks run.
+        if self.retries:
+            return self.retries.first
+        # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
+        lane = next(iter(self._in_turn))
+        self._in_turn.move_to_end(lane)
+        return lane.first

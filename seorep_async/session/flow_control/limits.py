@@ -1,0 +1,44 @@
+"""The public handle on a queue that clients may share."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from seorep_async.session.flow_control.queue import PermitQueue
+from seorep_async.settings import Settings
+
+
+class Limits:
+    """The limits of one service, shared by clients of one process: `SeoRepClient(url, key, limits=limits)`.
+
+    Clients that share them find the service's limits once, keep to them together, and take turns. Each has its own key,
+    retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all. Clients of another event loop
+    may use them once all are closed, or their loop is.
+
+    Args:
+        max_concurrency: requests of all clients in flight at once, 1 to 1024.
+        requests_per_second: a hard cap on the rate of all, or None to let them find the service's limit.
+
+    Raises:
+        ConfigurationError: a value is out of its range or of the wrong type.
+    """
+
+    def __init__(
+        self, *, max_concurrency: int = 16, requests_per_second: float | None = None
+    ) -> None:
+        # Settings checks the values.
+        Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
+        self.max_concurrency: int = max_concurrency
+        self.requests_per_second: float | None = requests_per_second
+        self.queue: PermitQueue = PermitQueue(max_concurrency, requests_per_second)
+
+    def __repr__(self) -> str:
+        return (
+            f"Limits(max_concurrency={self.max_concurrency}, "
+            f"requests_per_second={self.requests_per_second})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "limits cannot be pickled or copied: they hold for one process; create them in each"
+        )

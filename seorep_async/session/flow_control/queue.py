@@ -1,0 +1,237 @@
+"""The queue for permits: one class decides who may send next, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from seorep_async.errors import ConfigurationError, RateLimitedError
+from seorep_async.session.clock import Clock
+from seorep_async.session.flow_control.lanes import ClientLanes, Permit, Waiter
+from seorep_async.session.flow_control.pace import Pace
+from seorep_async.session.flow_control.refusals import Subject
+from seorep_async.session.retry_policy import Cause, Failure
+
+Origin: TypeAlias = tuple[str, str | None, int | None]
+
+_LONGEST_PAUSE = 3600.0  # seconds; a mistake in a header must not stop everything for ever
+
+
+class PermitQueue:
+    """All requests that wait for a permit of one service, and the permits in flight."""
+
+    def __init__(self, max_concurrency: int, requests_per_second: float | None) -> None:
+        cap = math.inf if requests_per_second is None else requests_per_second
+        self.pace: Pace = Pace(max_concurrency, cap)
+        self._clients: OrderedDict[object, ClientLanes] = OrderedDict()  # served last: at the end
+        self._in_flight: set[Permit] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = math.inf
+        self._clock = Clock()
+        self._origin: Origin | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Clients
+
+    def join(self, lanes: ClientLanes, origin: Origin | None, clock: Clock) -> None:
+        """Let a client of the running event loop wait here.
+
+        Raises:
+            ConfigurationError: the client is of another service, or of another event loop.
+        """
+        loop = asyncio.get_running_loop()
+        if self._origin not in (None, origin):
+            raise ConfigurationError(
+                "limits are those of one service: create others for a client of another base_url"
+            )
+        if self._loop is not None and self._loop.is_closed():
+            self._clients.clear()
+        if self._clients and loop is not self._loop:
+            raise ConfigurationError(
+                "limits are in use in another event loop: close the clients there, "
+                "or create others in each loop"
+            )
+        if not self._clients:
+            # The first client begins anew, with the limits that earlier ones found.
+            self._timer = None
+            self._timer_due = math.inf
+            self._in_flight.clear()
+            self.pace.reopen()
+        self._clients[lanes.client] = lanes
+        self._origin = origin
+        self._loop = loop
+        self._clock = clock
+
+    def leave(self, lanes: ClientLanes) -> None:
+        """End the waits of a client that is closed. Other clients wait on."""
+        self._clients.pop(lanes.client, None)
+        self.pace.subjects.forget(lanes.client)
+        self.withdraw(lanes)
+
+    # Waits
+
+    def withdraw(self, lanes: ClientLanes) -> None:
+        """End all waits of a client without a permit."""
+        for waiter in list(lanes):
+            waiter.end(None)
+        self.dispatch()
+
+    def next_start(self, now: float) -> tuple[str, float]:
+        """Return why the next attempt waits, and when it may start."""
+        return self.pace.next_start(now, len(self._in_flight))
+
+    def try_grant(self, client: object, deadline: float, subject: Subject | None) -> Permit | None:
+        """Return a permit if one is free at once and nobody waits, otherwise None."""
+        now = self._clock.monotonic()
+        _, moment = self.next_start(now)
+        if not moment <= now < deadline:
+            return None
+        if self._next_client() is not None:
+            return None
+        return self._grant(client, subject, now)
+
+    def add(self, waiter: Waiter) -> None:
+        """Let a request wait for its turn."""
+        waiter.lanes.add(waiter)
+        self._end_if_hopeless(waiter, waiter.since)
+        self.dispatch()
+
+    def _end_if_hopeless(self, waiter: Waiter, now: float) -> None:
+        """End a wait that would be longer than its caller is willing to wait."""
+        pause = self.pace.paused_until - now
+        if pause > min(waiter.lanes.longest_pause, waiter.deadline.at - now):
+            problem = f"not sent, because the service asked for a pause of another {pause:.3g} s"
+            waiter.end(RateLimitedError(problem, retry_after=pause))
+            return
+        breaker = self.pace.breaker
+        limit = waiter.deadline.seconds_from_permit
+        if breaker.is_open and limit is not None and now - breaker.opened_at > limit:
+            waiter.expire()
+
+    def dispatch(self) -> None:
+        """Grant the permits that are free, each to the request whose turn it is.
+
+        Called whenever a wait begins, a permit comes back, or the time for the next one has come.
+        """
+        while (lanes := self._next_client()) is not None:
+            now = self._clock.monotonic()
+            _, moment = self.next_start(now)
+            # There are four cases:
+            #
+            # 1. All permits are in flight. The first one that comes back leads here again.
+            # 2. The rate is used up, or the service asked for a pause. The timer leads here again.
+            if moment > now:
+                self._wake_at(moment, now)
+                return
+            # 3. The circuit breaker is open. One request finds out whether the service accepts
+            #    anything again.
+            if self.pace.breaker.is_open:
+                waiter = self._choose_probe()
+            # 4. It is the turn of the client that was served longest ago.
+            else:
+                waiter = lanes.next_waiter()
+            if waiter.turn.done():
+                # It was cancelled just now, and has not left its lane yet.
+                waiter.lanes.remove(waiter)
+                continue
+            permit = self._grant(waiter.lanes.client, waiter.subject, now)
+            waiter.end(permit)
+        self._sleep()
+
+    def _next_client(self) -> ClientLanes | None:
+        """Return the lanes of the client that was served longest ago, of those that wait."""
+        for lanes in self._clients.values():
+            if lanes:
+                return lanes
+        return None
+
+    def _choose_probe(self) -> Waiter:
+        """Return the newest waiter with a subject that was not refused.
+
+        If all were refused, it is the one that was refused longest ago. So a dead campaign does
+        not keep the breaker open, and no call spends all its attempts on probes.
+        """
+        return min(self._waiters(), key=self._order_of_probes)
+
+    def _order_of_probes(self, waiter: Waiter) -> tuple[float, int]:
+        refused_at = self.pace.subjects.refused_at(waiter.subject)
+        # Of the retries, the oldest goes first: it has waited longest.
+        if waiter.is_retry:
+            return refused_at, waiter.arrival
+        return refused_at, -waiter.arrival
+
+    def _waiters(self) -> Iterator[Waiter]:
+        return itertools.chain.from_iterable(self._clients.values())
+
+    def _wake_at(self, moment: float, now: float) -> None:
+        """Dispatch again at a moment. An infinite one needs no timer."""
+        if moment == self._timer_due:
+            return
+        self._sleep()
+        if moment < math.inf:
+            self._timer = self._clock.call_later(moment - now, self._wake)
+            self._timer_due = moment
+
+    def _sleep(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        self._timer_due = math.inf
+
+    def _wake(self) -> None:
+        self._sleep()
+        self.dispatch()
+
+    # Permits
+
+    def _grant(self, client: object, subject: Subject | None, now: float) -> Permit:
+        self._clients.move_to_end(client)
+        is_probe = self.pace.start(now, subject)
+        permit = Permit(now, is_probe, subject)
+        self._in_flight.add(permit)
+        return permit
+
+    def take_back(self, permit: Permit) -> bool:
+        """Count a permit as in flight no more. Return whether it was; `dispatch` grants it anew."""
+        if permit not in self._in_flight:
+            # Its loop was closed, and the garbage collector ends its attempt.
+            return False
+        self._in_flight.remove(permit)
+        if permit.is_probe:
+            self.pace.breaker.end_probe(permit.started)
+        return True
+
+    def learn(self, permit: Permit, failure: Failure | None, longest_pause: float) -> None:
+        """Let the pace learn from a failure, or from None, which is a success."""
+        pace = self.pace
+        now = self._clock.monotonic()
+        if failure is None or failure.is_answer:
+            pace.accept(permit.started, permit.subject, now)
+        elif failure.is_refusal:
+            self._learn_refusal(permit, failure, longest_pause, now)
+        elif failure.no_room:
+            pace.window.keep_to(len(self._in_flight), now)
+        elif failure.cause is Cause.OVERLOAD:
+            pace.time_out(permit.started, now)
+        else:
+            pace.fail(now)
+        if pace.breaker.is_open or pace.paused_until > now:
+            for waiter in list(self._waiters()):
+                self._end_if_hopeless(waiter, now)
+
+    def _learn_refusal(
+        self, permit: Permit, failure: Failure, longest_pause: float, now: float
+    ) -> None:
+        seconds = failure.retry_after
+        # A 503 that asks for longer than calls wait may be about its subject alone. A probe's
+        # is about the service.
+        is_of_service = failure.cause is Cause.THROTTLE or permit.is_probe
+        waits = seconds is not None and (is_of_service or seconds <= longest_pause)
+        if seconds is not None and waits:
+            most = max(longest_pause, _LONGEST_PAUSE)
+            self.pace.pause(now, now + min(seconds, most))
+        self.pace.refuse(permit.started, permit.subject, waits, now)

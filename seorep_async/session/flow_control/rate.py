@@ -1,0 +1,149 @@
+"""How many attempts a second may start: the rate, and the delivered rate that teaches it."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+SPAN = 1.0
+"""Seconds, at least, over which a delivered rate is measured."""
+_DECREASE = 0.8  # the part of the delivered rate that a cut leaves
+_SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
+_LONGEST_HOLD = 10.0  # … and at most
+_ENOUGH_HELD = 20  # attempts that it is held, between these seconds
+_STEP = 8.0  # attempts a second by which the rate grows in a second
+_LARGEST_STEP = 0.2  # attempts a second by which it grows with one attempt, at most
+_DOUBLING_STEP = 1.0  # the same in slow start
+_ENOUGH_ACCEPTED = 90  # attempts in a row that show that the limit rose
+_HIGHER = 1.1  # times the refused rate at which they show it
+_SLOWEST = 0.2  # the lowest rate, attempts a second
+_GUESS = 2.0  # the first rate if nothing was accepted before the first refusals
+_CATCH_UP = 0.02  # seconds that late timers may make up for
+
+
+class DeliveredRate(msgspec.Struct, eq=False):
+    """Counts what the service accepted since the breaker closed last, or since slow start.
+
+    Attributes:
+        since: when the counts began.
+        accepted: attempts accepted since then.
+        refused: attempts refused since then.
+        paused: seconds since then when the service had asked us to wait.
+        doubling_since: when slow start began, or `since`.
+        accepted_before: `accepted` at that moment.
+        paused_before: `paused` at that moment.
+    """
+
+    since: float = 0.0
+    accepted: int = 0
+    refused: int = 0
+    paused: float = 0.0
+    doubling_since: float = 0.0
+    accepted_before: int = 0
+    paused_before: float = 0.0
+
+    def restart(self, now: float) -> None:
+        self.since = now
+        self.accepted = 0
+        self.refused = 0
+        self.paused = 0.0
+        self.begin_doubling(now)
+
+    def begin_doubling(self, now: float) -> None:
+        self.doubling_since = now
+        self.accepted_before = self.accepted
+        self.paused_before = self.paused
+
+    def seconds_of_doubling(self, now: float) -> float:
+        return now - self.doubling_since - self.paused + self.paused_before
+
+    def per_second(self, now: float) -> float:
+        """Return the attempts accepted a second, pauses left out: of all, or of slow start."""
+        overall = self.accepted / max(SPAN, now - self.since - self.paused)
+        accepted_doubling = self.accepted - self.accepted_before
+        doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
+        return max(overall, doubling)
+
+
+class Rate(msgspec.Struct, eq=False):
+    """The rate at which attempts start: learnt, held, then raised.
+
+    Attributes:
+        cap: the caller's own limit, `requests_per_second`.
+        learnt: attempts a second that the service accepts; infinite before a limit was found.
+        refused_at: the rate at which it refused last.
+        next_start: when the next attempt may start.
+        held_until: until when the rate is not raised.
+        slow_start: whether it doubles in about a second.
+        accepted_in_a_row: attempts accepted since the last refusal.
+    """
+
+    cap: float = math.inf
+    learnt: float = math.inf
+    refused_at: float = math.inf
+    next_start: float = 0.0
+    held_until: float = 0.0
+    slow_start: bool = True
+    accepted_in_a_row: int = 0
+
+    @property
+    def current(self) -> float:
+        """Attempts a second that may start now."""
+        return min(self.learnt, self.cap)
+
+    def idle(self, now: float) -> float:
+        """Return the seconds in which an attempt might have started, or less than 0."""
+        return now - _CATCH_UP - self.next_start
+
+    def skip(self, idle: float) -> None:
+        """Leave out seconds without work: they must not raise the rate."""
+        self.next_start += idle
+        self.held_until += idle
+
+    def outgrew_limit(self) -> bool:
+        """Return whether the attempts accepted above the last limit show that it rose."""
+        enough = self.accepted_in_a_row > max(_ENOUGH_ACCEPTED, 2 * self.refused_at)
+        return enough and not self.slow_start and self.learnt > _HIGHER * self.refused_at
+
+    def grow(self) -> None:
+        """Raise the rate as an attempt starts."""
+        if self.slow_start:
+            # Rule 6: one more a second with each attempt doubles the rate in about a second.
+            step = _DOUBLING_STEP
+        else:
+            # Rule 5: each process takes the same step a second, so that they converge.
+            step = min(_LARGEST_STEP, _STEP / self.learnt)
+        self.learnt += min(step, self.learnt / 4)
+
+    def start_from(self, delivered: float, accepted: int, now: float) -> None:
+        """Set the first rate by the rate that was delivered until the first refusals."""
+        # The accepted probe alone shows no rate.
+        least = _SLOWEST if accepted > 1 else _GUESS
+        self.refused_at = delivered
+        self.learnt = max(least, _DECREASE * delivered)
+        self.slow_start = True
+        self.held_until = -math.inf
+        self._begin(now)
+
+    def cut(self, delivered: float | None, was_open: float, now: float) -> None:
+        """Lower the rate after the breaker was open for some seconds.
+
+        `delivered` is None if too little time passed to show a rate.
+        """
+        if delivered is None:
+            delivered = _DECREASE * self.learnt
+        # Rule 5: 80 % of the delivered rate, but at least half of the rate itself if the breaker
+        # was open for no more than a second.
+        least = _SLOWEST if was_open > SPAN else self.learnt / 2
+        self.refused_at = min(self.learnt, delivered)
+        self.learnt = max(_SLOWEST, least, _DECREASE * self.refused_at)
+        self.slow_start = False
+        # Rule 5: it is held for a while.
+        seconds = min(_LONGEST_HOLD, _ENOUGH_HELD / self.learnt)
+        self.held_until = now + max(_SHORTEST_HOLD, seconds)
+        self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        self.accepted_in_a_row = 0
+        self.next_start = now + 1 / self.current

@@ -1,0 +1,104 @@
+"""Which refusals count, and whether they are too many."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import msgspec
+
+Subject: TypeAlias = tuple[object, str]
+"""The subject of an attempt: a client, and the name of its campaign."""
+
+_TOLERATED = 0.03  # share of refusals that adds no excess
+_TOO_MANY = 1.5  # excess that opens the breaker
+_TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
+_ENOUGH_HELD = 20  # attempts, at least, over which a share of refusals is taken
+_SAME = 0.6  # a cut helped if the share of refusals fell below this part of the share before
+_MOST = 0.3  # the largest share that is put down to chance
+_CHANCE = 1.5  # times the share by chance that is tolerated
+_SUBJECTS = 1000  # refused subjects that are remembered
+
+
+class ExcessRefusals(msgspec.Struct, eq=False):
+    """Adds up the refusals beyond a tolerated share (CUSUM).
+
+    Attributes:
+        excess: refusals beyond the tolerated share, never below 0.
+        tolerated: the share of refusals that adds nothing.
+        share_before: the share of refusals while the rate before was held.
+        started_while_held: attempts that started since the rate is held.
+        refused_while_held: attempts refused since the rate is held.
+    """
+
+    excess: float = 0.0
+    tolerated: float = _TOLERATED
+    share_before: float = 0.0
+    started_while_held: int = 0
+    refused_while_held: int = 0
+
+    def accept(self) -> None:
+        self.excess = max(0.0, self.excess - self.tolerated)
+
+    def refuse(self, *, is_held: bool) -> bool:
+        """Add a refusal. Return whether refusals are too many now."""
+        self.excess += 1 - self.tolerated
+        if is_held:
+            self.refused_while_held += 1
+            return self.excess > _TOO_MANY_WHILE_HELD
+        return self.excess > _TOO_MANY
+
+    def end_hold(self) -> None:
+        """Decide, before a cut, whether the refusals of the last held rate came by chance."""
+        share = self.refused_while_held / max(_ENOUGH_HELD, self.started_while_held)
+        was_chance = self.tolerated > _TOLERATED
+        did_not_help = share > _SAME * self.share_before > 0
+        if share > _TOLERATED and (was_chance or did_not_help):
+            # Rule 7: a cut did not make refusals rarer, so they come by chance. Half as many
+            # again are tolerated.
+            self.tolerated = _TOLERATED + _CHANCE * min(_MOST, share)
+        else:
+            self.tolerated = _TOLERATED
+        self.share_before = share
+        self.started_while_held = 0
+        self.refused_while_held = 0
+
+
+class RefusedSubjects:
+    """The subjects that were refused and not accepted since, the latest last."""
+
+    def __init__(self) -> None:
+        self._refused_at: dict[Subject | None, float] = {}
+
+    def __contains__(self, subject: Subject | None) -> bool:
+        return subject in self._refused_at
+
+    def __len__(self) -> int:
+        return len(self._refused_at)
+
+    def refused_at(self, subject: Subject | None) -> float:
+        """Return when a subject was refused last, or minus infinity if it was not."""
+        return self._refused_at.get(subject, -math.inf)
+
+    def accept(self, subject: Subject | None) -> None:
+        if subject is not None:
+            self._refused_at.pop(subject, None)
+
+    def refuse(self, subject: Subject | None, now: float) -> None:
+        if subject is None:
+            return
+        # Without the removal it would keep its old place in the order.
+        self._refused_at.pop(subject, None)
+        self._refused_at[subject] = now
+        if len(self._refused_at) > _SUBJECTS:
+            oldest = next(iter(self._refused_at))
+            del self._refused_at[oldest]
+
+    def forget(self, client: object) -> None:
+        """Forget the subjects of a closed client."""
+        for subject in list(self._refused_at):
+            if subject is not None and subject[0] is client:
+                del self._refused_at[subject]
+
+    def clear(self) -> None:
+        self._refused_at.clear()

@@ -1,0 +1,264 @@
+"""A client's share of the limits: its permits, its retry quota, and its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import defaultdict
+
+from seorep_async.session.clock import Clock
+from seorep_async.session.flow_control.lanes import ClientLanes, Lane, Permit, Waiter
+from seorep_async.session.flow_control.limits import Limits
+from seorep_async.session.flow_control.queue import Origin
+from seorep_async.session.flow_control.refusals import Subject
+from seorep_async.session.retry_policy import Failure, RetryQuota
+from seorep_async.session.timeouts import Deadline
+from seorep_async.settings import Settings
+
+_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is none to speak of
+_log = logging.getLogger("seorep_async")
+
+
+class Share:
+    """Gets a permit for each attempt of one client, from limits of its own or shared ones.
+
+    Attributes:
+        in_flight: permits of this client in flight.
+        refused_in_a_row: the latest attempts, if all of them were refused.
+        quota: for retries.
+        waited: seconds that requests waited, in all, by reason.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        limits: Limits | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        if limits is None:
+            limits = Limits(
+                max_concurrency=settings.max_concurrency,
+                requests_per_second=settings.requests_per_second,
+            )
+        self._queue = limits.queue
+        self._clock = clock
+        self._origin = origin
+        self._call_timeout = settings.call_timeout
+        self._longest_pause = settings.retry_after_max
+        self._lanes = ClientLanes(self, self._longest_pause)
+        self._warning: asyncio.TimerHandle | None = None
+        self.in_flight: int = 0
+        self.refused_in_a_row: int = 0
+        self.quota: RetryQuota = RetryQuota()
+        self.waited: defaultdict[str, float] = defaultdict(float)
+
+    @property
+    def pace(self) -> float | None:
+        """Attempts a second that may start now, or None where no limit is known."""
+        rate = self._queue.pace.rate.current
+        return None if rate == math.inf else rate
+
+    @property
+    def concurrency(self) -> int:
+        """Attempts that may be in flight, once the window has opened."""
+        return self._queue.pace.window.will_open_to
+
+    @property
+    def only_probes(self) -> bool:
+        """Whether nothing but probes goes out, because the service refuses or fails."""
+        return self._queue.pace.breaker.is_open
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything waits for a permit."""
+        return bool(self._lanes)
+
+    def open(self) -> None:
+        """Begin in the running event loop."""
+        self._queue.join(self._lanes, self._origin, self._clock)
+
+    def close(self) -> None:
+        """Grant no more permits and end all waits. Those of other clients go on."""
+        self._queue.leave(self._lanes)
+        if self._warning is not None:
+            self._warning.cancel()
+
+    def withdraw(self) -> None:
+        """End all waits; they get no permit."""
+        self._queue.withdraw(self._lanes)
+
+    def try_acquire(self, deadline: Deadline, subject: str | None = None) -> Permit | None:
+        """Return a permit if one is free at once and nobody waits, otherwise None."""
+        permit = self._queue.try_grant(self, deadline.at, self._subject(subject))
+        if permit is not None:
+            self.in_flight += 1
+        return permit
+
+    async def acquire(
+        self,
+        deadline: Deadline,
+        subject: str | None = None,
+        lane: Lane | None = None,
+        priority: int = 0,
+        *,
+        is_retry: bool = False,
+    ) -> Permit | None:
+        """Wait for a permit for one attempt.
+
+        Args:
+            deadline: of the call.
+            subject: the name of its campaign.
+            lane: of its pull; None for single calls and listings.
+            priority: the lowest of a lane goes first.
+            is_retry: retries go before all lanes.
+
+        Returns:
+            The permit, or None if the client was closed.
+
+        Raises:
+            TimeoutError: the deadline passed, or an outage outlasted the call's time; with the
+                reason for the wait.
+            RateLimitedError: the service asked for a pause past the deadline or longer than
+                `retry_after_max`.
+        """
+        now = self._clock.monotonic()
+        if now >= deadline.at:
+            raise TimeoutError
+        if is_retry:
+            lane = self._lanes.retries
+        elif lane is None:
+            lane = self._lanes.calls
+        reason, _ = self._queue.next_start(now)
+        waiter = self._lanes.waiter(priority, lane, deadline, self._subject(subject), now)
+        self._queue.add(waiter)
+        outcome = await self._outcome(waiter, reason)
+        if isinstance(outcome, Permit):
+            self.in_flight += 1
+            outcome.seconds_waited = self._clock.monotonic() - now
+            outcome.reason = reason
+            return outcome
+        if isinstance(outcome, TimeoutError):
+            raise TimeoutError(self._queue.pace.breaker.state.value or reason)
+        if outcome is not None:
+            raise outcome
+        return None
+
+    async def _outcome(self, waiter: Waiter, reason: str) -> Permit | Exception | None:
+        """Wait until a wait has ended, and leave nothing of it in the queue."""
+        deadline = waiter.deadline
+        timer = None
+        if deadline.at < math.inf:
+            timer = self._clock.call_later(deadline.at - waiter.since, waiter.expire)
+        if deadline.seconds_from_permit is not None:
+            self._warn_later(deadline.seconds_from_permit)
+        try:
+            return await waiter.turn
+        except asyncio.CancelledError:
+            self._abandon(waiter)
+            raise
+        finally:
+            self.waited[reason] += self._clock.monotonic() - waiter.since
+            if timer is not None:
+                timer.cancel()
+
+    def _abandon(self, waiter: Waiter) -> None:
+        self._lanes.remove(waiter)
+        if waiter.turn.cancelled():
+            return
+        outcome = waiter.turn.result()
+        if isinstance(outcome, Permit):
+            # It was granted just before the cancellation, and goes to the next request.
+            self.in_flight += 1
+            self.give_back(outcome)
+
+    def _subject(self, name: str | None) -> Subject | None:
+        return (self, name) if name else None
+
+    # Permits that come back
+
+    def take_back(self, permit: Permit) -> bool:
+        """Take a permit back at the end of its attempt; `learn` lets others have it.
+
+        Return whether it was in flight: an attempt of a closed loop has no permit any more.
+        """
+        self.in_flight -= 1
+        return self._queue.take_back(permit)
+
+    def give_back(self, permit: Permit) -> None:
+        """Take a permit back whose attempt was cancelled, and let others have it."""
+        if self.take_back(permit):
+            self._queue.dispatch()
+
+    def learn(self, permit: Permit, outcome: object | None) -> None:
+        """Learn from an attempt whose permit was taken back, and let others have it.
+
+        `outcome` is a Failure or a response, or None if it says nothing.
+        """
+        if isinstance(outcome, Failure):
+            self._learn_failure(permit, outcome)
+        elif outcome is not None:
+            self.refused_in_a_row = 0
+            self._queue.learn(permit, None, self._longest_pause)
+        self._queue.dispatch()
+
+    def _learn_failure(self, permit: Permit, failure: Failure) -> None:
+        if failure.inconclusive:
+            return
+        if failure.is_refusal:
+            self.refused_in_a_row += 1
+        else:
+            self.refused_in_a_row = 0
+        self._queue.learn(permit, failure, self._longest_pause)
+
+    # What a wait was for
+
+    def _warn_later(self, seconds: float) -> None:
+        if self._warning is None:
+            self._warning = self._clock.call_later(seconds, self._warn)
+
+    def _warn(self) -> None:
+        """Warn once if a request has waited for its whole time before its clock began.
+
+        No error will say so.
+        """
+        waits = [
+            waiter for waiter in self._lanes if waiter.deadline.seconds_from_permit is not None
+        ]
+        if not waits:
+            self._warning = None
+            return
+        oldest = min(waits, key=lambda waiter: waiter.since)
+        now = self._clock.monotonic()
+        seconds = now - oldest.since
+        longest = oldest.deadline.seconds_from_permit or 0.0
+        if seconds < longest:
+            self._warning = self._clock.call_later(longest - seconds, self._warn)
+            return
+        reason, _ = self._queue.next_start(now)
+        waited = self.wait_in_words(seconds, reason)
+        _log.warning("a request has waited %s; nothing was sent", waited)
+
+    def wait_in_words(self, seconds: float, reason: str) -> str:
+        """Say how long an attempt waited, and for what, or nothing if it did not."""
+        if seconds <= _SHORTEST_WAIT:
+            return ""
+        return f"{seconds:.3g} s for {self._cause(reason)}"
+
+    def _cause(self, reason: str) -> str:
+        most = self._queue.pace.window.ceiling
+        rate = self._queue.pace.rate
+        if reason == "asked to wait":
+            return "the end of the pause that the service asked for"
+        if reason == "concurrency" and self.concurrency == most:
+            return f"its turn: the {most} requests of max_concurrency were in flight"
+        if reason == "concurrency":
+            return f"its turn: {self.concurrency} requests at once are as many as went well"
+        if reason == "outage" or self.only_probes:
+            return "the service to accept anything again"
+        if reason == "pace" and rate.learnt > rate.cap:
+            return f"its turn, at your own cap of requests_per_second={rate.cap:g}"
+        if reason == "pace" and rate.learnt < math.inf:
+            return f"its turn, at the {rate.current:.3g} requests a second that the service accepts"
+        return "its turn"

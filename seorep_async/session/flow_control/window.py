@@ -1,0 +1,57 @@
+"""How many attempts may be in flight: additive increase, multiplicative decrease (AIMD)."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+_FIRST = 8  # attempts in flight at first
+_DECREASE = 0.7
+_INCREASE_WITHOUT_ROOM = 0.01  # once our process could open no more connections
+
+
+class ConcurrencyWindow(msgspec.Struct, eq=False):
+    """The window of attempts in flight.
+
+    Attributes:
+        ceiling: the size never exceeds it; `max_concurrency`.
+        size: how many attempts may be in flight now.
+        increase: what each accepted attempt adds to the size.
+        shrunk_at: when it shrank last.
+    """
+
+    ceiling: int
+    size: float = 0.0
+    increase: float = 1.0
+    shrunk_at: float = -math.inf
+
+    def __post_init__(self) -> None:
+        # Rule 2: the window begins at 8 attempts in flight.
+        self.size = float(min(_FIRST, self.ceiling))
+
+    @property
+    def will_open_to(self) -> int:
+        """Attempts that may be in flight once the window has opened."""
+        if self.shrunk_at == -math.inf:
+            return self.ceiling
+        return int(self.size)
+
+    def accept(self) -> None:
+        # Rule 2: each accepted attempt opens it by one.
+        self.size = min(self.ceiling, self.size + self.increase)
+
+    def time_out(self, started: float, now: float) -> None:
+        # It shrank already for all attempts that were in flight then.
+        if started <= self.shrunk_at:
+            return
+        # Rule 2: a timeout closes it to 70 %.
+        self.size = max(1.0, self.size * _DECREASE)
+        self.shrunk_at = now
+
+    def keep_to(self, in_flight: int, now: float) -> None:
+        """Shrink to the attempts in flight: our process could not open a connection for another."""
+        # Rule 2: too many open files close it to the attempts in flight.
+        self.size = max(1.0, min(self.size, float(in_flight)))
+        self.increase = _INCREASE_WITHOUT_ROOM
+        self.shrunk_at = now

@@ -1,0 +1,154 @@
+"""Rows of two readings never mix: a resume or a retry under other options or engine names."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, Feed, PullPausedError
+from seorep_async.export import PullSummary, pull_to
+from seorep_async.settings import EngineNames, FeedSearchParam
+from tests.export.accounts import Account
+from tests.export.golden_nights import FORMATS, read
+from tests.scripted_api import Service, quick_client, serving
+
+PLAIN: dict[str, Any] = {}
+GOOGLE = {"engine_names": EngineNames(engine_a="goo")}
+BY_FILTER = {"feed_search_param": FeedSearchParam.FILTER}
+NIGHT, START, END = "2023-04-02", "2023-03-01", "2023-03-31"
+OTHER_READINGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, GOOGLE, "engine names engineA, engineB and wmt, not goo, engineB and wmt"),
+    ({"sort_metric": "rank"}, PLAIN, "another sort_metric=…"),
+    ({"extra_params": {"device": "mobile"}}, PLAIN, "another extra_params=…"),
+    ({"compare_previous_period": True}, PLAIN, "another compare_previous_period=…"),
+]
+IDS = ["engine names", "sorting", "extra parameters", "comparison"]
+SEARCHES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"search": "boots"}, PLAIN, "another search=…"),
+    ({"search": "shoes"}, BY_FILTER, "feed search param both, not filter"),
+]
+
+
+@attrs.define
+class Served:
+    """An account on a local port, and pulls from it under any settings."""
+
+    account: Account
+    service: Service
+    base_url: str
+
+    async def pull(
+        self, out: Path, settings: dict[str, Any] = PLAIN, **options: Any
+    ) -> PullSummary:
+        labels: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
+        async with quick_client(self.base_url, **settings) as client:
+            return await pull_to(client, None, START, END, out=out, **(labels | options))
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    account = Account()
+    async with serving(account.answer) as (client, service):
+        yield Served(account, service, client.base_url)
+
+
+def refused(words: str) -> Any:
+    return pytest.raises(ConfigurationError, match=words)
+
+
+@pytest.mark.parametrize(("options", "settings", "words"), OTHER_READINGS + SEARCHES)
+async def test_another_reading_does_not_resume(
+    served: Served,
+    tmp_path: Path,
+    options: dict[str, Any],
+    settings: dict[str, Any],
+    words: str,
+) -> None:
+    out = tmp_path / "x.csv"
+    search = {"search": "shoes"} if "search" in options else {}
+    with pytest.raises(PullPausedError):
+        await served.pull(out, max_requests=2, **search)
+    with refused(f"unfinished pull is staged for this target, with {words}"):
+        await served.pull(out, settings, **options)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(("options", "settings", "words"), OTHER_READINGS, ids=IDS)
+async def test_another_reading_retries_nothing(
+    served: Served,
+    tmp_path: Path,
+    format_: str,
+    options: dict[str, Any],
+    settings: dict[str, Any],
+    words: str,
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    served.account.hidden = {2: 500}
+    await served.pull(out)
+    before = read(out)
+    served.account.hidden = {}
+    served.service.asked.clear()
+    with refused(f"the pull whose reports failed was made with {words}.*pass the same"):
+        await served.pull(out, settings, retry_failed=True, **options)
+    assert not served.service.asked
+    assert read(out) == before
+    assert (await served.pull(out, retry_failed=True)).ok
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_a_finished_pull_knows_its_reading(
+    served: Served, tmp_path: Path, format_: str
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    await served.pull(out)
+    with refused("made with other options or engine names"):
+        await served.pull(out, GOOGLE, retry_failed=True)
+
+
+async def test_a_database_knows_the_reading_of_each_night(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    served.account.hidden = {2: 500}
+    for night in (NIGHT, "2023-04-03"):
+        await served.pull(out, snapshot_date=night)
+    with refused("made with other options or engine names"):
+        await served.pull(out, GOOGLE, retry_failed=True)
+
+
+async def test_an_older_pull_without_a_reading_is_not_retried(
+    served: Served, tmp_path: Path
+) -> None:
+    out = tmp_path / "x.duckdb"
+    await served.pull(out)
+    with duckdb.connect(str(out)) as database:
+        database.execute("UPDATE pulls SET reading = NULL")
+    with refused("an older version.*leave out retry_failed=True to fetch"):
+        await served.pull(out, retry_failed=True)
+    assert (await served.pull(out)).ok
+
+
+async def test_a_new_night_under_another_reading_is_warned_of(
+    served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "x.duckdb"
+    await served.pull(out)
+    await served.pull(out, snapshot_date="2023-04-03", limit=500)
+    assert "other options or engine names" not in caplog.text
+    assert (await served.pull(out, GOOGLE, snapshot_date="2023-04-04")).ok
+    assert "of 2023-04-03, had other options or engine names" in caplog.text
+
+
+async def test_names_of_a_search_matter_only_with_a_search(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    with pytest.raises(PullPausedError):
+        await served.pull(out, max_requests=2)
+    assert (await served.pull(out, BY_FILTER)).resumed == 1
+
+
+async def test_a_feed_that_was_not_pulled_is_fetched(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    await served.pull(out)
+    summary = await served.pull(out, GOOGLE, retry_failed=True, feeds=Feed.CAMPAIGN_BY_DATE)
+    assert summary.rows == 2

@@ -1,0 +1,85 @@
+"""The option `daily`: ranks that change from one day to the next, so that a week can be rehearsed."""
+
+import itertools
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, KEYWORD_BY_DATE, Caller, calling
+
+COMPARED = {"compare_previous_period": "true"}
+
+
+def month_to(day: str) -> dict[str, str]:
+    """Return the parameters of a range that ends on a day of March 2023."""
+    return {"start_date": "2023-03-01", "end_date": day}
+
+
+async def ranks(call: Caller, day: str, **query: Any) -> list[int | None]:
+    rows = await call.feed(CAMPAIGN, **(month_to(day) | query))
+    return [row["engineARanking"] for row in rows]
+
+
+def falls(before: list[int | None], after: list[int | None]) -> int:
+    """Return the number of keywords that are further down, or no longer ranked."""
+    pairs = zip(before, after, strict=True)
+    return sum(old is not None and (new is None or new > old) for old, new in pairs)
+
+
+@pytest.mark.parametrize("daily", [False, True])
+async def test_ranks_of_two_days_of_a_month_differ_if_daily(daily: bool) -> None:
+    async with calling(daily=daily) as call:
+        tuesday = await ranks(call, "2023-03-14")
+        wednesday = await ranks(call, "2023-03-15")
+    assert (tuesday != wednesday) is daily
+
+
+async def test_each_day_of_a_week_has_falls_and_rises() -> None:
+    async with calling(daily=True, keywords=100) as call:
+        days = [date(2023, 3, 20) + timedelta(number) for number in range(7)]
+        week = [await ranks(call, day.isoformat()) for day in days]
+    for before, after in itertools.pairwise(week):
+        assert falls(before, after) > 10
+        assert falls(after, before) > 10
+
+
+async def test_ranges_of_one_last_day_have_the_same_ranks() -> None:
+    async with calling(daily=True) as call:
+        month = await ranks(call, "2023-03-15")
+        year = await ranks(call, "2023-03-15", start_date="2022-03-16")
+    assert month == year
+
+
+async def test_a_daily_change_is_against_the_day_before_the_range() -> None:
+    async with calling(daily=True) as call:
+        days = {"start_date": "2023-03-14", "end_date": "2023-03-15"}
+        rows = await call.feed(CAMPAIGN, **days, **COMPARED)
+        before = await ranks(call, "2023-03-13")
+    for row, old_rank in zip(rows, before, strict=True):
+        new_rank = row["engineARanking"]
+        is_known = new_rank is not None and old_rank is not None
+        assert row["engineARankingChange"] == (new_rank - old_rank if is_known else None)
+
+
+async def test_daily_feeds_of_a_keyword_agree_on_the_last_day() -> None:
+    async with calling(daily=True, rows="older") as call:
+        for row in await call.feed(CAMPAIGN, **month_to("2023-03-15")):
+            query = month_to("2023-03-15") | {"keyword_id": row["keywordId"]}
+            last = (await call.feed(KEYWORD_BY_DATE, **query))[-1]
+            shared = row.keys() & last.keys()
+            assert {name: row[name] for name in shared} == {name: last[name] for name in shared}
+
+
+async def test_a_full_month_by_date_speaks_of_its_last_day() -> None:
+    async with calling(daily=True) as call:
+        months = await call.feed(CAMPAIGN_BY_DATE, start_date="2023-02-01", end_date="2023-03-15")
+        february = await call.feed(CAMPAIGN_BY_DATE, start_date="2023-02-28", end_date="2023-02-28")
+    assert months[0] == february[0]
+
+
+async def test_daily_ranges_at_both_ends_of_the_calendar_are_answered() -> None:
+    async with calling(daily=True) as call:
+        for day in ("0001-01-01", "9999-12-31"):
+            for path in (CAMPAIGN, CAMPAIGN_BY_DATE, KEYWORD_BY_DATE):
+                assert await call.feed(path, start_date=day, end_date=day, **COMPARED)

@@ -1,0 +1,465 @@
+"""An account is found in arguments, in the environment or in a stored profile."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.profiles import (
+    Access,
+    config_file,
+    find_access,
+    load_profile,
+    report_engines,
+)
+from seorep_async.settings import ArrayEncoding, EngineNames, Settings
+from tests.session.calls import KEY
+from tests.session.canary import assert_error_does_not_show_key
+
+ADDRESS = 'base_url = "https://api.example.com"\n'
+STORED = f"""
+[default]
+base_url = "https://default.example"
+key = "default-key"
+
+[acme]
+base_url = "https://acme.example"
+key = '{KEY}'
+account = "Acme"
+report_engines = "Google, Bing"
+max_attempts = 3
+call_timeout = "none"
+array_encoding = "comma"
+engine_names = "goo,bin,wmt"
+"""
+VARIABLES = ("SEOREP_BASE_URL", "SEOREP_API_KEY", "SEOREP_PROFILE", "SEOREP_REPORT_ENGINES")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an empty configuration, in an environment that names no account."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "seorep").mkdir()
+    return tmp_path / "seorep"
+
+
+@pytest.fixture
+def stored(folder: Path) -> Path:
+    """A file with the profiles `default` and `acme`."""
+    return write(folder, STORED)
+
+
+def write(folder: Path, content: str | bytes) -> Path:
+    file = folder / "config.toml"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    file.chmod(0o600)
+    return file
+
+
+def summary(access: Access) -> tuple[object, str, str | None]:
+    return access.base_url, str(access.api_key), access.profile
+
+
+ENV = "https://env.example"
+BOTH = {"SEOREP_BASE_URL": ENV, "SEOREP_API_KEY": "env-key"}
+OF_ACME = ("https://acme.example", KEY, "acme")
+OF_ENVIRONMENT = (ENV, "env-key", None)
+FOUND: dict[str, tuple[Mapping[str, str], Mapping[str, str], tuple[object, str, str | None]]] = {
+    "nothing": ({}, {}, ("https://default.example", "default-key", "default")),
+    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, {}, OF_ACME),
+    "both variables": (BOTH, {}, OF_ENVIRONMENT),
+    "both variables beside SEOREP_PROFILE": (BOTH | {"SEOREP_PROFILE": "acme"}, {}, OF_ENVIRONMENT),
+    "a profile beside both variables": (BOTH, {"profile": "acme"}, OF_ACME),
+    "a profile beside the key's variable": (
+        {"SEOREP_API_KEY": "env-key"},
+        {"profile": "acme"},
+        OF_ACME,
+    ),
+    "an address, and the key's variable": (
+        {"SEOREP_API_KEY": "env-key"},
+        {"base_url": "https://given.example"},
+        ("https://given.example", "env-key", None),
+    ),
+    "a key, and the address's variable": (
+        {"SEOREP_BASE_URL": ENV},
+        {"api_key": "given-key"},
+        (ENV, "given-key", None),
+    ),
+    "both beside both variables": (
+        BOTH,
+        {"base_url": "https://given.example", "api_key": "given-key"},
+        ("https://given.example", "given-key", None),
+    ),
+    "both beside an unknown SEOREP_PROFILE": (
+        {"SEOREP_PROFILE": "nobody"},
+        {"base_url": "https://given.example", "api_key": "given-key"},
+        ("https://given.example", "given-key", None),
+    ),
+}
+"""Variables, arguments, and the address, key and profile that are found."""
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(("variables", "arguments", "found"), FOUND.values(), ids=FOUND)
+def test_an_account_is_found_in_one_order(
+    monkeypatch: pytest.MonkeyPatch,
+    variables: Mapping[str, str],
+    arguments: Mapping[str, str],
+    found: tuple[object, str, str | None],
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert summary(find_access(**arguments)) == found
+
+
+REFUSED: dict[str, tuple[Mapping[str, str], Mapping[str, object], str]] = {
+    "the key's variable alone": (
+        {"SEOREP_API_KEY": KEY},
+        {},
+        "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
+        "or unset SEOREP_API_KEY to use the stored profile 'default'",
+    ),
+    "the key's variable beside SEOREP_PROFILE": (
+        {"SEOREP_API_KEY": KEY, "SEOREP_PROFILE": "acme"},
+        {},
+        "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
+        "or unset SEOREP_API_KEY to use the stored profile 'acme'",
+    ),
+    "the key's variable, empty, alone": (
+        {"SEOREP_API_KEY": ""},
+        {},
+        "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, or unset",
+    ),
+    "a key alone": (
+        {},
+        {"api_key": KEY},
+        "api_key is given without an address: set SEOREP_BASE_URL as well",
+    ),
+    "the address's variable alone": (
+        {"SEOREP_BASE_URL": ENV},
+        {},
+        "SEOREP_BASE_URL is set, and SEOREP_API_KEY is not: set both, or unset",
+    ),
+    "an address alone": (
+        {},
+        {"base_url": ENV},
+        "base_url is given without an API key: set SEOREP_API_KEY as well",
+    ),
+    "both variables, one empty": (
+        {"SEOREP_BASE_URL": ENV, "SEOREP_API_KEY": " "},
+        {},
+        "SEOREP_API_KEY is empty: set SEOREP_BASE_URL and SEOREP_API_KEY, "
+        "or unset both to use a stored profile",
+    ),
+    "a profile beside an address": (
+        {},
+        {"profile": "acme", "base_url": ENV},
+        "profile and base_url=… can't be combined: a profile has both of its own",
+    ),
+    "a profile beside a key": (
+        {},
+        {"profile": "acme", "api_key": KEY},
+        "profile and api_key=… can't be combined: ",
+    ),
+    "an empty SEOREP_PROFILE": ({"SEOREP_PROFILE": ""}, {}, "there is no profile ''"),
+    "an unknown profile": (
+        {},
+        {"profile": "acm"},
+        "there is no profile 'acm' in {file}; it has: default, acme. Did you mean acme? "
+        "`seorep login NAME` makes one",
+    ),
+    "a key of bytes": (
+        {},
+        {"api_key": KEY.encode(), "base_url": ENV},
+        "api_key must be a string, not bytes",
+    ),
+}
+"""Variables, arguments, and the beginning of the message that refuses them."""
+
+
+@pytest.mark.parametrize(("variables", "arguments", "message"), REFUSED.values(), ids=REFUSED)
+def test_half_an_account_is_refused_with_advice(
+    stored: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: Mapping[str, str],
+    arguments: Mapping[str, str],
+    message: str,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError) as refused:
+        find_access(**arguments)
+    assert str(refused.value).startswith(message.replace("{file}", str(stored)))
+    assert_error_does_not_show_key(refused.value)
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_any_account_the_error_says_every_way() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        find_access()
+    assert str(refused.value) == (
+        "no address and no API key: run `seorep login` once, "
+        "set SEOREP_BASE_URL and SEOREP_API_KEY, or pass base_url and api_key"
+    )
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_profile_has_account_and_settings() -> None:
+    access = find_access(profile="acme")
+    assert access.account == "Acme"
+    assert access.make_settings() == Settings(
+        max_attempts=3,
+        call_timeout=None,
+        array_encoding=ArrayEncoding.COMMA,
+        engine_names=EngineNames(engine_a="goo", engine_b="bin", webmaster_tools="wmt"),
+    )
+
+
+@pytest.mark.usefixtures("stored")
+def test_the_environment_brings_no_settings_of_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in BOTH.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SEOREP_PROFILE", "acme")
+    access = find_access()
+    assert (access.account, access.make_settings()) == (None, Settings())
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_found_key_is_in_no_repr() -> None:
+    assert KEY not in repr(find_access(profile="acme"))
+
+
+WRONG_SETTINGS = {
+    "max_attempts = 0": "max_attempts of profile acme must be an integer from 1 to 100, got 0",
+    f"max_attempts = {'9' * 4000}": "max_attempts of profile acme must be an integer",
+    "call_timeout = 'never'": "call_timeout of profile acme must be a number above 0 and up to "
+    "1e9 (seconds, or \"none\"), got 'never'",
+    "array_encoding = 'csv'": "array_encoding of profile acme must be one of brackets, repeat, "
+    "comma, got 'csv'",
+    "array_encoding = ['comma']": "array_encoding of profile acme must be one of",
+    "engine_names = {engine_c = 'x'}": "engine_names of profile acme must be three names for "
+    "engineA, engineB and wmt, such as goo,bin,wmt",
+    "allow_insecure_http = 1": "allow_insecure_http of profile acme must be true or false, got 1",
+}
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG_SETTINGS.items(), ids=lambda text: text[:20])
+def test_a_wrong_setting_names_its_profile(folder: Path, line: str, message: str) -> None:
+    write(folder, f"[acme]\n{ADDRESS}key = '{KEY}'\n{line}\n")
+    with pytest.raises(ConfigurationError) as refused:
+        find_access(profile="acme").make_settings()
+    assert str(refused.value).startswith(message)
+
+
+# --- Files and profiles that can't be used: one line, without the key
+
+NO_FILE = "it is not a regular file of at most 1024 KiB"
+WHOLE = f"[acme]\n{ADDRESS}key = '{KEY}'\n"
+DIGITS = "9" * 5000
+WRONG_FILES: dict[str, tuple[str | bytes, str]] = {
+    "empty": (
+        "",
+        "there is no profile 'acme' in {file}; it has: none. `seorep login NAME` makes one",
+    ),
+    "others": ("[other]\n[third]", "there is no profile 'acme' in {file}; it has: other, third."),
+    "no table": ("acme = 3", "there is no profile 'acme'"),
+    "array": ("acme = []", "there is no profile 'acme'"),
+    "array of tables": ("[[acme]]\nkey = 'k'", "there is no profile 'acme'"),
+    "name with a line break": ('["acme\\n"]', "there is no profile 'acme'"),
+    "hexadecimal": ("x = 0x" + "f" * 5000, "there is no profile 'acme'"),
+    "large float": (f"x = 1e{DIGITS}", "there is no profile 'acme'"),
+    "cut": ("[acme", "can't read {file}: "),
+    "key without quotes": (f"[acme]\n{ADDRESS}key = {KEY}", "can't read {file}: "),
+    "key twice": (f"{WHOLE}key = '{KEY}'", "can't read {file}: "),
+    "backslash": (
+        f'{WHOLE}user_agent = "C:\\seo"',
+        "can't read {file}: Unescaped '\\' in a string (at line 4, column 19); "
+        "a \\ stands for itself only between single quotes",
+    ),
+    "user's folder": (f'{WHOLE}user_agent = "C:\\Users"', "can't read {file}: "),
+    "Latin-1": (
+        f"{WHOLE}account = 's\xe9o'".encode("latin-1", "replace"),
+        "can't read {file}: it is not UTF-8",
+    ),
+    "UTF-16": (WHOLE.encode("utf-16"), "can't read {file}: it is not UTF-8"),
+    "deep arrays": ("a = " + "[" * 100_000, "can't read {file}: "),
+    "deep tables": ("a = " + "{a = " * 100_000, "can't read {file}: "),
+    "long number": (f"x = {DIGITS}", "can't read {file}: a number in it is too long, or"),
+    "long setting": (f"{WHOLE}max_attempts = {DIGITS}", "can't read {file}: "),
+    "huge": ("#" * 2_000_000, f"can't read {{file}}: {NO_FILE}"),
+    "unknown setting": (
+        f"{WHOLE}base_uri = 'x'",
+        "profile acme: there is no setting 'base_uri'. Did you mean base_url?",
+    ),
+    "long unknown setting": (
+        f"{WHOLE}{'x' * 100_000} = 3",
+        "profile acme: there is no setting 'xxx",
+    ),
+    "key_command": (
+        f"[acme]\n{ADDRESS}key_command = 'pass show {KEY}'",
+        "profile acme: key_command is no longer supported; delete the line, and give the key in the "
+        "environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull --account acme …",
+    ),
+    "key_command beside key": (f"{WHOLE}key_command = 'true'", "profile acme: key_command is no "),
+    "no address": (
+        f"[acme]\nkey = '{KEY}'",
+        "profile acme has no base_url: add it to {file}, or delete the profile and run `seorep login acme`",
+    ),
+    "empty address": (f"[acme]\nbase_url = ''\nkey = '{KEY}'", "profile acme has no base_url: "),
+    "address of another type": (
+        f"[acme]\nbase_url = 5\nkey = '{KEY}'",
+        "profile acme: base_url must be a string",
+    ),
+    "no key": (f"[acme]\n{ADDRESS}", "profile acme has no key: "),
+    "empty key": (f"[acme]\n{ADDRESS}key = ''", "profile acme has no key: "),
+    "key of another type": (f"[acme]\n{ADDRESS}key = 5", "profile acme: key must be a string"),
+}
+"""The content of the file, and the beginning of the message."""
+
+
+def assert_refused(file: Path, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        find_access(profile="acme")
+    said = str(refused.value)
+    assert said.startswith(message.replace("{file}", str(file)))
+    assert ("\n" in said, len(said) < 1500) == (False, True)
+    assert_error_does_not_show_key(refused.value)
+
+
+@pytest.mark.parametrize(("content", "message"), WRONG_FILES.values(), ids=WRONG_FILES)
+def test_a_wrong_file_is_refused_in_one_line(
+    folder: Path, content: str | bytes, message: str
+) -> None:
+    assert_refused(write(folder, content), message)
+
+
+def test_a_deep_table_beside_a_profile_changes_nothing(folder: Path) -> None:
+    write(folder, "a." * 500 + "a = 1\n" + WHOLE)
+    assert find_access(profile="acme").api_key == KEY
+
+
+ODD_FILES = {
+    "folder": (Path.mkdir, f"can't read {{file}}: {NO_FILE}"),
+    "pipe": (lambda file: os.mkfifo(file, 0o600), f"can't read {{file}}: {NO_FILE}"),
+    "device without end": (
+        lambda file: file.symlink_to("/dev/zero"),
+        f"can't read {{file}}: {NO_FILE}",
+    ),
+    "missing": (lambda file: None, "there is no profile 'acme' in {file}; it has: none."),
+    "link to nothing": (lambda file: file.symlink_to("nowhere"), "there is no profile 'acme'"),
+    "link to itself": (lambda file: file.symlink_to(file), "can't read {file}: "),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), ODD_FILES.values(), ids=ODD_FILES)
+def test_what_is_no_file_is_refused_without_a_wait(
+    folder: Path, make: Callable[[Path], object], message: str
+) -> None:
+    file = folder / "config.toml"
+    make(file)
+    assert_refused(file, message)
+
+
+@pytest.mark.parametrize(
+    ("mode", "lines", "is_refused"),
+    [
+        (0o600, f"key = '{KEY}'", False),
+        (0o400, f"key = '{KEY}'", False),
+        (0o644, "account = 'Acme'", False),
+        (0o644, f"key = '{KEY}'", True),
+        (0o640, f"key = '{KEY}'", True),
+        (0o620, "account = 'Acme'", True),
+        (0o602, "account = 'Acme'", True),
+    ],
+)
+def test_a_file_that_others_can_use_is_refused(
+    folder: Path, mode: int, lines: str, is_refused: bool
+) -> None:
+    write(folder, f"[acme]\n{lines}\n").chmod(mode)
+    if is_refused:
+        with pytest.raises(ConfigurationError, match="chmod 600"):
+            load_profile("acme")
+    else:
+        assert load_profile("acme")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
+    write(folder, f"\ufeff{WHOLE}".replace("\n", "\r\n"))
+    assert find_access(profile="acme").api_key == KEY
+
+
+# --- The folder
+
+FOLDERS = {
+    "HOME": ({"HOME": "/home/a"}, "/home/a/.config/seorep/config.toml"),
+    "XDG_CONFIG_HOME": (
+        {"HOME": "/home/a", "XDG_CONFIG_HOME": "/etc/a"},
+        "/etc/a/seorep/config.toml",
+    ),
+    "empty XDG_CONFIG_HOME": (
+        {"HOME": "/home/a", "XDG_CONFIG_HOME": ""},
+        "/home/a/.config/seorep/config.toml",
+    ),
+    "empty HOME": ({"HOME": ""}, "HOME is empty"),
+    "relative HOME": ({"HOME": "a"}, "HOME must be an absolute path, got 'a'"),
+    "relative XDG_CONFIG_HOME": (
+        {"HOME": "/home/a", "XDG_CONFIG_HOME": "a"},
+        "XDG_CONFIG_HOME must be an absolute path, got 'a'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("variables", "found"), FOLDERS.values(), ids=FOLDERS)
+def test_the_folder_of_profiles_is_absolute_or_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], found: str
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    try:
+        said = str(config_file())
+    except ConfigurationError as error:
+        said = str(error)
+    assert said.startswith(found)
+
+
+# --- Names of search engines for a report
+
+ENGINES: dict[str, tuple[Mapping[str, str], str | None, object]] = {
+    "nothing": ({}, None, None),
+    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, None, ["Google", "Bing"]),
+    "a variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, None, ["A", "B"]),
+    "a variable beside SEOREP_PROFILE": (
+        {"SEOREP_REPORT_ENGINES": "A, B", "SEOREP_PROFILE": "acme"},
+        None,
+        ["A", "B"],
+    ),
+    "a profile beside the variable": (
+        {"SEOREP_REPORT_ENGINES": "A, B"},
+        "acme",
+        ["Google", "Bing"],
+    ),
+    "a profile without names beside the variable": (
+        {"SEOREP_REPORT_ENGINES": "A, B"},
+        "default",
+        None,
+    ),
+    "an account in the environment": (BOTH | {"SEOREP_PROFILE": "acme"}, None, None),
+}
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(("variables", "profile", "found"), ENGINES.values(), ids=ENGINES)
+def test_a_report_finds_the_names_of_its_engines(
+    monkeypatch: pytest.MonkeyPatch,
+    variables: Mapping[str, str],
+    profile: str | None,
+    found: object,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert report_engines(profile) == found
