@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import enum
-import json
 import re
 from collections.abc import Iterable
 
@@ -128,21 +127,6 @@ def in_shell_words(message: str) -> str:
         r"Settings\((\w+)=(\w+|…)\)", lambda found: f"-c {found[1]}={found[2].lower()}", message
     )
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda found: option_of(found[1]), message)
-
-
-def service_message(error: BaseException) -> str | None:
-    """Return what the service said about a failure under a usual name, as one line, or None."""
-    try:
-        body = json.loads(getattr(error, "body_excerpt", None) or "")
-        said = next(
-            body[name]
-            for name in ("message", "messages", "error", "errors", "detail")
-            if name in body
-        )
-    except (ValueError, TypeError, RecursionError, StopIteration):
-        return None
-    quote = one_line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
-    return None if quote in one_line(str(getattr(error, "message", ""))) else quote[:300]
 
 
 def near(word: str, known: Iterable[str]) -> str:

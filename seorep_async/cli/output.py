@@ -18,9 +18,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seorep_async.cli.errors import ExitCode, code_of, explain, service_message
+from seorep_async.cli.errors import ExitCode, code_of, explain
 from seorep_async.cli.options import Format
-from seorep_async.errors import ExportError, PullPausedError, one_line
+from seorep_async.errors import (
+    ExportError,
+    PullPausedError,
+    SeoRepError,
+    one_line,
+    service_reason,
+)
 from seorep_async.secret import Secret
 from seorep_async.tables.text import printable_json
 
@@ -51,8 +57,9 @@ def failed(error: BaseException) -> ExitCode:
         raise error
     word = ("Paused", "") if isinstance(error, PullPausedError) else ("Error", "bold red")
     messages().print(Text.assemble(word, f": {explain(error)}"))
-    if said := service_message(error):
-        messages().print(f"The service said: {said}")
+    reason = service_reason(error) if isinstance(error, SeoRepError) else None
+    if reason is not None:
+        messages().print(f"The service said: {reason}")
     return code_of(error)
 
 

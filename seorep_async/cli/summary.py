@@ -19,6 +19,7 @@ from seorep_async.cli.pull import Days, Job
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
+from seorep_async.export.pieces import SERVICE_SAID
 from seorep_async.history.source import fails_again
 
 _LISTED = 20
@@ -88,16 +89,25 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
 def show_failures(pulls: Sequence[PullSummary]) -> None:
     """Print a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    reasons: dict[tuple[str, str, str], str] = {}
     for pull in pulls:
         month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
         for one in pull.failures:
             feed = f"{one.feed.value}: " if len(pull.feeds) > 1 else ""
             status = f" (status {one.status})" if one.status is not None else ""
-            why = one_line(f"{in_shell_words(one.message)}{status}")
+            # the service's own words may differ for each campaign: the first ones stand for all
+            message, _, reason = one.message.partition(SERVICE_SAID)
+            why = one_line(f"{in_shell_words(message)}{status}")
             kind = "campaign" if one.keyword_id is None else f"campaign {one.campaign_id}, keyword"
             id_ = one.campaign_id if one.keyword_id is None else one.keyword_id
-            groups[f"{month}{feed}", kind, why].append(id_)
-    for (place, kind, why), ids in groups.items():
+            group = (f"{month}{feed}", kind, why)
+            groups[group].append(id_)
+            if reason:
+                reasons.setdefault(group, one_line(reason))
+    for group, ids in groups.items():
+        place, kind, why = group
+        if group in reasons:
+            why += f"{SERVICE_SAID}{reasons[group]}"
         more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
         named = f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, sorted(ids)[:_LISTED]))}{more}"
         messages().print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
@@ -188,7 +198,8 @@ def _files(run: Run) -> Iterator[tuple[str, str]]:
 def _notes(run: Run) -> Iterator[tuple[str, str]]:
     notes = dict.fromkeys(note for pull in run.done for note in pull.notes)
     for note in notes:
-        yield "Note", one_line(note)
+        if note not in run.warnings:
+            yield "Note", one_line(note)
 
 
 def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from seorep_async.errors import ExportError, SeoRepError
+from seorep_async.errors import ExportError, SeoRepError, service_reason
 from seorep_async.export.request import ExportRequest, Plan
 
 if sys.platform == "win32":
@@ -31,6 +31,8 @@ else:
     import fcntl
 
 PIECES = "pieces"
+SERVICE_SAID = "; the service said: "
+"""Stands between an error's message and the reason that the service gave."""
 RECENT = 8
 """How many records, or pieces, stay in memory once they were read: neighbours are read together."""
 _MADE = "made-"
@@ -69,7 +71,11 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, id_: int, error: SeoRepError) -> Failure:
-        return cls(id_, type(error).__name__, error.message, error.status, error.attempts)
+        message = error.message
+        reason = service_reason(error)
+        if reason is not None:
+            message = f"{message}{SERVICE_SAID}{reason}"
+        return cls(id_, type(error).__name__, message, error.status, error.attempts)
 
     @property
     def facts(self) -> tuple[str, str, int | None, int | None]:

@@ -23,16 +23,10 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
 from seorep_async.export.database import Database
-from seorep_async.export.fetch import (
-    Background,
-    Fetcher,
-    OrderedFetcher,
-    concerns_all,
-    estimate,
-    listed,
-)
+from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import MARK, Parquet, Text, format_of
+from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -178,6 +172,7 @@ async def stream(
         tracker.start(Stage.LISTING, feed)
         campaigns = request.chosen(await listed(client, request.filter))
         campaign_ids = tuple(campaign.id for campaign in campaigns)
+    await require_begun(client, request, feed_options(options), campaign_ids)
     # the campaigns that each report belongs to; a keyword may be in several
     owners = {id_: [id_] for id_ in campaign_ids}
     if feed is Feed.KEYWORD_BY_DATE:
