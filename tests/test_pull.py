@@ -595,7 +595,7 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Decoder, "feed_page", broken)
+    monkeypatch.setattr(Decoder, "documented_page", broken)
     async with serving(whole) as (client, _):
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)

@@ -109,6 +109,12 @@ def guide(name: str | None) -> None:
     help="Compare this campaign alone, on its own days.  [default: every campaign]",
 )
 @option(
+    "--group",
+    metavar="TITLE",
+    type=not_empty,
+    help="Compare the campaigns of a group, by its title in any case, on their own days.",
+)
+@option(
     "--kind",
     metavar="KIND",
     type=click.Choice(KINDS),

@@ -18,6 +18,7 @@ from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, counted, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
+from seorep_async.errors import ExportError
 from seorep_async.history import Change, Changes
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.profiles import report_engines
@@ -89,6 +90,8 @@ def write_report(database: str, *, profile: str | None, opens: bool, **choices: 
 
 def serve_agents(service: Service, *, database: str, account: str | None) -> None:
     """Serve a database and the service over MCP until stdin ends."""
+    if sys.stdout is None:
+        raise ExportError("can't write to stdout: it is closed")
     wait_for(_serve_agents(connect(service), database, account))
 
 

@@ -53,7 +53,7 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            if isinstance(parameter, click.Option) and record is not None:
                 section = getattr(parameter, "section", "Options")
                 sections.setdefault(section, []).append(record)
         for section, records in sections.items():

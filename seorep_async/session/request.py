@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import urllib.parse
-from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -23,11 +23,19 @@ from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=SeoRepError)
 ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
-Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
-"""From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
-to go on in a thread; raises a SeoRepError if the body is not as documented."""
+Decode: TypeAlias = Callable[[bytes], T]
+"""Turns the body of a successful response into its result, or raises a SeoRepError."""
+
+
+@runtime_checkable
+class PageDecoder(Protocol[T_co]):
+    """A decoder that reads pages of documented shape faster than others."""
+
+    def documented(self, body: bytes) -> T_co | None:
+        """Return the page, or None if its shape is another."""
 
 
 # objects of every request are msgspec structs: an attrs object takes ten times as long to make

@@ -7,7 +7,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import aiohttp
 
@@ -84,6 +84,7 @@ class Session:
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone
                     self.share.close()
+                    self._reader.close()
                     await cancel_all(self._tasks)
             finally:
                 await self._transport.close()
@@ -162,7 +163,7 @@ class Session:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
                 if isinstance(result, Failure) and call.was_deleted_before(result):
-                    result = cast("T", request.decode(b""))
+                    result = request.decode(b"")
                 if not isinstance(result, Failure):
                     self.share.quota.succeed(call.spent)
                     if call.failure is not None:
