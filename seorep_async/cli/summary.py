@@ -83,13 +83,14 @@ def month_of(window: Days) -> str:
 def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     """Return the exit code of pulls that were completed."""
     failures = [failure for pull in pulls for failure in pull.failures]
+    has_received = any(pull.received for pull in pulls)
     if not failures:
         return ExitCode.OK
+    if not has_received and all(failure.error == "DecodeError" for failure in failures):
+        return ExitCode.SHAPE
     if all(fails_again(failure.error, failure.status) for failure in failures):
         return ExitCode.REFUSED
-    if any(pull.received for pull in pulls):
-        return ExitCode.PARTIAL
-    return ExitCode.UNAVAILABLE
+    return ExitCode.PARTIAL if has_received else ExitCode.UNAVAILABLE
 
 
 # --- For a person
@@ -251,6 +252,8 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         elif run.arguments.skip_complete:
             advice = "with --retry-failed in place of --skip-complete"
         console.print(f"Repeat the command {advice} to fetch only what failed.")
+    elif code is ExitCode.SHAPE:
+        console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
         campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
         advice = f"; --exclude {ids} leaves it out" if campaigns.difference(failed) else ""

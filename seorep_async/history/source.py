@@ -19,6 +19,7 @@ from seorep_async.export.schema import (
     VIEWS,
     first_line,
     found_columns,
+    holder_of,
     problems,
     why_closed,
 )
@@ -34,7 +35,13 @@ _RETRY_SECONDS = 0.1
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
-_PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
+_PERMANENT = (
+    "AuthenticationError",
+    "NotFoundError",
+    "InvalidRequestError",
+    "DecodeError",
+    "ExportError",  # a value that the format of the target can't hold
+)
 """Errors of a report that would fail again."""
 _RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).retryable)
 
@@ -238,9 +245,9 @@ def _connect(path: Path, wait_seconds: float) -> Any:
     until = time.monotonic() + wait_seconds
     while True:
         try:
-            return duckdb.connect(str(path), read_only=True, config=_SETTINGS)
-        except duckdb.IOException as error:
-            if "onflicting lock" not in str(error) or time.monotonic() >= until:
+            return duckdb.connect(str(path.absolute()), read_only=True, config=_SETTINGS)
+        except duckdb.Error as error:
+            if holder_of(error) is None or time.monotonic() >= until:
                 raise
         time.sleep(_RETRY_SECONDS)
 
@@ -266,7 +273,7 @@ def complete_windows(
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
     They are complete once a pull that began after the last day (UTC) left only failures that would fail again: status
-    403, 404 and other 4xx but 408 and 429, or a response that can't be decoded.
+    403, 404 and other 4xx but 408 and 429, a response that can't be decoded, or a value that can't be written.
 
     Args:
         database: a file that pulls wrote.

@@ -40,6 +40,7 @@ DOCUMENTED = 2 * 1024 * 1024
 """Bytes of a page up to which it is decoded in the loop if its shape is documented."""
 RESTS = 3
 """Iterations of the loop that others have before each large body is decoded."""
+_ENCODINGS = ("identity", "gzip", "deflate")
 _EXCERPT = 400  # bytes of a body in an error
 _QUOTED = 600  # bytes of a message, a path or an address
 _MESSAGES = {
@@ -178,7 +179,15 @@ class ResponseReader:
     ) -> Failure:
         message = error.message
         if isinstance(error, ProtocolError):
-            sent, cause = Sent.MAYBE, Cause.TRANSIENT
+            sent = Sent.MAYBE
+            cause = Cause.TRANSIENT
+            encoding = response.headers.get("Content-Encoding", "identity")
+            if encoding.lower() not in _ENCODINGS:
+                cause = Cause.PERMANENT
+                message = (
+                    f"the response has a Content-Encoding that this client did not ask for "
+                    f"({encoding})"
+                )
         elif isinstance(error, StatusError):
             code = next(
                 (c for c in (400, 403, 404, 429, 500) if type(error) is status_error_type(c)), 500

@@ -381,18 +381,6 @@ async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Conn
     assert await client.request("DELETE", "/v3/campaigns/7") == {}
 
 
-async def test_after_refused_writes_the_probe_is_a_read(connect_session: ConnectSession) -> None:
-    session, server = await connect_session(*[answer(status=403)] * 8, forever=FINE)
-    for _ in range(8):
-        with pytest.raises(errors.AuthenticationError):
-            await session.send(write())
-    await session.send(write())
-    assert [(request.method, request.body) for request in server.requests[8:]] == [
-        ("GET", b""),
-        ("POST", b"a=1"),
-    ]
-
-
 async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:
     client, server = await connect(hang)
     call = asyncio.create_task(client.campaigns.create("u", "c"))
