@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,18 +67,25 @@ def month_of(days: Days) -> str:
 
 
 def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
-    """Return the exit code: 9 if every failure would come again, else 4, or 5 where nothing was received at all."""
+    """Return the exit code for what failed.
+
+    It is 9 if every failure would come again, and otherwise 4. Where nothing was received at all,
+    it is 6 if every response had an unexpected shape, 9 as above, and otherwise 5.
+    """
     failures = [failure for one in pulls for failure in one.failures]
     if not failures:
         return ExitCode.OK
+    has_received = any(pull.received for pull in pulls)
+    if not has_received and all(failure.error == "DecodeError" for failure in failures):
+        return ExitCode.SHAPE
     if all(fails_again(one.error, one.status) for one in failures):
         return ExitCode.REFUSED
-    return ExitCode.PARTIAL if any(one.received for one in pulls) else ExitCode.UNAVAILABLE
+    return ExitCode.PARTIAL if has_received else ExitCode.UNAVAILABLE
 
 
 def show_failures(pulls: Sequence[PullSummary]) -> None:
     """Print a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
-    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[tuple[int, str]]] = defaultdict(list)
     for pull in pulls:
         month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
         for one in pull.failures:
@@ -86,8 +94,12 @@ def show_failures(pulls: Sequence[PullSummary]) -> None:
             why = one_line(f"{in_shell_words(one.message)}{status}")
             kind = "campaign" if one.keyword_id is None else f"campaign {one.campaign_id}, keyword"
             id_ = one.campaign_id if one.keyword_id is None else one.keyword_id
-            groups[f"{month}{feed}", kind, why].append(id_)
-    for (place, kind, why), ids in groups.items():
+            # the service's reason may name the campaign, and one line should hold all of them
+            why_of_all = re.sub(rf"\b{id_}\b", "…", why)
+            groups[f"{month}{feed}", kind, why_of_all].append((id_, why))
+    for (place, kind, why_of_all), failed in groups.items():
+        ids = [id_ for id_, _why in failed]
+        why = failed[0][1] if len(failed) == 1 else why_of_all
         more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
         named = f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, sorted(ids)[:_LISTED]))}{more}"
         messages().print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
@@ -123,6 +135,8 @@ def show_summary(run: Run) -> None:
         option = "--retry-failed" + " in place of --skip-complete" * run.job.skip_complete
         again = f"for --campaign {few}" if run.job.to_stdout else f"with {option}"
         console.print(f"Repeat the command {again} to fetch only what failed.")
+    elif code is ExitCode.SHAPE:
+        console.print("What failed would fail again: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
         others = {one.campaign_id for pull in pulls for one in pull.outcomes}.difference(ids)
         console.print(

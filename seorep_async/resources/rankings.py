@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack,
 import msgspec
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
 from seorep_async.paging import Listing, Query
@@ -97,6 +98,7 @@ class Rankings:
         self._decoder = decoder
         self._account = account
         self._warned = False
+        self._accepted = AcceptedQuery()
 
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
@@ -218,6 +220,7 @@ class Rankings:
             query.listing,
             on_error=on_error,
             ordered=ordered,
+            accepted=self._accepted,
         )
 
     def _feed(

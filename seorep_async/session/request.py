@@ -50,7 +50,6 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: of the call; None for that of a stream that begins with it.
         idempotent: whether to resend a request that may have been executed.
-        refusals: of the key, before the pull or listing began that it belongs to; None: before the request itself.
         lane: of the pull that it belongs to; None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
@@ -66,7 +65,6 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     priority: int = 0
     deadline: Deadline | None = None
     idempotent: bool = True
-    refusals: int | None = None
     lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
@@ -82,7 +80,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: when the call must have ended.
-        refusals: of the key, before it began.
         idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
@@ -93,7 +90,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     request: Request[T]
     deadline: Deadline
-    refusals: int
     idle_since: float
     started: float = 0.0
     ended: float = 0.0

@@ -400,18 +400,6 @@ async def test_a_foreign_404_after_a_lost_deletion_is_waited_out(connect: Connec
     assert len(server.requests) == 4
 
 
-async def test_after_refused_writes_the_probe_is_a_read(connect_session: ConnectSession) -> None:
-    session, server = await connect_session(*[answer(status=403)] * 8, forever=FINE)
-    for _ in range(8):
-        with pytest.raises(errors.AuthenticationError):
-            await session.send(write())
-    await session.send(write())
-    assert [(request.method, request.body) for request in server.requests[8:]] == [
-        ("GET", b""),
-        ("POST", b"a=1"),
-    ]
-
-
 async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:
     client, server = await connect(hang)
     call = asyncio.create_task(client.campaigns.create("u", "c"))
