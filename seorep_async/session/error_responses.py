@@ -53,6 +53,7 @@ _MESSAGES = {
 }
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_ENCODINGS = ("identity", "gzip", "deflate")
 _AT_FIRST_CONTACT = 2
 """Attempts in all, if a page answers before the key has worked."""
 
@@ -182,6 +183,11 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure of a success whose body can't be decoded, or is an error itself."""
         if isinstance(error, ProtocolError):
+            encoding = response.headers.get("Content-Encoding", "identity")
+            if encoding.lower() not in _ENCODINGS:
+                problem = "the response has a Content-Encoding that this client did not ask for"
+                error = error.evolve(message=f"{problem} ({encoding})")
+                return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
             if knows_service or not is_page(response):
                 return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
             error = error.evolve(message=_WRONG_SERVER)
