@@ -133,7 +133,7 @@ class StatusError(SeoRepError):
     """The service sent an error: a status that is no success, or an error body under status 200.
 
     Attributes:
-        retry_after: seconds that the service asked to wait (429, 5xx), or None.
+        retry_after: seconds that the service asked to wait, or None.
     """
 
     retry_after: float | None = None
@@ -148,7 +148,10 @@ class NotFoundError(StatusError):
 
 
 class RateLimitedError(StatusError):
-    """The service asked to slow down (429), or for a pause (429, 503), for longer than the call could wait."""
+    """The service, or a firewall before it, asked to slow down or to wait for longer than the call could.
+
+    The status is 429, or another one with `Retry-After`, or that of a page that is not the service's (403, 404).
+    """
 
     retryable = True
 

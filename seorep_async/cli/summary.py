@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -96,6 +97,15 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
 # --- For a person
 
 
+@attrs.frozen
+class _FailureLine:
+    """A line of failures: month and feed, the kind of object, and the reason without its id."""
+
+    place: str
+    kind: str
+    reason: str
+
+
 def show_early_end(run: PullRun, console: Console) -> None:
     """Print how far a run came, and the way to go on, if it ended early."""
     left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
@@ -121,7 +131,8 @@ def show_early_end(run: PullRun, console: Console) -> None:
 
 def show_failures(pulls: Sequence[PullSummary]) -> None:
     """Print a line for each reason, with the campaigns or keywords that failed for it."""
-    ids_of_reasons: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    failed_ids: dict[_FailureLine, list[int]] = defaultdict(list)
+    reasons: dict[_FailureLine, str] = {}
     for pull in pulls:
         month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
         for failure in pull.failures:
@@ -132,11 +143,19 @@ def show_failures(pulls: Sequence[PullSummary]) -> None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
             reason = _reason_of(failure)
-            ids_of_reasons[month + feed, kind, reason].append(failed_id)
-    for (place, kind, reason), ids in ids_of_reasons.items():
-        noun = f"{kind}s" if len(ids) > 1 else kind
-        line = f"{place}{noun} {_listed(sorted(ids))}: {reason}"
-        messages().print(Text.assemble(("Failed: ", "bold red"), line))
+            # the service's reason may name the campaign, and one line should hold all of them
+            reason_of_all = re.sub(rf"\b{failed_id}\b", "…", reason)
+            line = _FailureLine(month + feed, kind, reason_of_all)
+            failed_ids[line].append(failed_id)
+            reasons[line] = reason
+    for line, ids in failed_ids.items():
+        noun = line.kind
+        reason = reasons[line]
+        if len(ids) > 1:
+            noun = f"{line.kind}s"
+            reason = line.reason
+        words = f"{line.place}{noun} {_listed(sorted(ids))}: {reason}"
+        messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
 def _reason_of(failure: PullFailure) -> str:
