@@ -5,6 +5,8 @@ What is tried again, and how limits are found: the guide `errors-and-limits`.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -251,3 +253,12 @@ def shown(value: object) -> str:
     except ValueError:  # an integer of thousands of digits
         return f"a huge {type(value).__name__}"
     return quoted if len(quoted) <= _LONGEST_VALUE else f"{quoted[:_LONGEST_VALUE]}…"
+
+
+def suggestion(name: object, choices: Iterable[str]) -> str:
+    """Return the question whether one of the choices was meant, or nothing."""
+    word = str(name)
+    names = list(choices)
+    matches = [choice for choice in names if word and choice.startswith(word)]
+    matches = matches or difflib.get_close_matches(word, names, 1)
+    return f" Did you mean {one_line(matches[0])}?" if matches else ""

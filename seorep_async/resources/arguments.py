@@ -7,7 +7,6 @@ work wherever plain ones do.
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import functools
 import inspect
 import math
@@ -17,7 +16,7 @@ from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, shown, suggestion
 from seorep_async.models import Feed
 from seorep_async.plain_values import CALENDAR, plain_date, plain_integer, plain_string
 from seorep_async.resources.secret_arguments import (
@@ -47,12 +46,8 @@ Date: TypeAlias = dt.date | str
 
 def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
     """Return the error for an argument that is not among the known names."""
-    problem = f"there is no argument {shown(name)}"
-    matches = [known_name for known_name in names if known_name.startswith(name)]
-    matches = matches or difflib.get_close_matches(name, names, 1)
-    if matches:
-        problem += f"; did you mean {matches[0]}?"
-    return ConfigurationError(f"{problem} (it takes {', '.join(names)})", argument=name)
+    problem = f"there is no argument {shown(name)}.{suggestion(name, names)}"
+    return ConfigurationError(f"{problem} It takes {', '.join(names)}", argument=name)
 
 
 def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
