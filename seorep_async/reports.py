@@ -298,9 +298,10 @@ def _reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
         if isinstance(one, RankingReport):
             yield one
         elif one.report is None:
-            raise one.error or ConfigurationError(
+            error = one.error or ConfigurationError(
                 f"the outcome of {one.id} has neither report nor error"
             )
+            raise error.with_traceback(None)  # each further table would lengthen it
         else:
             yield one.report
 
