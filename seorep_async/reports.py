@@ -169,7 +169,8 @@ class FailedReport(PullOutcome[Never]):
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
-        raise self.error
+        # Otherwise each further table would lengthen the traceback.
+        raise self.error.with_traceback(None)
 
 
 Outcome: TypeAlias = PulledReport[R] | FailedReport
@@ -209,7 +210,7 @@ class PullOutcomes(TableList[Outcome[R]]):
     def _rows(self, skip_failures: bool) -> _Rows:
         if not skip_failures:
             for failure in self.failures[:1]:
-                raise failure.error
+                failure.to_dicts()  # which raises its error
         return _Rows(self.reports, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
