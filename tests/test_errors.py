@@ -160,3 +160,16 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
         418,
         "campaign 1: tea [status 418]",
     )
+
+
+def test_a_repr_names_the_subject() -> None:
+    error = errors.NotFoundError("there is no such object", subject="campaign 42")
+    assert repr(error) == "NotFoundError('campaign 42: there is no such object')"
+
+
+def test_a_note_on_a_copy_is_not_on_the_original() -> None:
+    error = errors.NotFoundError("gone")
+    error.add_note("one")
+    changed = error.evolve(message="still gone")
+    changed.add_note("two")
+    assert (error.__notes__, changed.__notes__) == (["one"], ["one", "two"])
