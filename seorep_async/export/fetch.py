@@ -29,7 +29,7 @@ from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import Pull
-from seorep_async.reports import PullOutcome, RankingReport
+from seorep_async.reports import FailedReport, PullOutcome, RankingReport
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import campaigns_table
 
@@ -261,7 +261,7 @@ class Fetcher:
         async with Group(self.run, self.staging, feed, self.tracker, ids) as group:
             valid_ids, errors = _check_listed_ids(ids)
             for id_, error in errors.items():
-                await group.add(PullOutcome(id_, error=error))
+                await group.add(FailedReport(id_, error))
             pull = self.client.rankings.pull(
                 # each report takes at least one request
                 valid_ids[: self.tracker.requests_left()],

@@ -31,8 +31,6 @@ else:
     import fcntl
 
 PIECES = "pieces"
-SERVICE_SAID = "; the service said: "
-"""Stands between an error's message and the reason that the service gave."""
 RECENT = 8
 """How many records, or pieces, stay in memory once they were read: neighbours are read together."""
 _MADE = "made-"
@@ -74,7 +72,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
         message = error.message
         reason = service_reason(error)
         if reason is not None:
-            message = f"{message}{SERVICE_SAID}{reason}"
+            message = f"{message}; the service said: {reason}"
         return cls(id_, type(error).__name__, message, error.status, error.attempts)
 
     @property

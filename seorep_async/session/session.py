@@ -46,7 +46,7 @@ class Session:
         self.state: str = "not open yet"
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication)
-        self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
+        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings)
         self._transport = Transport(
             base_url, authentication, settings, borrowed, self.clock.wall_clock
         )
