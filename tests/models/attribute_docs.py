@@ -6,6 +6,7 @@ Their words are those of the section "Attributes" in the docstring of their clas
 import ast
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,10 +48,11 @@ def described_attributes(model: type) -> dict[str, str]:
 
 def written_attributes(model: type) -> dict[str, str]:
     """Return the docstring under each attribute, in the order of the source."""
-    return {
-        attribute.target.id: " ".join(ast.literal_eval(docstring).split()) if docstring else ""
-        for attribute, docstring in _attributes(_class_of(model))
-    }
+    texts = {}
+    for attribute, docstring in _attributes(_class_of(model)):
+        text = "" if docstring is None else ast.literal_eval(docstring)
+        texts[ast.unparse(attribute.target)] = " ".join(text.split())
+    return texts
 
 
 def rewrite(path: Path, classes: list[type]) -> None:
@@ -61,7 +63,7 @@ def rewrite(path: Path, classes: list[type]) -> None:
         for attribute, docstring in reversed(list(_attributes(_class_of(model)))):
             end = attribute.end_lineno
             old_end = docstring.end_lineno if docstring is not None else end
-            lines[end:old_end] = _docstring(texts[attribute.target.id])
+            lines[end:old_end] = _docstring(texts[ast.unparse(attribute.target)])
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -74,9 +76,13 @@ def _docstring(text: str) -> list[str]:
     return [f"{indent}{line}" for line in (*lines, '"""')]
 
 
+def _file_of(model: type) -> Path:
+    # Not `inspect.getfile`: msgspec makes the classes of rows, which have no file.
+    return Path(str(sys.modules[model.__module__].__file__))
+
+
 def _class_of(model: type) -> ast.ClassDef:
-    path = Path(inspect.getfile(inspect.getmodule(model)))
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(_file_of(model).read_text(encoding="utf-8"))
     (found,) = (
         node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model.__name__
     )
@@ -95,8 +101,7 @@ def _attributes(model: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, ast.Consta
 def main() -> None:
     files: dict[Path, list[type]] = {}
     for model in CLASSES:
-        path = Path(inspect.getfile(inspect.getmodule(model)))
-        files.setdefault(path, []).append(model)
+        files.setdefault(_file_of(model), []).append(model)
     for path, classes in files.items():
         rewrite(path, classes)
 
