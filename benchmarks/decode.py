@@ -5,7 +5,6 @@ import importlib
 import random
 from collections.abc import Callable
 from operator import attrgetter
-from types import GeneratorType
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from benchmarks.bodies import page
 from benchmarks.findings import Bar, Findings, Panel, Table, command
 from benchmarks.variations import OF_EVERY_FEED, OF_KEYWORDS, Variation, times_of_day
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import Decoder, FeedPage
 from seorep_async.settings import EngineNames
 
 Tool = Callable[[bytes], object]
@@ -107,16 +106,7 @@ def _ours(feed: str) -> Tool:
     decoder = Decoder(EngineNames())
     row: Any = _FEEDS[feed]
 
-    def decode(body: bytes) -> object:
-        decoded: object = decoder.feed_page(body, row, 1, ("campaign", 1))
-        while isinstance(decoded, GeneratorType):
-            try:
-                next(decoded)
-            except StopIteration as end:
-                decoded = end.value
-        return decoded
-
-    return decode
+    return FeedPage(decoder, row, 1, ("campaign", 1))
 
 
 def _vary(rows: bytes, plain: bytes, variation: Variation) -> tuple[bytes, bytes]:

@@ -4,7 +4,7 @@ The guides are Markdown pages in `seorep_async/guides/`, which `seorep guide` pr
 history, engines, tables and notebooks, observability, testing, the command, agents.
 
 ```python
-async with SeoRepClient() as client:  # reads SEOREP_BASE_URL and SEOREP_API_KEY
+async with SeoRepClient() as client:  # the profile of `seorep login`
     campaigns = await client.campaigns.list()
     outcomes = await client.rankings.pull([one.id for one in campaigns], "2023-01-01", "2023-03-31")
 ```

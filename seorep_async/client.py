@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
@@ -12,14 +11,17 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
-from seorep_async.plain_values import plain
+from seorep_async.plain_values import plain_string
+from seorep_async.profiles import Access, find_access
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, Users, raw_request
-from seorep_async.resources.arguments import ExtraParams, Secret, check_account_name, mask_secrets
+from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
+from seorep_async.secret import Secret
 from seorep_async.session import (
     Authentication,
     BaseURL,
     Limits,
     OnAttempt,
+    Proxy,
     RawAnswer,
     Session,
     Stats,
@@ -39,14 +41,17 @@ class SeoRepClient:
     Args:
         base_url: `https://host[:port]`, without `/v3`. Default: the environment variable `SEOREP_BASE_URL`.
         api_key: the account's key. Default: the environment variable `SEOREP_API_KEY`.
-        settings: numbers and choices; see `Settings`.
+        profile: the name of a profile that `seorep login` stored, whose address, key and settings are used whatever
+            the environment says. Default: if neither an address nor a key is given anywhere, the profile of
+            `SEOREP_PROFILE`, or the one named `default`.
+        settings: numbers and choices; see `Settings`. They replace all settings of a profile.
         session: an open aiohttp session to send through; the client never closes it. Default: a session of its own. A
             trace config of such a session sees the key in the headers of requests.
         limits: to share with other clients of the service, in place of the settings' `max_concurrency` and
             `requests_per_second`; see `Limits`. Default: limits of its own.
         on_attempt: called with an `Attempt` after every attempt, retried ones too; it must return soon. What it raises
             is logged.
-        account: the account's name in tables and files. Default: the host of the service.
+        account: the account's name in tables and files. Default: the name in the profile, or the host of the service.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
@@ -64,45 +69,42 @@ class SeoRepClient:
         base_url: str | None = None,
         api_key: str | None = None,
         *,
-        settings: Settings = Settings(),  # noqa: B008  # immutable
+        profile: str | None = None,
+        settings: Settings | None = None,
         session: aiohttp.ClientSession | None = None,
         limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
         account: str | None = None,
     ) -> None:
-        # the key leaves this frame before it can raise: tracebacks may show locals
-        if api_key is None:
-            api_key = os.environ.get("SEOREP_API_KEY")
-        api_key = plain(api_key)
-        problem = key_problem(api_key)
-        others = (getattr(settings, "proxy_password", None),)
-        authentication = (
-            None if problem or api_key is None else Authentication(api_key, *filter(None, others))
-        )
-        del api_key, others
-        if authentication is None:
-            raise ConfigurationError(problem or "no API key", argument="api_key")
-        if not isinstance(settings, Settings):
-            raise ConfigurationError(
-                f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
-            )
-        if session is not None and not isinstance(session, aiohttp.ClientSession):
-            problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
-            raise ConfigurationError(problem, argument="session")
-        settings = _within(settings, limits)
+        # tracebacks may show locals, so only a masked key stays in this frame
+        if api_key is not None and not isinstance(api_key, str):
+            type_name = type(api_key).__name__
+            del api_key
+            problem = f"api_key must be a string, not {type_name}"
+            raise ConfigurationError(problem, argument="api_key")
+        api_key = None if api_key is None else Secret.of(api_key)
+        base_url = _masked(base_url)
+        _check_type("settings", settings, Settings)
+        _check_type("session", session, aiohttp.ClientSession)
+        _check_type("limits", limits, Limits)
         check_callback("on_attempt", on_attempt, "an Attempt")
-        if base_url is None:
-            base_url = os.environ.get("SEOREP_BASE_URL")
-        base_url = plain(base_url)
-        if refused := base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http):
-            del base_url  # it may hold a password
-            raise ConfigurationError(": ".join(filter(None, refused)), argument="base_url")
-        self._base_url = BaseURL(base_url or "")
-        self._account = (
-            (self._base_url.origin[1] or "") if account is None else check_account_name(account)
-        )
+        access = find_access(base_url, api_key, profile)
+        access = access.evolve(base_url=_masked(access.base_url))
+        if settings is None:
+            settings = access.make_settings()
+        if limits is not None:
+            settings = _within(settings, limits)
+        authentication = _authentication_of(access, settings)
+        self._base_url = _base_url_of(access, settings)
+        self._account = _account_of(access, account, self._base_url)
         self._session = Session(
-            self._base_url, authentication, settings, session, None, limits, on_attempt
+            self._base_url,
+            authentication,
+            settings,
+            session,
+            None,
+            limits,
+            on_attempt,
         )
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
@@ -221,20 +223,69 @@ class SeoRepClient:
         )
 
 
-def _within(settings: Settings, limits: Limits | None) -> Settings:
-    """Return a client's settings with the numbers of the limits that it shares; others of its own are refused."""
-    if limits is None:
-        return settings
-    if not isinstance(limits, Limits):
-        raise ConfigurationError(
-            f"limits must be a Limits, got {type(limits).__name__}", argument="limits"
-        )
-    shared = {name: getattr(limits, name) for name in ("max_concurrency", "requests_per_second")}
-    for name, value in shared.items():
-        if (own := getattr(settings, name)) not in (value, getattr(Settings(), name)):
+def _check_type(name: str, value: object, required_type: type) -> None:
+    if value is not None and not isinstance(value, required_type):
+        module = required_type.__module__.partition(".")[0]
+        type_name = required_type.__name__
+        if module != "seorep_async":
+            type_name = f"{module}.{type_name}"
+        article = "an" if type_name[0] in "aeiou" else "a"
+        problem = f"{name} must be {article} {type_name}, got {type(value).__name__}"
+        raise ConfigurationError(problem, argument=name)
+
+
+def _masked(base_url: Any) -> Any:
+    """Return a string with a masked repr: a wrong address may hold a password."""
+    return Secret.of(base_url) if isinstance(base_url, str) else base_url
+
+
+def _base_url_of(access: Access, settings: Settings) -> BaseURL:
+    base_url: Any = access.base_url
+    problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
+    if problem is not None:
+        error = ConfigurationError(": ".join(filter(None, problem)), argument="base_url")
+        raise ConfigurationError(access.in_words_of_source(error), argument="base_url")
+    return BaseURL(plain_string(base_url))
+
+
+def _authentication_of(access: Access, settings: Settings) -> Authentication:
+    problem = key_problem(access.api_key)
+    if problem is not None:
+        error = ConfigurationError(problem, argument="api_key")
+        raise ConfigurationError(access.in_words_of_source(error), argument="api_key")
+    proxy_secrets = () if settings.proxy is None else Proxy(settings.proxy).secrets
+    return Authentication(access.api_key, *filter(None, proxy_secrets))
+
+
+def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
+    """Return the account's name: the caller's, else the profile's, else the host of the service."""
+    if account is not None:
+        return check_account_name(account)
+    if access.account is None:
+        return base_url.origin[1] or ""
+    try:
+        return check_account_name(access.account)
+    except ConfigurationError as error:
+        raise ConfigurationError(access.in_words_of_source(error), argument="account") from None
+
+
+def _within(settings: Settings, limits: Limits) -> Settings:
+    """Return a client's settings with the numbers of the limits that it shares.
+
+    Raises:
+        ConfigurationError: the settings have other numbers of their own.
+    """
+    defaults = Settings()
+    shared: dict[str, Any] = {}
+    for name in ("max_concurrency", "requests_per_second"):
+        own_value = getattr(settings, name)
+        shared[name] = getattr(limits, name)
+        if own_value not in (shared[name], getattr(defaults, name)):
             problem = (
-                f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
+                f"Settings({name}={own_value}) contradicts limits, which hold for all their clients"
             )
-            problem += f"create them as Limits({name}={own}), or leave {name} out of the settings"
-            raise ConfigurationError(problem, argument="limits")
+            advice = (
+                f"create them as Limits({name}={own_value}), or leave {name} out of the settings"
+            )
+            raise ConfigurationError(f"{problem}: {advice}", argument="limits")
     return attrs.evolve(settings, **shared)

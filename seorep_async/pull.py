@@ -18,10 +18,12 @@ from seorep_async.errors import (
     PaginationError,
     SeoRepError,
 )
+from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
+from seorep_async.normalisation.envelope import parse
 from seorep_async.paging import Listing, Schedule
 from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
-from seorep_async.session import Lane, Session, cancel_all
+from seorep_async.session import Deadline, Lane, Request, Session, cancel_all
 
 R = TypeVar("R")
 
@@ -47,9 +49,12 @@ class Pull(Generic[R]):
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
     At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
     consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a
-    transient reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Once the key is
-    refused, nothing more is sent, and unfinished ids end in an AuthenticationError. Leaving the context stops
-    everything but a probe of the key, which is the client's.
+    transient reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Leaving the
+    context stops everything.
+
+    A 401 means that the key is refused; a 403 may be about its id alone. After eight 403s in a row, and at its end, the
+    pull asks for the page that the service accepted last. Once the key is refused, nothing more is sent, and unfinished
+    ids end in an AuthenticationError.
     """
 
     _session: Session
@@ -58,7 +63,13 @@ class Pull(Generic[R]):
     _listing: Callable[[int], Listing[R, RankingReport[R]]]
     _on_error: Literal["collect", "raise"]
     _ordered: bool
+    _accepted: AcceptedQuery
     _open: bool = attrs.field(default=False, init=False)
+    _key: KeyCheck = attrs.field(init=False)
+
+    @_key.default
+    def _new_key_check(self) -> KeyCheck:
+        return KeyCheck(self._send_question)
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -72,7 +83,7 @@ class Pull(Generic[R]):
         self._most_running = (
             self._limit - 3 * self._limit // 8
         )  # the other pages are for those with several
-        self._forbidden = False
+        self._key = self._new_key_check()
         self._total = len(self)
         self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
         self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
@@ -113,40 +124,33 @@ class Pull(Generic[R]):
 
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
-            AuthenticationError: after the last outcome, if all failed and the key is refused for anything else, too.
+            AuthenticationError: after the last outcome, if all failed with 403s and the service refuses the key itself.
         """
-        if (
-            self._open
-            and self._taken == self._total
-            and (refusal := await self._find_refusal()) is not None
-        ):
-            raise refusal
+        if self._open and self._taken == self._total:
+            refusal = await self._key.find_refusal()
+            if refusal is not None and refusal.status != 401 and not self._succeeded:
+                raise refusal
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
         if self._on_error == "raise" and outcome.error is not None:
             await self.__aexit__(None, None, None)
-            raise await self._find_refusal() or outcome.error
+            raise await self._key.find_refusal() or outcome.error
         self._start()
         return outcome
-
-    async def _find_refusal(self) -> AuthenticationError | None:
-        """Find out, once, at the end of a pull without any success, whether a 403 was about the key."""
-        if not self._forbidden or self._succeeded:
-            return None
-        self._forbidden = False
-        return await self._session.find_refusal(self._schedule.refusals, self._schedule.deadline)
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
-        return self._session.key.refusal_since(self._schedule.refusals)
+        refusal = self._key.refusal
+        return None if refusal is None else refusal.evolve()
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
         self._require_running()
         self._remaining = iter(())
         self._total = self._taken + len(self._items) + len(self._deferred) + len(self._retries)
+        self._changed.set()
 
     def _require_running(self) -> None:
         if not self._open:
@@ -191,9 +195,26 @@ class Pull(Generic[R]):
         return None if one is None else _Item(number, one)
 
     async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
-        """Fetch one report; read pages that don't add up again, as they may have changed meanwhile."""
-        schedule = msgspec.structs.replace(self._schedule, priority=item.number)
+        """Fetch one report, unless the key is refused."""
+        key = self._key
+        await key.answered.wait()
+        if key.refusal is not None:
+            raise self._stopped()
         listing = self._listing(item.id)
+        try:
+            report = await self._read(listing, item.number)
+        except AuthenticationError as error:
+            await key.refuse(error)
+            if key.refusal is not None:
+                self._cancel_others()
+            raise
+        key.accept()
+        self._accepted.query = listing.query
+        return report
+
+    async def _read(self, listing: Listing[R, RankingReport[R]], number: int) -> RankingReport[R]:
+        """Read a report; read pages that don't add up again, because they may have changed meanwhile."""
+        schedule = msgspec.structs.replace(self._schedule, priority=number)
         for _ in range(MAX_REPULLS):
             try:  # `suppress` would cost every report thousands of instructions
                 return await listing.fetch_all(schedule)
@@ -201,9 +222,38 @@ class Pull(Generic[R]):
                 continue
         return await listing.fetch_all(schedule)
 
+    async def _send_question(self) -> object:
+        """Ask for a page that the service accepted, or for one campaign if it has accepted none."""
+        latest = self._session.clock.monotonic() + QUESTION_SECONDS
+        deadline = Deadline.of_call(min(self._schedule.deadline.at, latest))
+        if self._accepted.query is not None:
+            schedule = msgspec.structs.replace(self._schedule, deadline=deadline)
+            return await self._session.send(self._accepted.query.page(1, schedule))
+        one_campaign: Request[object] = Request(
+            "GET",
+            "/v3/campaigns",
+            parse,
+            "limit=1",
+            deadline=deadline,
+            lane=self._schedule.lane,
+        )
+        return await self._session.send(one_campaign)
+
+    def _cancel_others(self) -> None:
+        for item in self._items.values():
+            if item.task is not None and item.task is not asyncio.current_task():
+                item.task.cancel()
+
+    def _stopped(self) -> SeoRepError:
+        """Return the error of an id that was stopped before its end."""
+        refusal = self.key_refusal
+        if refusal is None:
+            return ConfigurationError("the client was closed during the pull")
+        stopped = "stopped, because the API key was refused for another request"
+        return AuthenticationError(stopped, status=refusal.status)
+
     def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:
-        closed = "the client was closed during the pull"
-        error = ConfigurationError(closed) if task.cancelled() else task.exception()
+        error = self._stopped() if task.cancelled() else task.exception()
         if self._items.get(item.number) is not item:
             return  # it is of an earlier run, which was cancelled while it waited for its end
         self._running -= 1
@@ -238,9 +288,6 @@ class Pull(Generic[R]):
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         self._outcomes[item.number] = outcome
-        self._forbidden |= (
-            isinstance(outcome.error, AuthenticationError) and outcome.error.status != 401
-        )
         self._changed.set()
 
     def _end_deferral(self) -> None:
@@ -267,4 +314,5 @@ class Pull(Generic[R]):
             outcomes = {outcome.id: outcome async for outcome in self}
         if (refusal := self.key_refusal) is not None:
             raise refusal
-        return PullOutcomes((outcomes[one] for one in self._ids), self._feed)
+        # After `finish()`, the ids that had not begun have no outcome.
+        return PullOutcomes((outcomes[one] for one in self._ids if one in outcomes), self._feed)

@@ -198,11 +198,9 @@ class Settings:
                 f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
             )
             raise ConfigurationError(problem, argument="user_agent")
-        if self.proxy is not None and not _is_proxy(self.proxy):
-            problem = (
-                "proxy must be an address such as http://user:password@proxy.example:3128, or None"
-            )
-            raise ConfigurationError(problem, argument="proxy")
+        proxy_problem = "" if self.proxy is None else _proxy_problem(self.proxy)
+        if proxy_problem:
+            raise ConfigurationError(proxy_problem, argument="proxy")
 
     @property
     def proxy_password(self) -> str | None:
@@ -218,22 +216,23 @@ class Settings:
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 
-def _is_proxy(address: object) -> bool:
-    if (
-        not isinstance(address, str)
-        or not address.isprintable()
-        or not address.startswith(("http://", "https://"))
-    ):
-        return False
+def _proxy_problem(address: object) -> str:
+    """Return why a value can't be a proxy's address, without showing it, or nothing."""
+    example = "proxy must be an address such as http://user:password@proxy.example:3128, or None"
+    if not isinstance(address, str) or not address.isprintable() or "\\" in address:
+        return example
     try:
         parts = urlsplit(address)
-        return (
-            bool(parts.hostname)
-            and (parts.port is None or parts.port > 0)
-            and not (parts.query or parts.fragment)
-        )
+        port = parts.port
     except ValueError:
-        return False
+        return example
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return example
+    if parts.query or parts.fragment:
+        return example
+    if ":" in unquote(parts.username or ""):
+        return "proxy: a user name can't hold a colon (%3A)"
+    return ""
 
 
 def without_password(address: str) -> str:

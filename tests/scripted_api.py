@@ -127,8 +127,8 @@ def sends() -> set[asyncio.Task[Any]]:
 
 
 def tasks_of_ours() -> set[asyncio.Task[Any]]:
-    """Return all tasks of a listing or a pull, the probe of the key too."""
-    return _running("Session.send", "Session._probe", "Pull._fetch")
+    """Return all tasks of a listing or a pull."""
+    return _running("Session.send", "Pull._fetch")
 
 
 def _running(*names: str) -> set[asyncio.Task[Any]]:

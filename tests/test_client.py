@@ -9,7 +9,15 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from seorep_async import ArrayEncoding, RawAnswer, RequestEncoding, SeoRepClient, errors
+from seorep_async import (
+    ArrayEncoding,
+    ConfigurationError,
+    RawAnswer,
+    RequestEncoding,
+    SeoRepClient,
+    Settings,
+    errors,
+)
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
@@ -338,3 +346,88 @@ async def test_closing_in_another_loop_is_refused_and_harmless(connect: Connect)
     ):
         await asyncio.to_thread(asyncio.run, client.close())
     assert (await ask(client)).items == ()
+
+
+# a stored profile
+
+PROFILES = """
+[default]
+base_url = "https://default.example"
+key = "default-key"
+
+[acme]
+base_url = "https://acme.example"
+key = "acme-key"
+account = "Acme"
+max_attempts = 3
+
+[broken]
+base_url = "https://broken.example"
+key = " broken-key"
+account = " Acme"
+max_attempts = 0
+"""
+
+
+@pytest.fixture
+def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY", "SEOREP_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "seorep").mkdir()
+    file = tmp_path / "seorep" / "config.toml"
+    file.write_text(PROFILES)
+    file.chmod(0o600)
+
+
+@pytest.mark.usefixtures("profiles")
+def test_without_arguments_the_stored_profile_is_used() -> None:
+    client = SeoRepClient()
+    assert (client.base_url, client.account) == ("https://default.example", "default.example")
+    assert client.settings == Settings()
+
+
+@pytest.mark.usefixtures("profiles")
+def test_a_named_profile_beats_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", "https://other.example")
+    monkeypatch.setenv("SEOREP_API_KEY", "other")
+    client = SeoRepClient(profile="acme")
+    assert (client.base_url, client.account) == ("https://acme.example", "Acme")
+    assert client.settings.max_attempts == 3
+
+
+@pytest.mark.usefixtures("profiles")
+def test_given_settings_replace_all_settings_of_a_profile() -> None:
+    client = SeoRepClient(profile="acme", settings=Settings(max_concurrency=2), account="mine")
+    assert client.settings == Settings(max_concurrency=2)
+    assert client.account == "mine"
+
+
+@pytest.mark.usefixtures("profiles")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"profile": "acme", "api_key": "k"}, "profile and api_key=… can't be combined"),
+        ({"profile": "acme", "base_url": "https://x"}, "profile and base_url=… can't be combined"),
+        ({"profile": "nobody"}, "there is no profile 'nobody'"),
+        ({"api_key": "k"}, "api_key is given without an address"),
+        ({"profile": "broken"}, "max_attempts of profile broken must be an integer"),
+        (
+            {"profile": "broken", "settings": Settings()},
+            "key of profile broken begins or ends with a space",
+        ),
+    ],
+)
+def test_a_wrong_profile_is_refused_by_its_own_words(options: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        SeoRepClient(**options)
+    assert "broken-key" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("profiles")
+def test_a_key_in_the_environment_is_not_sent_to_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_API_KEY", "other-account")
+    with pytest.raises(
+        ConfigurationError, match="SEOREP_API_KEY is set, and SEOREP_BASE_URL is not"
+    ):
+        SeoRepClient()

@@ -7,7 +7,7 @@ A fence of a page says what happens to its block:
 - ```` ```python test ````: it is a file of tests, which pytest runs with this package's fixtures.
 - ```` ```python file ````: it is the module that its first line names, for the page's tests.
 - ```` ```sh ````: bash runs it; any line that fails ends it and fails the page. `seorep` is this package's.
-- ```` ```python engines ````, ```` ```sh engines ````: it needs what `.[engines]` installs; it runs with
+- ```` ```python engines ````, ```` ```sh engines ````: it needs the group `engines`; it runs with
   `pytest -m engines tests/test_guides.py` only, and then so do all other blocks of its page.
 - ```` ```console ````, `json`, `toml`, `text` and any other language: it is shown, not run. So are transcripts, and
   commands that serve until Ctrl-C.

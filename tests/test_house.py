@@ -24,6 +24,7 @@ FLOORS = [
     {"reports"},
     {"session", "normalisation"},
     {"paging"},
+    {"key_check"},
     {"pull"},
     {"resources"},
     {"client"},

@@ -1,48 +1,21 @@
 """The guide `observability`: its spans, metrics and log lines are right, and hold no key."""
 
-import ast
-import asyncio
-import io
 import json
 from collections import Counter
-from contextlib import redirect_stdout
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from seorep_async.sandbox import Sandbox
-from tests.session.calls import KEY
+from tests.guide_names import names_of_guide
 from tests.session.canary import assert_key_is_not_in
-from tests.test_guides import PAGES
-from tests.threads import in_a_thread
 
 
 @pytest.fixture(scope="module")
-def names() -> dict[str, Any]:
-    """The names that the guide's snippets define, with all lines that they printed as `printed`."""
-    defined: dict[str, Any] = {}
-    with (
-        in_a_thread(
-            Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=KEY)
-        ) as service,
-        pytest.MonkeyPatch.context() as environment,
-        redirect_stdout(io.StringIO()) as printed,
-    ):
-        environment.setenv("SEOREP_BASE_URL", service.base_url)
-        environment.setenv("SEOREP_API_KEY", KEY)
-        asyncio.run(run_snippets(defined))
-    return defined | {"printed": printed.getvalue().splitlines()}
-
-
-async def run_snippets(defined: dict[str, Any]) -> None:
-    for block in PAGES["observability"]:
-        faulty = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
-        code = compile(faulty, "observability", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        result = eval(code, defined)  # noqa: S307
-        if asyncio.iscoroutine(result):
-            await result
+def names() -> Iterator[dict[str, Any]]:
+    with names_of_guide("observability") as names:
+        yield names
 
 
 def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str, Any]) -> None:
@@ -89,22 +62,3 @@ def test_no_span_metric_or_line_holds_the_key(names: dict[str, Any]) -> None:
         assert_key_is_not_in(span.to_json())
     assert_key_is_not_in("\n".join(names["printed"]))
     assert_key_is_not_in(repr(names["failed"]))
-
-
-def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:
-    (line,) = [text for text in names["printed"] if "data: " in text]
-    end = {"total": 3, "reports": 2, "failures": 1, "running": False}
-    assert json.loads(line.partition("data: ")[2]) == end
-
-
-def test_the_end_of_the_service_cancels_its_pulls(
-    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    many = {"campaign": list(range(1, 3000))}
-    with in_a_thread(Sandbox(campaigns=12, api_key=KEY)) as service:
-        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
-        with TestClient(names["app"]) as web:
-            numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
-            web.delete(f"/pulls/{numbers[0]}")
-            assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
-        assert [names["jobs"][number][0].cancelled() for number in numbers] == [True, True]

@@ -22,6 +22,7 @@ from seorep_async import (
     ProtocolError,
     Pull,
     PullOutcome,
+    PullOutcomes,
     SeoRepClient,
     SeoRepError,
     ServerError,
@@ -571,6 +572,20 @@ async def test_what_an_earlier_run_left_is_no_outcome(
             assert sorted([outcome.id async for outcome in outcomes if outcome.ok]) == [1, 2]
 
 
+async def test_an_awaited_pull_that_is_finished_gives_what_had_begun() -> None:
+    async with serving(whole) as (client, service):
+        pull = pull_of(client, range(1, 200))
+        pulling = asyncio.ensure_future(awaited(pull))
+        await service.arrival(lambda service: len(service.asked) >= 30)
+        pull.finish()
+        outcomes = await pulling
+    assert 10 <= len(outcomes) < 199
+
+
+async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
+    return await pull
+
+
 # --- Bad use (and see `tests/mistakes.txt`), and bugs
 
 
@@ -595,7 +610,7 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Decoder, "feed_page", broken)
+    monkeypatch.setattr(Decoder, "documented_page", broken)
     async with serving(whole) as (client, _):
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)

@@ -16,6 +16,7 @@ from seorep_async.cli.options import Command, Opt, Output, Service, command, one
 from seorep_async.cli.output import can_ask, counted, formatted, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
+from seorep_async.errors import ExportError
 from seorep_async.history.comparing import KINDS
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.profiles import report_engines
@@ -109,6 +110,8 @@ def mcp(*, history: str, account: str | None = None, service: Service = Service(
         history: Database (.duckdb) that pulls write; it need not exist yet.
         account: Name of the account in every row.  [default: the profile's, or the host]
     """
+    if sys.stdout is None:
+        raise ExportError("can't write to stdout: it is closed")
     wait_for(_serve_agents(connect(service), history, account))
 
 

@@ -66,13 +66,20 @@ def month_of(days: Days) -> str:
 
 
 def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
-    """Return the exit code: 9 if every failure would come again, else 4, or 5 where nothing was received at all."""
+    """Return the exit code for what failed.
+
+    It is 9 if every failure would come again, and otherwise 4. Where nothing was received at all,
+    it is 6 if every response had an unexpected shape, 9 as above, and otherwise 5.
+    """
     failures = [failure for one in pulls for failure in one.failures]
     if not failures:
         return ExitCode.OK
+    has_received = any(pull.received for pull in pulls)
+    if not has_received and all(failure.error == "DecodeError" for failure in failures):
+        return ExitCode.SHAPE
     if all(fails_again(one.error, one.status) for one in failures):
         return ExitCode.REFUSED
-    return ExitCode.PARTIAL if any(one.received for one in pulls) else ExitCode.UNAVAILABLE
+    return ExitCode.PARTIAL if has_received else ExitCode.UNAVAILABLE
 
 
 def show_failures(pulls: Sequence[PullSummary]) -> None:
@@ -123,6 +130,8 @@ def show_summary(run: Run) -> None:
         option = "--retry-failed" + " in place of --skip-complete" * run.job.skip_complete
         again = f"for --campaign {few}" if run.job.to_stdout else f"with {option}"
         console.print(f"Repeat the command {again} to fetch only what failed.")
+    elif code is ExitCode.SHAPE:
+        console.print("What failed would fail again: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
         others = {one.campaign_id for pull in pulls for one in pull.outcomes}.difference(ids)
         console.print(

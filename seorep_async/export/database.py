@@ -1,4 +1,4 @@
-"""A DuckDB database as a target: the nights of many accounts, each pull put into it in one transaction."""
+"""A DuckDB database as a target: nights of many accounts, each pull added in one transaction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import threading
 import time
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -22,41 +22,52 @@ from seorep_async.export.files import (
     Target,
     check_file,
     check_reading,
+    discard,
     refusal,
     shortened,
+    sync_file,
     sync_folder,
 )
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import made
-from seorep_async.export.replacement import arriving_again, covered, quoted, same_key
+from seorep_async.export.replacement import MONTH_RULE, STATEMENTS
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.schema import first_line, found_columns, make_tables, problems, why_closed
+from seorep_async.export.schema import (
+    first_line,
+    found_columns,
+    holder_of,
+    make_tables,
+    problems,
+    why_closed,
+)
 from seorep_async.export.staging import Contents
-from seorep_async.tables.columns import Table, fits
+from seorep_async.models import Feed
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
-from seorep_async.tables.output_tables import campaigns_table, table_of
+from seorep_async.tables.output_tables import table_of
 
 if TYPE_CHECKING:
     import duckdb
 
+_log = logging.getLogger("seorep_async")
 WAIT_SECONDS = 60.0
-"""How long a database that is open in another program is waited for."""
+"""How long a pull waits for a database that another program, or this one, has open."""
 _RETRY_SECONDS = 0.1
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
-_log = logging.getLogger("seorep_async")
+
 _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
-"""DuckDB's lock keeps other processes out of a database; these, other pulls of this process."""
+"""Keep other pulls of this process out; DuckDB's own lock keeps other processes out."""
 
 
 @attrs.frozen
 class Database(Target):
-    """A database file; other pulls into it are waited for while they write."""
+    """A database file. A pull waits while another one, or another program, has it open."""
 
     format: Arrow
 
     @property
     def staging_folder(self) -> Path:
-        """A folder of the account's own, so that accounts of one database don't see each other's."""
+        """A folder for each account, so that nobody sees another account's staged reports."""
         account = urllib.parse.quote(self.request.account, safe="")
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
@@ -65,246 +76,309 @@ class Database(Target):
 
     def check(self) -> None:
         """Refuse what is no database, and tables that were changed or are another program's."""
-        if _NOT_FOR_DUCKDB & {*f"{self.path}{self.staging_folder}"}:
+        if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
             raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
         check_file(self.named, self.path)
         log = Path(f"{self.path}.wal")
-        if self._is_new() and log.exists():  # DuckDB would add it to a new database
-            raise refusal(
-                self.named,
-                f"{log.name} is of a database that was here; put it beside that, or remove it",
-            )
+        # DuckDB would replay this log into the new database
+        if self._is_new() and log.exists():
+            problem = f"{log.name} is of a database that was here"
+            raise refusal(self.named, f"{problem}; put it beside that, or remove it")
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.named, f"{problem}, or name another file")
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Refuse another account's campaigns under the same name: the service says whose a campaign is."""
+        """Refuse another account's campaigns under the same name.
+
+        The service says whose a campaign is. A change of options or engine names is only logged.
+        """
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_another_reading(database, self.request)
 
+    def is_first_pull(self) -> bool:
+        """Return whether the database has other accounts, but no pull under the request's name."""
+        with self._connected() as database:
+            names = _account_names(database)
+        return bool(names) and self.request.account not in names
+
+    def names_of(self, account_ids: Sequence[int]) -> list[str]:
+        """Return the names under which the database has accounts of the service."""
+        query = """
+            SELECT DISTINCT account FROM campaigns
+            WHERE list_contains($account_ids, account_id) AND account_id <> 0
+            ORDER BY account
+        """
+        with self._connected() as database:
+            rows = database.execute(query, {"account_ids": account_ids}).fetchall()
+        return [name for (name,) in rows]
+
     def failed(self) -> Retry:
         """Find the requested campaigns that failed in earlier pulls of this night and these days."""
         request = self.request
-        same_report = " AND ".join(f"{name} = ${name}" for name in request.labels)
+        earlier_pulls = """
+            SELECT string_split(feeds, ','), selection, reading
+            FROM pulls
+            WHERE account = $account AND snapshot_date = $snapshot_date
+                AND start_date = $start_date AND end_date = $end_date
+            ORDER BY started_at DESC
+        """
+        failed_campaigns = """
+            SELECT DISTINCT campaign_id
+            FROM failures
+            WHERE account = $account AND snapshot_date = $snapshot_date
+                AND start_date = $start_date AND end_date = $end_date
+                AND list_contains($tables, table_name) AND campaign_id IS NOT NULL
+            ORDER BY campaign_id
+        """
         tables = [table_of(feed).name for feed in request.feeds]
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return Retry()
-            pulls = database.execute(
-                f"""SELECT string_split(feeds, ','), selection, reading
-                FROM pulls WHERE {same_report} ORDER BY started_at DESC""",
-                request.labels,
-            ).fetchall()
+            pulls = database.execute(earlier_pulls, request.labels).fetchall()
             failures = database.execute(
-                f"""SELECT DISTINCT campaign_id
-                FROM failures
-                WHERE {same_report} AND list_contains($tables, table_name)
-                    AND campaign_id IS NOT NULL
-                ORDER BY campaign_id""",
-                {**request.labels, "tables": tables},
+                failed_campaigns, {**request.labels, "tables": tables}
             ).fetchall()
         feeds = {feed.value for feed in request.feeds}
-        # rows of one night may come from several pulls: the last one that shares a feed decides
-        shared = [pull for pull in pulls if feeds.intersection(pull[0])]
-        if not shared:
+        sharing = [pull for pull in pulls if feeds.intersection(pull[0])]
+        if not sharing:
             return Retry()
-        refusal = check_reading(request, shared[0][2])
+        # rows of one night may come from several pulls: the last one that shares a feed decides
+        _, _, last_reading = sharing[0]
+        refused = check_reading(request, last_reading)
         takes_any = not (request.campaigns or request.groups or request.filter)
-        for pulled_feeds, selection, _ in shared:
-            is_same_selection = selection == request.selection or (selection is None and takes_any)
-            if is_same_selection and feeds.issubset(pulled_feeds):
+        for pulled_feeds, selection, _ in sharing:
+            has_campaigns = selection == request.selection or (selection is None and takes_any)
+            if has_campaigns and feeds.issubset(pulled_feeds):
                 ids = [campaign_id for (campaign_id,) in failures if request.takes(campaign_id)]
-                return Retry(ids, refusal)
-        return Retry(None, refusal)
+                return Retry(ids, refused)
+        return Retry(None, refused)
 
     def _is_new(self) -> bool:
         return not self.path.exists() or not self.path.stat().st_size
 
     @contextmanager
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open it, once no other program and no other pull has it open; to read one that is not there, an empty one."""
-        until, ours = None, _writers[self.path]
+        """Open the database once no other pull and no other program has it open.
+
+        A database that does not exist yet is read as an empty one in memory.
+        """
+        lock = _writers[self.path]
+        deadline = None
         while True:
-            with ExitStack() as ending:
-                if ours.acquire(timeout=_RETRY_SECONDS):
-                    ending.callback(ours.release)
-                    file = ":memory:" if self._is_new() and not to_write else self.path
+            with ExitStack() as stack:
+                if lock.acquire(timeout=_RETRY_SECONDS):
+                    stack.callback(lock.release)
+                    is_new = self._is_new()
+                    file = ":memory:" if is_new and not to_write else self.path
                     try:
-                        database = ending.enter_context(_connect(file, is_new=self._is_new()))
+                        database = stack.enter_context(_connect(file, is_new=is_new))
                     except require("duckdb").Error as error:
-                        if "onflicting lock" not in str(error) or (
-                            until and time.monotonic() >= until
-                        ):
+                        holder = holder_of(error)
+                        is_late = deadline is not None and time.monotonic() >= deadline
+                        if holder is None or is_late:
                             raise self._refusal(error) from error
                     else:
                         yield database
                         return
-                    if until is None:
+                    if deadline is None:
+                        deadline = time.monotonic() + WAIT_SECONDS
                         _log.warning(
-                            "%s is open in another program; waiting up to %d s",
-                            self.path,
-                            WAIT_SECONDS,
+                            "%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS
                         )
-                        until = time.monotonic() + WAIT_SECONDS
+            # here the lock is free again, so that others wait at the same time
             if self.stop.wait(_RETRY_SECONDS):
                 raise ExportError("the pull was cancelled; run it again to write what is staged")
 
     def _refusal(self, error: Exception) -> Exception:
-        if problem := why_closed(error):
-            return ExportError(f"can't write {self.named}: {problem}", file=self.path)
-        return refusal(self.named, f"{first_line(error)}; name another file")
+        reason = why_closed(error)
+        if reason is None:
+            return refusal(self.named, f"{first_line(error)}; name another file")
+        return ExportError(f"can't write {self.named}: {reason}", file=self.path)
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Replace and add rows in one transaction; a new database appears in one step."""
+        duckdb = require("duckdb")
         try:
             if not self._is_new() or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
-                    try:
-                        database.execute("CHECKPOINT")
-                    except require(
-                        "duckdb"
-                    ).Error as error:  # a full disk, or another connection of this process
-                        problem = "%s has its new rows, but some are in %s.wal still; keep both together: %s"
-                        _log.warning(problem, self.path, self.path.name, first_line(error))
-        except require("duckdb").Error as error:
-            for unfit in self.format.problems:
-                raise unfit from error
+                    self._checkpoint(database)
+        except duckdb.Error as error:
+            for original in self.format.problems:
+                raise original from error
             problem = f"can't write {self.named}: {first_line(error)}; nothing has changed in it"
             raise ExportError(problem, file=self.path) from error
         return [self.named] if contents.received else []
 
+    def _checkpoint(self, database: duckdb.DuckDBPyConnection) -> None:
+        """Move the committed rows from the log into the file.
+
+        A full disk or another connection of this process may prevent it; nothing is lost then.
+        """
+        try:
+            database.execute("CHECKPOINT")
+        except require("duckdb").Error as error:
+            problem = "%s has its new rows, but some are in %s.wal still; keep both together: %s"
+            _log.warning(problem, self.path, self.path.name, first_line(error))
+
     def _make(self, contents: Contents, folder: Path) -> bool:
-        """Make the database aside, and link it in place; False if that can't be, as another pull was faster."""
+        """Make a new database aside, and link it in place.
+
+        Return False if that is impossible: another pull was faster, or there are no hard links.
+        """
         file = made(folder, "rows.duckdb")
         with _connect(file, is_new=True) as database:
             _fill(database, contents, self.format)
-            database.execute("CHECKPOINT")  # closing would do it too, but hide that a disk is full
-        with open(file, "rb+") as opened:
-            os.fsync(opened.fileno())
+            # closing would do it as well, but hide that the disk is full
+            database.execute("CHECKPOINT")
+        sync_file(file)
         try:
             if self.path.exists() and self._is_new():
                 shutil.copymode(self.path, file)
                 self.path.unlink()
-            os.link(
-                file, self.path
-            )  # unlike a replacement, it spares one that another pull has made meanwhile
-        except OSError:  # or there are no hard links here
+            # unlike a replacement, a link spares a database that another pull has made meanwhile
+            os.link(file, self.path)
+        except OSError:
             return False
         finally:
-            file.unlink()
+            discard(file)
         sync_folder(self.path.parent)
         return True
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
-    """Open a file; every DuckDB of the floor can open a new one."""
+    """Open a database file; a new one gets a format that every supported DuckDB can open."""
     config = {"storage_compatibility_version": "v1.0.0"} if is_new else {}
-    found: duckdb.DuckDBPyConnection = require("duckdb").connect(str(file), config=config)
-    return found
+    database: duckdb.DuckDBPyConnection = require("duckdb").connect(str(file), config=config)
+    return database
 
 
-def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
-    """Write all tables in one transaction; an error leaves it open, and closing the database takes it back."""
-    database.execute("BEGIN")
-    make_tables(database)
-    _check_accounts(database, contents.request, contents.staging.plan.account_ids)
-    _show_outcomes(database, contents)
-    for table in contents.request.tables:
-        _replace(database, contents, format_, table)
-    database.execute("COMMIT")
+def _account_names(database: duckdb.DuckDBPyConnection) -> set[str]:
+    if not {"pulls", "campaigns"} <= found_columns(database).keys():
+        return set()
+    rows = database.execute("SELECT DISTINCT account FROM pulls").fetchall()
+    return {name for (name,) in rows}
 
 
 def _check_accounts(
     database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
 ) -> None:
-    if not {"pulls", "campaigns"} <= found_columns(database).keys():
+    """Refuse a name that belongs to another account of the service, or to another service."""
+    if request.account not in _account_names(database):
         return
-    query = "SELECT DISTINCT account_id FROM campaigns WHERE account = ? AND account_id <> 0"
-    known = {id_ for (id_,) in database.execute(query, [request.account]).fetchall()}
-    problem = None
-    if known and account_ids:
-        if known.isdisjoint(account_ids):
-            problem = f"of the service's account {min(known)}, and these campaigns are of account {min(account_ids)}"
-    else:  # nobody says whose the campaigns are, so that the address is all that is known
-        query = (
-            "SELECT arg_max(service, started_at) FROM pulls WHERE account = ? HAVING count(*) > 0"
-        )
-        services = [service for (service,) in database.execute(query, [request.account]).fetchall()]
-        if services and services != [request.service]:
-            problem = f"of the service {services[0]}, not {request.service}"
-    if problem:
-        problem = f"it has rows under the account name {request.account} {problem}; give this account a name of its own"
-        raise ConfigurationError(
-            f"can't write the database: {problem} with account=…", argument="account"
-        )
+    known_ids = database.execute(
+        "SELECT DISTINCT account_id FROM campaigns WHERE account = ? AND account_id <> 0",
+        [request.account],
+    ).fetchall()
+    owners = {account_id for (account_id,) in known_ids}
+    if owners and account_ids:
+        if not owners.isdisjoint(account_ids):
+            return
+        owner = f"of the service's account {min(owners)}"
+        problem = f"{owner}, and these campaigns are of account {min(account_ids)}"
+    else:
+        # nobody says whose the campaigns are, so the address is all that can be compared
+        ((service,),) = database.execute(
+            "SELECT arg_max(service, started_at) FROM pulls WHERE account = ?", [request.account]
+        ).fetchall()
+        if service == request.service:
+            return
+        problem = f"of the service {service}, not {request.service}"
+    rows = f"it has rows under the account name {request.account} {problem}"
+    raise ConfigurationError(
+        f"can't write the database: {rows}; give this account a name of its own with account=…",
+        argument="account",
+    )
 
 
 def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: ExportRequest) -> None:
-    """Log a warning if the account's last night was pulled with other options or engine names."""
+    """Log a warning if the account's last pull had other options or engine names."""
     if "pulls" not in found_columns(database):
         return
-    last_pull = database.execute(
-        "SELECT snapshot_date, reading FROM pulls WHERE account = ? ORDER BY started_at DESC LIMIT 1",
-        [request.account],
-    ).fetchone()
-    if last_pull is None:
-        return
-    night, reading = last_pull
-    if reading is not None and reading != request.reading:
-        _log.warning(
-            "the last pull of %s into this database, of %s, had other options or engine names: "
-            "rows of its nights may mean something else",
-            request.account,
-            night,
-        )
+    query = """
+        SELECT snapshot_date, reading
+        FROM pulls
+        WHERE account = $account
+        ORDER BY started_at DESC
+        LIMIT 1
+    """
+    for night, reading in database.execute(query, {"account": request.account}).fetchall():
+        if reading is not None and reading != request.reading:
+            _log.warning(
+                "the last pull of %s into this database, of %s, had other options or engine "
+                "names: rows of its nights may mean something else",
+                request.account,
+                night,
+            )
 
 
-def _show_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
-    """Make the relations of `replacement`: what was asked for, what came, what failed."""
-    pa, staging, feeds = require("pyarrow"), contents.staging, contents.request.fetched_feeds
-    campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
-    failed = [(feed.value, id_) for feed in feeds for id_ in staging.failed_ids(feed) if fits(id_)]
-    came = feeds if contents.received else ()
-    reports = [
-        (feed.value, ids[-1]) for feed in came for ids, *_ in staging.records(table_of(feed))
-    ]
-    keywords = list(staging.keywords()) if contents.received else []
-    a_report = [("feed", pa.string()), ("id", pa.int64())]
-    for name, rows, columns in (
-        ("pulled_campaigns", campaigns, [("id", pa.int64())]),
-        ("pulled_reports", reports, a_report),
-        ("pulled_failures", failed, a_report),
-        ("pulled_keywords", keywords, [("campaign_id", pa.int64()), ("keyword_id", pa.int64())]),
-    ):
-        batch = pa.RecordBatch.from_struct_array(pa.array(rows, pa.struct(columns)))
-        database.register(name, pa.Table.from_batches([batch]))
+def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
+    """Write all tables in one transaction.
+
+    An error leaves the transaction open, and closing the database rolls it back.
+    """
+    request = contents.request
+    database.execute("BEGIN")
+    make_tables(database)
+    _check_accounts(database, request, contents.staging.plan.account_ids)
+    database.execute(MONTH_RULE)
+    _register_outcomes(database, contents)
+    parameters = {
+        **request.labels,
+        "tables": [table_of(feed).name for feed in request.feeds],
+    }
+    for table in request.tables:
+        database.register("incoming", format_.reader(contents.table(table)))
+        for statement in STATEMENTS[table.name]:
+            # DuckDB refuses values of parameters that a statement does not have
+            values = {name: value for name, value in parameters.items() if f"${name}" in statement}
+            database.execute(statement, values)
+    database.execute("COMMIT")
 
 
-def _replace(
-    database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow, table: Table
+def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+    """Register the relations that the statements of `replacement` read."""
+    staging = contents.staging
+    pulled_reports = []
+    failed_keywords = []
+    # if nothing was received, no rows are replaced
+    if contents.received:
+        for feed in staging.request.fetched_feeds:
+            # keywords arrive with the campaign feed, whatever became of their own reports
+            source = Feed.CAMPAIGN if feed is Feed.KEYWORD_BY_DATE else feed
+            pulled_reports += [
+                (table_of(feed).name, campaign_id)
+                for (campaign_id,), *_ in staging.records(table_of(source))
+            ]
+        failed_ids = staging.failed_ids(Feed.KEYWORD_BY_DATE)
+        failed_keywords = [
+            (campaign_id, keyword_id)
+            for campaign_id, keyword_id in staging.keywords()
+            if keyword_id in failed_ids
+        ]
+    pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
+    _register(database, "pulled_campaigns", {"campaign_id": "int64"}, pulled_campaigns)
+    _register(
+        database, "pulled_reports", {"table_name": "string", "campaign_id": "int64"}, pulled_reports
+    )
+    _register(
+        database,
+        "failed_keywords",
+        {"campaign_id": "int64", "keyword_id": "int64"},
+        failed_keywords,
+    )
+
+
+def _register(
+    database: duckdb.DuckDBPyConnection,
+    name: str,
+    columns: dict[str, str],
+    rows: Iterable[tuple[Any, ...]],
 ) -> None:
-    """Delete the rows that a pull replaces, and insert its own; only where their keys matter, they are copied first."""
-    request, rows = contents.request, "incoming"
-    again = arriving_again(table, request)
-    database.register(rows, format_.reader(contents.table(table)))
-    if again is not None:
-        database.execute("CREATE OR REPLACE TEMP TABLE arriving AS FROM incoming")
-        if (
-            table is campaigns_table()
-        ):  # an answer without it does not make an account's campaigns nobody's
-            rows_of = {"n": "arriving n", "r": "campaigns r"}
-            for one, other in (("n", "r"), ("r", "n")):
-                known = f"{rows_of[other]} WHERE {same_key(table)} AND coalesce({one}.account_id, 0) = 0"
-                database.execute(
-                    f"UPDATE {rows_of[one]} SET account_id = {other}.account_id FROM {known}"
-                )
-        is_there = f"EXISTS (SELECT 1 FROM {table.name} r WHERE {same_key(table)})"
-        rows = f"arriving n WHERE NOT {is_there} ORDER BY n.rowid"
-    for condition in (covered(table, request), again):
-        if condition is not None:
-            where = f"r.account = {quoted(request.account)} AND ({condition})"
-            database.execute(f"DELETE FROM {table.name} r WHERE {where}")
-    database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM {rows}")
+    """Give DuckDB a relation of a few columns under a name."""
+    pa = require("pyarrow")
+    schema = pa.schema(list(columns.items()))
+    dictionaries = [dict(zip(columns, row, strict=True)) for row in rows]
+    database.register(name, pa.Table.from_pylist(dictionaries, schema=schema))

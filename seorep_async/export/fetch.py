@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -29,10 +29,12 @@ from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
+from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed
-from seorep_async.pull import MAX_REPULLS
+from seorep_async.pull import MAX_REPULLS, Pull
 from seorep_async.reports import PullOutcome, RankingReport
 from seorep_async.resources.arguments import MAX_ID
+from seorep_async.session import cancel_all
 from seorep_async.tables.output_tables import campaigns_table
 
 GROUP_ROWS = 5_000
@@ -238,8 +240,9 @@ class Fetcher:
                 async for outcome in outcomes:
                     if self.tracker.requests_left() == 0:
                         outcomes.finish()
-                    _check_key(outcomes, outcome)
+                    _check_outcome(outcomes, outcome)
                     await group.add(outcome)
+                _check_key(outcomes)
 
 
 @attrs.frozen
@@ -275,11 +278,12 @@ class OrderedFetcher:
             valid, *dates, feed=feed, ordered=True, **self.options
         ) as outcomes:
             async for outcome in outcomes:
-                _check_key(outcomes, outcome)
+                _check_outcome(outcomes, outcome)
                 if outcome.report is not None:
                     yield outcome.report
                 elif outcome.error is not None:
                     self.fail(feed, outcome.id, owners, outcome.error)
+            _check_key(outcomes)
 
     def fail(
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
@@ -309,13 +313,18 @@ def concerns_all(error: SeoRepError) -> bool:
     )
 
 
-def _check_key(outcomes: Any, outcome: PullOutcome[Any]) -> None:
-    """Raise what concerns the whole pull: a key that was refused, or a wrong argument."""
-    error = outcome.error
-    if error is not None and (outcomes.key_refusal is not None or concerns_all(error)):
-        error = outcomes.key_refusal or error
-        error.subject = None
-        raise error
+def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:
+    """Raise a failure that concerns the whole pull: a refused key, or a wrong argument."""
+    if outcome.error is None:
+        return
+    _check_key(outcomes)
+    if concerns_all(outcome.error):
+        raise outcome.error.evolve(subject=None)
+
+
+def _check_key(outcomes: Pull[Any]) -> None:
+    if outcomes.key_refusal is not None:
+        raise outcomes.key_refusal
 
 
 async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
@@ -330,27 +339,61 @@ async def look_up(
     client: SeoRepClient, ids: Sequence[int]
 ) -> tuple[list[Campaign], SeoRepError | None]:
     """Return campaigns of these ids, from their list or one by one if that is shorter, and why some are missing."""
-    found: Sequence[Campaign | BaseException]
-    missing = None
     try:
         page = await client.campaigns.list().page(1)
         if page.total_pages == 1:
-            found = page.items
-        elif (page.total_pages or 0) <= len(ids):
-            found = await listed(client)
-        else:
-            found = await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True)
+            return _among(page.items, ids), None
+        if (page.total_pages or 0) <= len(ids):
+            return _among(await listed(client), ids), None
     except SeoRepError as error:
-        found = [error]
-    for one in found:
-        if isinstance(one, BaseException) and (
-            not isinstance(one, SeoRepError) or concerns_all(one)
-        ):
-            raise one
-        if isinstance(one, SeoRepError):
-            missing = one
-    wanted = frozenset(ids)
-    return [one for one in found if isinstance(one, Campaign) and one.id in wanted], missing
+        if concerns_all(error):
+            raise
+        return [], error
+    return await _get_each(client, ids)
+
+
+def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
+    wanted_ids = frozenset(ids)
+    return [campaign for campaign in campaigns if campaign.id in wanted_ids]
+
+
+async def _get_each(
+    client: SeoRepClient, ids: Sequence[int]
+) -> tuple[list[Campaign], SeoRepError | None]:
+    """Get campaigns one by one, several at once; raise as soon as the service refuses the key."""
+
+    async def send_question() -> object:
+        with client.timeout(QUESTION_SECONDS):
+            return await client.campaigns.list(limit=1).page(1)
+
+    key = KeyCheck(send_question)
+    remaining_ids = iter(ids)
+    campaigns: dict[int, Campaign] = {}
+    failure: SeoRepError | None = None
+
+    async def work() -> None:
+        nonlocal failure
+        for campaign_id in remaining_ids:
+            await key.require_good_key()
+            try:
+                campaigns[campaign_id] = await client.campaigns.get(campaign_id)
+                key.accept()
+            except AuthenticationError as error:
+                await key.refuse(error)
+                failure = error
+            except SeoRepError as error:
+                if concerns_all(error):
+                    raise
+                failure = error
+        await key.require_good_key()
+
+    workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        await cancel_all(workers)
+    found = [campaigns[campaign_id] for campaign_id in ids if campaign_id in campaigns]
+    return found, failure
 
 
 async def estimate(

@@ -1,15 +1,21 @@
-"""Files as a target, CSV, JSON lines or Parquet: each is made whole in the staging folder, and then put in place."""
+"""Files as a target: CSV, JSON lines or Parquet, each made whole in the staging folder first."""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import stat
+import sys
 import threading
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -21,8 +27,12 @@ from seorep_async.export.staging import Contents, other_reading
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
+IN_USE_SECONDS = 2.0
+"""How long a file is replaced again and again while another program has it open."""
+_RETRY_SECONDS = 0.1
 _LONGEST_NAME = 200
 _COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column
+_MOUNTS = Path("/proc/self/mountinfo")
 
 
 def refusal(out: object, problem: str) -> ConfigurationError:
@@ -31,7 +41,7 @@ def refusal(out: object, problem: str) -> ConfigurationError:
 
 @attrs.frozen
 class Retry:
-    """The failed reports that a target has of a request.
+    """The failed reports of a request that a target knows.
 
     Attributes:
         campaign_ids: the requested campaigns that failed, or None if no earlier pull requested all
@@ -56,12 +66,12 @@ def check_reading(request: ExportRequest, reading: object) -> ConfigurationError
 
 @attrs.frozen
 class Target:
-    """Where a pull is written.
+    """The place that a pull is written to.
 
     Attributes:
         named: the path as the caller wrote it.
-        path: the path with links followed.
-        stop: set to end the wait for it, and the writing.
+        path: the same path, absolute and with links followed.
+        stop: set to end a wait for the target, and the writing.
     """
 
     named: Path
@@ -73,15 +83,21 @@ class Target:
     def staging_folder(self) -> Path:
         return self.path.with_name(f".{shortened(self.path.name)}.pull")
 
+    def check_accounts(self, account_ids: Sequence[int]) -> None:
+        """Do nothing: files hold one pull, so no account can mix with another."""
+
 
 def check_file(named: Path, file: Path) -> None:
-    """Refuse what is no regular file that can be written."""
+    """Refuse a path that can't be written, or that is no regular file."""
     if not os.path.isdir(file.parent):
         raise refusal(named, f"there is no folder {file.parent}; create it first")
-    place, problem = file, None
+    place = file
+    problem = None
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             problem = f"{file.name} is no regular file; name another"
+        elif is_mounted(file):
+            problem = f"{file.name} is a mount of a single file; mount its folder instead"
     except FileNotFoundError:
         place = file.parent
         if file.is_symlink():
@@ -94,23 +110,46 @@ def check_file(named: Path, file: Path) -> None:
         raise refusal(named, problem)
 
 
+def is_mounted(file: Path) -> bool:
+    """Return whether a file is mounted by itself, as containers do: it can't be replaced then."""
+    path = os.path.realpath(file)
+    try:
+        mounts = os.fsdecode(_MOUNTS.read_bytes())
+    except OSError:
+        return os.path.ismount(path)
+    # comparing devices would not do: overlay file systems give files devices of their own
+    return any(_mount_point(line) == path for line in mounts.splitlines())
+
+
+def _mount_point(line: str) -> str:
+    """Return the path in a line of Linux's table of mounts, where blanks are octal numbers."""
+    fields = line.split(" ")
+    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), fields[4])
+
+
 def shortened(name: str) -> str:
-    """Return a name of at most 200 bytes: a longer one is cut, and ends in a checksum."""
+    """Return a name of at most 200 bytes: a longer one is cut and gets a checksum."""
     data = name.encode()
     if len(data) <= _LONGEST_NAME:
         return name
-    return f"{data[: _LONGEST_NAME - 9].decode(errors='ignore')}-{zlib.crc32(data):08x}"
+    start = data[: _LONGEST_NAME - 9].decode(errors="ignore")
+    return f"{start}-{zlib.crc32(data):08x}"
 
 
 @attrs.frozen
 class Files(Target):
-    """Files beside each other: `path` for the rows of a single feed, or else `name.TABLE.ending`."""
+    """Files beside each other, one for each table.
+
+    The rows of a single feed stand in `path`; all other tables, and the rows of several feeds, in
+    `name.TABLE.ending`.
+    """
 
     format: Text | Parquet
     force: bool
 
     def file(self, table: Table) -> Path:
-        if self.request.feeds == (getattr(table, "feed", None),):
+        is_only_feed = isinstance(table, FeedTable) and self.request.feeds == (table.feed,)
+        if is_only_feed:
             return self.path
         return self.path.with_name(f"{self.path.stem}.{table.name}{self.path.suffix}")
 
@@ -118,105 +157,175 @@ class Files(Target):
         return [self._as_named(table_of(feed)) for feed in self.request.feeds]
 
     def _as_named(self, table: Table) -> Path:
-        """Return the path of a table's file, relative if the target was named so."""
+        """Return the path of a table's file, relative if the caller's path is."""
         file = self.file(table)
         if file == self.path:
             return self.named
-        return file if self.named.is_symlink() else self.named.with_name(file.name)
+        if self.named.is_symlink():
+            return file
+        return self.named.with_name(file.name)
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, unless `force`."""
         for table in self.request.tables:
             file = self.file(table)
             check_file(self.named, file)
-            if file.exists() and file.stat().st_dev != self.path.parent.stat().st_dev:
-                raise refusal(
-                    self.named, f"{file.name} is a link to another file system; remove it"
-                )
-            if self.force or not file.exists() or not file.stat().st_size:
-                continue
-            found = [*next(iter(self.format.read(file)), {})][:_COMMON_COLUMNS]
-            if all(
-                found != [column.name for column in one.columns[:_COMMON_COLUMNS]]
-                for one in all_tables()
-            ):
-                problem = f"{file.name} exists, and no pull wrote it; name another file, or replace it with force=True"
+            # a file is made beside `path`, and can't be moved to another file system in one step
+            folder = Path(os.path.realpath(file)).parent
+            if folder.stat().st_dev != self.path.parent.stat().st_dev:
+                problem = f"{file.name} is a link to another file system; remove it"
                 raise refusal(self.named, problem)
+            is_empty = not file.exists() or not file.stat().st_size
+            if not self.force and not is_empty and not self._is_from_a_pull(file):
+                advice = "name another file, or replace it with force=True"
+                raise refusal(self.named, f"{file.name} exists, and no pull wrote it; {advice}")
 
-    def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Do nothing: files hold one pull, so no account can mix with another."""
+    def _is_from_a_pull(self, file: Path) -> bool:
+        rows = self.format.read(file)
+        names = list(rows[0])[:_COMMON_COLUMNS] if rows else []
+        return any(
+            names == [column.name for column in table.columns[:_COMMON_COLUMNS]]
+            for table in all_tables()
+        )
 
     def failed(self) -> Retry:
         """Find out whether the files hold the same request without a failure.
 
-        With failures, the staging folder has what is needed to retry them.
+        If they hold failures, the staging folder has what is needed to retry them.
         """
         request = self.request
-        pulls = self.file(pulls_table())
         has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
-        if not pulls.is_file() or not has_rows or self.file(failures_table()).exists():
+        if not has_rows or self.file(failures_table()).exists():
             return Retry()
-        requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
-        for pull in self.format.read(pulls):
-            if all(
-                _comparable(pull.get(name)) == _comparable(requested[name]) for name in requested
-            ):
-                return Retry([], check_reading(request, pull.get("reading")))
-        return Retry()
+        return retry_of(request, self._pulls())
+
+    def replaced_period(self) -> str | None:
+        """Describe the period that the files hold, if a pull of another one replaces it."""
+        pulls = self._pulls()
+        if not pulls:
+            rows = self.file(table_of(self.request.feeds[0]))
+            pulls = self.format.read(rows) if rows.is_file() else []
+        return period_of(self.request, pulls)
+
+    def _pulls(self) -> list[dict[str, Any]]:
+        """Read the table `pulls` of the files, which has one row."""
+        file = self.file(pulls_table())
+        return self.format.read(file) if file.is_file() else []
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
-        """Write every table to a file of its own, and put them in place, the rows last; return the files, rows first.
+        """Write every table to a file, put all files in place, and return them, rows first.
 
-        The files of the feeds always exist, the others if their tables have rows.
+        The files of the feeds always exist, the others only if their tables have rows. The rows
+        are put in place last.
         """
         if not contents.received:
             return []
-        finished = [
-            (table, self._write_table(contents, table, folder)) for table in self.request.tables
-        ]
-        feeds = len(self.request.feeds)
-        for table, new in (*finished[feeds:], *finished[:feeds]):
+        finished = {
+            table: self._write_table(contents, table, folder) for table in self.request.tables
+        }
+        rows_last = sorted(finished, key=lambda table: isinstance(table, FeedTable))
+        for table in rows_last:
+            new = finished[table]
+            file = self.file(table)
             if new is None:
-                self.file(table).unlink(missing_ok=True)
+                while_in_use(file, partial(file.unlink, missing_ok=True))
             else:
-                file = self.file(table)
-                with suppress(OSError):  # there is none, or the file system has no permissions
-                    shutil.copymode(file if file.exists() else self.path, new)
-                _put(new, file)
+                put(new, file, permissions_of=file if file.exists() else self.path)
         sync_folder(self.path.parent)
-        return [self._as_named(table) for table, new in finished if new]
+        return [self._as_named(table) for table, new in finished.items() if new is not None]
 
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
+        """Write a table in the staging folder; return None if there is nothing to write."""
         file = made(folder, f"{table.name}{self.path.suffix}")
         rows = self.format.write(file, contents.table(table))
         if not rows and not isinstance(table, FeedTable):
-            file.unlink()
+            discard(file)
             return None
-        with open(file, "rb+") as opened:
-            os.fsync(opened.fileno())
+        sync_file(file)
         return file
 
 
+def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
+    """Return what a table `pulls` without failures means for a retry of a request."""
+    requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
+    for pull in pulls:
+        if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
+            return Retry([], check_reading(request, pull.get("reading")))
+    return Retry()
+
+
+def period_of(request: ExportRequest, rows: Sequence[dict[str, Any]]) -> str | None:
+    """Return first and last day of older rows, and another account; None if they are the same."""
+    for row in rows:
+        start_date = _comparable(row.get("start_date"))
+        end_date = _comparable(row.get("end_date"))
+        account = _comparable(row.get("account"))
+        days = f"{start_date} to {end_date}"
+        if not start_date or not end_date:
+            return None
+        if account and account != request.account:
+            return f"{days} of {account}"
+        if days != f"{request.start_date} to {request.end_date}":
+            return days
+        return None
+    return None
+
+
 def _comparable(value: object) -> str:
-    """Return a value as it is compared with what a file says, in whichever type: CSV has no null, and text only."""
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    """Return a value as a string; CSV has no null, and no other type."""
+    return "" if value is None else str(value)
 
 
-def _put(new: Path, file: Path) -> None:
-    file = Path(os.path.realpath(file))
-    try:
-        os.replace(new, file)
-    except PermissionError as error:  # some systems report an open file like this
-        raise ExportError(
-            f"can't write {file}: {error.strerror}; is it open in another program?"
-        ) from error
+def put(new: Path, file: Path, *, permissions_of: Path) -> None:
+    """Replace a file in one step, with the permissions of an older one."""
+    with suppress(OSError):  # there is none, or the file system has no permissions
+        shutil.copymode(permissions_of, new)
+    real_file = os.path.realpath(file)
+    while_in_use(file, partial(os.replace, new, real_file))
+
+
+def while_in_use(file: Path, action: Callable[[], object]) -> None:
+    """Change a file, for two seconds also while another program has it open.
+
+    Windows refuses to replace or remove an open file, and virus scanners open new ones.
+
+    Raises:
+        ExportError: the file is still in use.
+    """
+    deadline = time.monotonic() + IN_USE_SECONDS
+    while True:
+        try:
+            action()
+            return
+        except OSError as error:
+            is_in_use = isinstance(error, PermissionError) or error.errno == errno.EBUSY
+            if not is_in_use:
+                raise
+            if time.monotonic() >= deadline:
+                problem = f"can't write {file}: {error.strerror}; is it open in another program?"
+                raise ExportError(problem, file=file) from error
+        time.sleep(_RETRY_SECONDS)
+
+
+def discard(file: Path) -> None:
+    """Remove a file in the making; the next pull removes it if that is refused now."""
+    with suppress(OSError):
+        file.unlink()
+
+
+def sync_file(file: Path) -> None:
+    """Make a file's contents survive a power failure."""
+    with open(file, "rb+") as opened:
+        os.fsync(opened.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder survive a power failure, where the system can."""
+    """Make the names in a folder survive a power failure, where the system can."""
+    if sys.platform == "win32":
+        return
     with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(descriptor)
         finally:
-            os.close(opened)
+            os.close(descriptor)

@@ -1,90 +1,276 @@
-"""Which older rows of a database a pull replaces: SQL about a row `r` of its account and five relations.
+"""The rows of a database that a pull replaces, as SQL statements that DuckDB's shell takes as well.
 
-- **Feeds by date**: the rows of the pull's days, and of an earlier pull of exactly these dates, of the reports that
-  succeeded. A row of a month stands for those of its days that its own pull asked for: it goes only if the pull asked
-  for all of these, and else the row that arrives for its month is left out.
-- **The campaign feed and totals**: the rows of the same night and the same dates, of the reports that succeeded.
-- **Failures**: those of the same night and dates, of the pull's feeds and campaigns.
-- Any table: a row whose key arrives; of campaigns and keywords, only if the row is not of a later night.
+- **The campaign feed and totals**: rows of the same night and the same dates, of reports that
+  succeeded.
+- **Feeds by date**: rows of the pull's days, and rows of an earlier pull of exactly these dates, of
+  reports that succeeded. A monthly row covers only the days that its own pull requested. It is
+  replaced only by a pull that requested all of them; otherwise the incoming monthly row is
+  discarded.
+- **Failures**: those of the same night and the same dates, of the pull's feeds and campaigns.
+- **Campaigns, keywords and pulls**: rows with an incoming key, but not those of a later night.
 
-The relations: `pulled_campaigns` that were asked for, `pulled_reports` that came, `pulled_failures`, `pulled_keywords`
-of the campaigns, and `arriving`, the new rows of the table.
+The statements read these relations about the pull:
+
+- `pulled_campaigns (campaign_id)`: the requested campaigns.
+- `pulled_reports (table_name, campaign_id)`: the campaigns whose report for a table arrived. For
+  `keyword_periods`, those whose keywords are known.
+- `failed_keywords (campaign_id, keyword_id)`: the keywords of these campaigns whose report failed.
+- `incoming`: the new rows of the table; `arriving`: a copy of them, where keys are compared.
+
+Their parameters are `$account`, `$snapshot_date`, `$start_date` and `$end_date` of the pull, and
+`$tables`, the tables of its feeds.
 """
 
 from __future__ import annotations
 
-from seorep_async.export.request import ExportRequest
-from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.output_tables import (
-    campaigns_table,
-    failures_table,
-    keywords_table,
-    table_of,
-    totals_table,
-)
+MONTH_RULE = """
+CREATE OR REPLACE TEMP MACRO covers_month(month, old_start, old_end, new_start, new_end) AS
+    (month >= new_start OR old_start >= new_start)
+    -- a month has ended by new_end if it lies before the month of the next day
+    AND (month < date_trunc('month', new_end + 1) OR old_end <= new_end)
+"""
+"""Whether a pull requested all days of a month that the pull of an older row requested."""
 
-
-def fetched(feed: Feed) -> str:
-    """Return the condition for rows of reports of a feed that succeeded."""
-    if feed is not Feed.KEYWORD_BY_DATE:
-        return f"r.campaign_id IN (SELECT id FROM pulled_reports WHERE feed = '{feed.value}')"
-    # of a campaign whose keywords are known, all but the rows of keywords that failed: one that left it goes too
-    failed = "SELECT f.id FROM pulled_failures f WHERE f.feed = 'keyword-by-date'"
-    # a keyword that failed keeps its rows where it still is
-    owned = "SELECT 1 FROM pulled_keywords k WHERE k.campaign_id = r.campaign_id AND k.keyword_id = r.keyword_id"
-    return f"{fetched(Feed.CAMPAIGN)} AND NOT (r.keyword_id IN ({failed}) AND EXISTS ({owned}))"
-
-
-def covered(table: Table, request: ExportRequest) -> str | None:
-    """Return the condition for rows that were asked for again and came, or None if only keys replace rows."""
-    first, last = date(request.start_date), date(request.end_date)
-    same_dates = f"r.start_date = {first} AND r.end_date = {last}"
-    same_night = f"r.snapshot_date = {date(request.snapshot_date)} AND {same_dates}"
-    if table is table_of(Feed.CAMPAIGN):
-        return f"{same_night} AND {fetched(Feed.CAMPAIGN)}"
-    if isinstance(table, FeedTable):
-        days = f"r.date_precision = 'day' AND r.date BETWEEN {first} AND {last}"
-        return f"({days} OR r.date_precision = 'month' AND {_month(request)} OR {same_dates}) AND {fetched(table.feed)}"
-    if table is totals_table():
-        reports = " OR ".join(
-            f"r.table_name = '{table_of(feed).name}' AND {fetched(feed)}" for feed in request.feeds
+KEYWORD_RANKINGS = [
+    """
+    DELETE FROM keyword_rankings AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND old.campaign_id IN (
+            SELECT campaign_id FROM pulled_reports WHERE table_name = 'keyword_rankings'
         )
-        return f"{same_night} AND ({reports})"
-    if table is failures_table():
-        names = ", ".join(f"'{table_of(feed).name}'" for feed in request.feeds)
-        wanted = "r.campaign_id IS NULL OR r.campaign_id IN (SELECT id FROM pulled_campaigns)"
-        return f"{same_night} AND r.table_name IN ({names}, 'campaigns') AND ({wanted})"
-    return None
-
-
-def _month(request: ExportRequest) -> str:
-    """Return the condition that the pull asked for those days of a row's month that the row's own pull asked for."""
-    first, last = date(request.start_date), date(request.end_date)
-    # a month ends in the window if it is before that of the next day
-    ends = f"r.date < date_trunc('month', {last} + 1) OR r.end_date <= {last}"
-    return f"(r.date >= {first} OR r.start_date >= {first}) AND ({ends})"
-
-
-def arriving_again(table: Table, request: ExportRequest) -> str | None:
-    """Return the condition for rows of a key that arrives, or None if `covered` has them all."""
-    if table in (table_of(Feed.CAMPAIGN), totals_table(), failures_table()):
-        return None
-    which = "true"
-    if isinstance(table, FeedTable):
-        which = f"(r.date_precision <> 'month' OR {_month(request)})"
-    elif table in (campaigns_table(), keywords_table()):
-        which = f"r.snapshot_date <= {date(request.snapshot_date)}"
-    return f"{which} AND EXISTS (SELECT 1 FROM arriving n WHERE {same_key(table)})"
-
-
-def same_key(table: Table) -> str:
-    return " AND ".join(f"n.{column} = r.{column}" for column in table.key)
+    """,
+    "INSERT INTO keyword_rankings BY NAME SELECT * FROM incoming",
+]
+CAMPAIGN_PERIODS = [
+    "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
+    """
+    DELETE FROM campaign_periods AS old
+    WHERE old.account = $account
+        AND old.campaign_id IN (
+            SELECT campaign_id FROM pulled_reports WHERE table_name = 'campaign_periods'
+        )
+        AND (
+            (old.start_date = $start_date AND old.end_date = $end_date)
+            OR (old.date_precision = 'day' AND old.date BETWEEN $start_date AND $end_date)
+            OR (
+                old.date_precision = 'month'
+                AND covers_month(
+                    old.date, old.start_date, old.end_date, $start_date::DATE, $end_date::DATE
+                )
+            )
+        )
+    """,
+    """
+    DELETE FROM campaign_periods AS old
+    WHERE old.account = $account
+        AND (
+            old.date_precision <> 'month'
+            OR covers_month(
+                old.date, old.start_date, old.end_date, $start_date::DATE, $end_date::DATE
+            )
+        )
+        AND EXISTS (
+            SELECT 1 FROM arriving AS new
+            WHERE new.account = old.account
+                AND new.campaign_id = old.campaign_id
+                AND new.date = old.date
+                AND new.date_precision = old.date_precision
+        )
+    """,
+    """
+    INSERT INTO campaign_periods BY NAME
+    SELECT * FROM arriving AS new
+    WHERE NOT EXISTS (
+        SELECT 1 FROM campaign_periods AS old
+        WHERE new.account = old.account
+            AND new.campaign_id = old.campaign_id
+            AND new.date = old.date
+            AND new.date_precision = old.date_precision
+    )
+    ORDER BY new.rowid
+    """,
+]
+KEYWORD_PERIODS = [
+    "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
+    # a keyword that left its campaign has no report any more, and loses its rows here
+    """
+    DELETE FROM keyword_periods AS old
+    WHERE old.account = $account
+        AND old.campaign_id IN (
+            SELECT campaign_id FROM pulled_reports WHERE table_name = 'keyword_periods'
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM failed_keywords AS failed
+            WHERE failed.campaign_id = old.campaign_id AND failed.keyword_id = old.keyword_id
+        )
+        AND (
+            (old.start_date = $start_date AND old.end_date = $end_date)
+            OR (old.date_precision = 'day' AND old.date BETWEEN $start_date AND $end_date)
+            OR (
+                old.date_precision = 'month'
+                AND covers_month(
+                    old.date, old.start_date, old.end_date, $start_date::DATE, $end_date::DATE
+                )
+            )
+        )
+    """,
+    """
+    DELETE FROM keyword_periods AS old
+    WHERE old.account = $account
+        AND (
+            old.date_precision <> 'month'
+            OR covers_month(
+                old.date, old.start_date, old.end_date, $start_date::DATE, $end_date::DATE
+            )
+        )
+        AND EXISTS (
+            SELECT 1 FROM arriving AS new
+            WHERE new.account = old.account
+                AND new.campaign_id = old.campaign_id
+                AND new.keyword_id = old.keyword_id
+                AND new.date = old.date
+                AND new.date_precision = old.date_precision
+        )
+    """,
+    """
+    INSERT INTO keyword_periods BY NAME
+    SELECT * FROM arriving AS new
+    WHERE NOT EXISTS (
+        SELECT 1 FROM keyword_periods AS old
+        WHERE new.account = old.account
+            AND new.campaign_id = old.campaign_id
+            AND new.keyword_id = old.keyword_id
+            AND new.date = old.date
+            AND new.date_precision = old.date_precision
+    )
+    ORDER BY new.rowid
+    """,
+]
+TOTALS = [
+    """
+    DELETE FROM totals AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND list_contains($tables, old.table_name)
+        AND EXISTS (
+            SELECT 1 FROM pulled_reports AS report
+            WHERE report.table_name = old.table_name AND report.campaign_id = old.campaign_id
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM failed_keywords AS failed
+            WHERE failed.campaign_id = old.campaign_id AND failed.keyword_id = old.keyword_id
+        )
+    """,
+    "INSERT INTO totals BY NAME SELECT * FROM incoming",
+]
+FAILURES = [
+    """
+    DELETE FROM failures AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND (list_contains($tables, old.table_name) OR old.table_name = 'campaigns')
+        AND (
+            old.campaign_id IS NULL
+            OR old.campaign_id IN (SELECT campaign_id FROM pulled_campaigns)
+        )
+    """,
+    "INSERT INTO failures BY NAME SELECT * FROM incoming",
+]
+CAMPAIGNS = [
+    "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
+    # an answer without account ids must not make known campaigns nobody's, nor the other way round
+    """
+    UPDATE arriving AS new SET account_id = old.account_id
+    FROM campaigns AS old
+    WHERE new.account = old.account
+        AND new.campaign_id = old.campaign_id
+        AND coalesce(new.account_id, 0) = 0
+    """,
+    """
+    UPDATE campaigns AS old SET account_id = new.account_id
+    FROM arriving AS new
+    WHERE new.account = old.account
+        AND new.campaign_id = old.campaign_id
+        AND coalesce(old.account_id, 0) = 0
+    """,
+    """
+    DELETE FROM campaigns AS old
+    WHERE old.account = $account
+        AND old.snapshot_date <= $snapshot_date
+        AND EXISTS (
+            SELECT 1 FROM arriving AS new
+            WHERE new.account = old.account AND new.campaign_id = old.campaign_id
+        )
+    """,
+    """
+    INSERT INTO campaigns BY NAME
+    SELECT * FROM arriving AS new
+    WHERE NOT EXISTS (
+        SELECT 1 FROM campaigns AS old
+        WHERE new.account = old.account AND new.campaign_id = old.campaign_id
+    )
+    ORDER BY new.rowid
+    """,
+]
+KEYWORDS = [
+    "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
+    """
+    DELETE FROM keywords AS old
+    WHERE old.account = $account
+        AND old.snapshot_date <= $snapshot_date
+        AND EXISTS (
+            SELECT 1 FROM arriving AS new
+            WHERE new.account = old.account
+                AND new.campaign_id = old.campaign_id
+                AND new.keyword_id = old.keyword_id
+        )
+    """,
+    """
+    INSERT INTO keywords BY NAME
+    SELECT * FROM arriving AS new
+    WHERE NOT EXISTS (
+        SELECT 1 FROM keywords AS old
+        WHERE new.account = old.account
+            AND new.campaign_id = old.campaign_id
+            AND new.keyword_id = old.keyword_id
+    )
+    ORDER BY new.rowid
+    """,
+]
+PULLS = [
+    "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
+    """
+    DELETE FROM pulls AS old
+    WHERE old.account = $account
+        AND EXISTS (
+            SELECT 1 FROM arriving AS new
+            WHERE new.account = old.account
+                AND new.snapshot_date = old.snapshot_date
+                AND new.started_at = old.started_at
+        )
+    """,
+    "INSERT INTO pulls BY NAME SELECT * FROM arriving",
+]
+STATEMENTS = {
+    "keyword_rankings": KEYWORD_RANKINGS,
+    "campaign_periods": CAMPAIGN_PERIODS,
+    "keyword_periods": KEYWORD_PERIODS,
+    "totals": TOTALS,
+    "campaigns": CAMPAIGNS,
+    "keywords": KEYWORDS,
+    "failures": FAILURES,
+    "pulls": PULLS,
+}
+"""The statements that put a table's incoming rows in place of older ones, in their order."""
 
 
 def quoted(text: str) -> str:
+    """Return a string as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def date(day: object) -> str:
-    return f"DATE '{day}'"

@@ -273,12 +273,11 @@ class Plan(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
         # an account id of 0 or null names no account
-        owned = [campaign for campaign in campaigns if campaign.account_id]
-        account_ids = {campaign.account_id for campaign in owned}
+        owners = {one.id: one.account_id for one in campaigns if one.account_id}
         return cls(
             ids=tuple(ids),
-            account_ids=tuple(sorted(account_ids)),
-            sample=owned[0].id if owned else None,
+            account_ids=tuple(sorted(set(owners.values()))),
+            sample=next(iter(owners), None),
         )
 
 

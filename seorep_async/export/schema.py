@@ -1,4 +1,7 @@
-"""The tables and views of a database of pulls: how they are made, and why a changed database can't take a pull."""
+"""The tables and views of a database of pulls: making them, and finding out why one takes no pull.
+
+`history` reads the same database, so it uses the checks and the views of this file.
+"""
 
 from __future__ import annotations
 
@@ -7,157 +10,263 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
-from seorep_async.tables.columns import ColumnType, Table
+from seorep_async.tables.columns import Column, ColumnType, Table
 from seorep_async.tables.output_tables import all_tables
 
 if TYPE_CHECKING:
     import duckdb
 
-_TYPES = dict.fromkeys(ColumnType, "VARCHAR") | {
+_TYPES = {
     ColumnType.INTEGER: "BIGINT",
     ColumnType.NUMBER: "DOUBLE",
+    ColumnType.STRING: "VARCHAR",
     ColumnType.BOOLEAN: "BOOLEAN",
     ColumnType.DATE: "DATE",
     ColumnType.DATETIME: "TIMESTAMP",
     ColumnType.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
+    ColumnType.FIELDS: "VARCHAR",
+    ColumnType.ANY: "VARCHAR",
 }
 AS_OF = "least(end_date, greatest(start_date, snapshot_date))"
-"""The day that the ranks of a report speak of: the last day of its window, or its night if that is earlier."""
-_REPORT = "account, campaign_id, snapshot_date, start_date, end_date"
-COUNTED_REPORTS = f"""SELECT * FROM (SELECT DISTINCT {_REPORT}, {AS_OF} AS as_of FROM keyword_rankings)
-    QUALIFY row_number() OVER (PARTITION BY account, campaign_id, as_of
-        ORDER BY snapshot_date DESC, start_date, end_date DESC) = 1"""
-"""Of the reports of one account, campaign and day, the one that counts: of its latest night, the longest window."""
+"""The ranking day of a report: the last day of its window, or its night if that is earlier."""
+
+COUNTED_REPORTS = f"""
+    SELECT * FROM (
+        SELECT DISTINCT account, campaign_id, snapshot_date, start_date, end_date, {AS_OF} AS as_of
+        FROM keyword_rankings
+    )
+    QUALIFY row_number() OVER (
+        PARTITION BY account, campaign_id, as_of
+        ORDER BY snapshot_date DESC, start_date, end_date DESC
+    ) = 1
+"""
+"""The report that counts of each account, campaign and ranking day.
+
+It is the one of the latest night; of that night, the one with the longest window.
+"""
+
 VIEWS = {
-    "keyword_rankings_by_day": f"""SELECT ranked.* FROM (SELECT *, {AS_OF} AS as_of FROM keyword_rankings) AS ranked
-        JOIN ({COUNTED_REPORTS}) AS counted USING ({_REPORT}, as_of)""",
-    "keyword_rankings_latest": """SELECT * FROM keyword_rankings_by_day SEMI JOIN (
-        SELECT account, campaign_id, max(as_of) AS as_of FROM keyword_rankings_by_day GROUP BY ALL
-        ) AS newest USING (account, campaign_id, as_of)""",
+    "keyword_rankings_by_day": f"""
+        SELECT ranked.*
+        FROM (SELECT *, {AS_OF} AS as_of FROM keyword_rankings) AS ranked
+        JOIN ({COUNTED_REPORTS}) AS counted
+            USING (account, campaign_id, snapshot_date, start_date, end_date, as_of)
+    """,
+    "keyword_rankings_latest": """
+        SELECT * FROM keyword_rankings_by_day
+        SEMI JOIN (
+            SELECT account, campaign_id, max(as_of) AS as_of
+            FROM keyword_rankings_by_day
+            GROUP BY ALL
+        ) AS newest USING (account, campaign_id, as_of)
+    """,
 }
-"""Each view's name and query, the second on top of the first."""
+"""Each view's name and query; the second reads the first."""
+
 COMMENTS = {
-    "keyword_rankings_by_day": "The rows of the report that counts, for each campaign and day (as_of) that ranks speak "
-    "of: of its latest night, the longest window.",
-    "keyword_rankings_latest": "The rows of each campaign's latest day (as_of). A deleted campaign, or one without "
-    "keywords, stays with its last rows: pulls and campaigns show which existed when.",
+    "keyword_rankings_by_day": (
+        "The rows of the report that counts, for each campaign and ranking day (as_of): of its "
+        "latest night, the longest window."
+    ),
+    "keyword_rankings_latest": (
+        "The rows of each campaign's latest day (as_of). A deleted campaign, or one without "
+        "keywords, stays with its last rows: pulls and campaigns show which existed when."
+    ),
 }
-_IN_MAIN = "schema_name = 'main' AND database_name = current_database()"
-_RELATIONS = f"""SELECT lower(table_name), 'table', comment FROM duckdb_tables() WHERE {_IN_MAIN}
-    UNION ALL SELECT lower(view_name), 'view', comment FROM duckdb_views() WHERE {_IN_MAIN}"""
-_COLUMNS = f"""SELECT lower(table_name), lower(column_name), comment, column_default IS NOT NULL,
+_START_OF_OUR_COMMENTS = "The rows of "
+"""The comments on views begin like this in every version."""
+
+_RELATIONS = """
+    SELECT lower(table_name), 'table', comment
+    FROM duckdb_tables()
+    WHERE schema_name = 'main' AND database_name = current_database()
+    UNION ALL
+    SELECT lower(view_name), 'view', comment
+    FROM duckdb_views()
+    WHERE schema_name = 'main' AND database_name = current_database()
+"""
+_COLUMNS = """
+    SELECT
+        lower(table_name),
+        lower(column_name),
+        comment,
+        column_default IS NOT NULL,
         replace(data_type, '"', '') || CASE WHEN is_nullable THEN '' ELSE ' NOT NULL' END
-    FROM duckdb_columns() WHERE {_IN_MAIN}"""
-# even a unique index on a key: some versions of DuckDB refuse to replace a row in one transaction
-_RESTRICTIONS = f"""SELECT lower(table_name), 'unique index ' || index_name, lower(coalesce(expressions, sql))
-        FROM duckdb_indexes() WHERE is_unique AND sql IS NOT NULL AND {_IN_MAIN}
-    UNION ALL SELECT lower(table_name), constraint_text, lower(array_to_string(constraint_column_names, ' '))
-        FROM duckdb_constraints() WHERE constraint_type <> 'NOT NULL' AND {_IN_MAIN}"""
+    FROM duckdb_columns()
+    WHERE schema_name = 'main' AND database_name = current_database()
+"""
+# Even a unique index on a key is one: some versions of DuckDB refuse to delete a row and insert
+# its key again in one transaction.
+_RESTRICTIONS = """
+    SELECT
+        lower(table_name), 'unique index ' || index_name, lower(coalesce(expressions, sql))
+    FROM duckdb_indexes()
+    WHERE is_unique AND sql IS NOT NULL
+        AND schema_name = 'main' AND database_name = current_database()
+    UNION ALL
+    SELECT
+        lower(table_name), constraint_text, lower(array_to_string(constraint_column_names, ' '))
+    FROM duckdb_constraints()
+    WHERE constraint_type <> 'NOT NULL'
+        AND schema_name = 'main' AND database_name = current_database()
+"""
+_PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
 
 Columns: TypeAlias = dict[str, tuple[str | None, bool, str]]
-"""By name: the comment, whether there is a default, and the type, with NOT NULL if it is so."""
+"""The columns of a table by name: comment, whether there is a default, and type with NOT NULL."""
 
 
 def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
-    found: dict[str, Columns] = {}
-    for table, name, comment, has_default, kind in database.execute(_COLUMNS).fetchall():
-        found.setdefault(table, {})[name] = comment, has_default, kind
-    return found
+    """Return the columns of every table and view of a database, by the name of the table."""
+    tables: dict[str, Columns] = {}
+    for table_name, name, comment, has_default, type_name in database.execute(_COLUMNS).fetchall():
+        tables.setdefault(table_name, {})[name] = (comment, has_default, type_name)
+    return tables
 
 
-_OF_OTHER_FILES = ("not a valid DuckDB database", "Cannot launch in-memory database")
 _NEWER = "a newer DuckDB made it; install that version, or name another file"
-_OF_OPENING = {
-    "onflicting lock": "it is open in another program, or a pull writes it; close it there, and run this again",
-    "Could not set lock": "its file system refuses DuckDB's locks; write to a local disk, and move the file",
-    "different configuration": "this program has it open already, in another way; close that, and run this again",
+_IN_ANOTHER_PROGRAM = (
+    "it is open in another program, or a pull writes it; close it there, and run this again"
+)
+_IN_THIS_PROGRAM = "this program has it open already; close that, and run this again"
+_MEANINGS = {
+    "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS
+    "File is already open in": _IN_ANOTHER_PROGRAM,  # Windows, in any language
+    "used by another process": _IN_ANOTHER_PROGRAM,  # Windows, where it can't name the process
+    "different configuration": _IN_THIS_PROGRAM,
+    "Unique file handle conflict": _IN_THIS_PROGRAM,  # attached to another connection
+    "Could not set lock": (
+        "its file system refuses DuckDB's locks; write to a local disk, and move the file"
+    ),
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }
-"""Words of DuckDB's, and what they mean."""
+"""What the words of DuckDB's messages mean, and what to do about it."""
+_NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 
 
 def why_closed(error: Exception) -> str | None:
     """Return why a database can't be opened, and what to do; None if it may be no database."""
-    return next((ours for words, ours in _OF_OPENING.items() if words in str(error)), None)
+    message = str(error)
+    for words, meaning in _MEANINGS.items():
+        if words in message:
+            return meaning
+    return None
+
+
+def holder_of(error: Exception) -> str | None:
+    """Return who has a database open that can't be opened; None if there is another reason."""
+    meaning = why_closed(error)
+    if meaning == _IN_ANOTHER_PROGRAM:
+        return "another program"
+    if meaning == _IN_THIS_PROGRAM:
+        return "this program"
+    return None
 
 
 def first_line(error: Exception) -> str:
-    """Return what DuckDB says of a problem, in a line."""
-    if any(words in str(error) for words in _OF_OTHER_FILES):
+    """Return DuckDB's description of a problem as one line."""
+    message = str(error)
+    if any(words in message for words in _NO_DATABASE):
         return "it is no DuckDB database"
-    return str(error).partition("\n")[0].rstrip("!")
+    return message.partition("\n")[0].rstrip("!")
 
 
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
-    """Create the tables that are missing, and the views; add comments that differ."""
+    """Create missing tables, and every view; renew the comments that differ."""
     existing = found_columns(database)
     for table in all_tables():
-        found = existing.get(table.name, {})
-        if not found:
-            columns = (
-                f'"{one.name}" {_TYPES[one.type]}{"" if one.nullable else " NOT NULL"}'
-                for one in table.columns
-            )
-            database.execute(f"CREATE TABLE {table.name} ({', '.join(columns)})")
+        columns = existing.get(table.name, {})
+        if not columns:
+            definitions = ", ".join(map(_definition, table.columns))
+            database.execute(f"CREATE TABLE {table.name} ({definitions})")
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
-        for one in table.columns:
-            if one.name not in found or found[one.name][0] != one.description:
-                database.execute(
-                    f'COMMENT ON COLUMN {table.name}."{one.name}" IS {quoted(one.description)}'
-                )
+        for column in table.columns:
+            comment, *_ = columns.get(column.name, (None,))
+            if comment != column.description:
+                description = quoted(column.description)
+                database.execute(f"COMMENT ON COLUMN {table.name}.{column.name} IS {description}")
     for name, query in VIEWS.items():
         database.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
         database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
 
 
+def _definition(column: Column) -> str:
+    null = "" if column.nullable else " NOT NULL"
+    return f"{column.name} {_TYPES[column.type]}{null}"
+
+
 def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield why the tables of a database can't take a pull, and what to do."""
-    existing, ours = found_columns(database), {table.name: table for table in all_tables()}
-    digest = existing.get("pulls", {}).pop("key_digest", None)
-    statements = ["ALTER TABLE pulls DROP COLUMN key_digest"] if digest else []
-    if "pulls" not in existing and existing.keys() & ours.keys():
+    existing = found_columns(database)
+    tables = {table.name: table for table in all_tables()}
+    if "pulls" not in existing and existing.keys() & tables.keys():
         yield "its table pulls, which says whose rows it holds, is missing; put it back"
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
-        # each version's comment on a view begins like this
-        is_ours = kind == "table" if name in ours else (comment or "").startswith("The rows of ")
-        if name in ours.keys() | VIEWS.keys() and not is_ours:
+        if name in tables:
+            is_ours = kind == "table"
+        elif name in VIEWS:
+            is_ours = (comment or "").startswith(_START_OF_OUR_COMMENTS)
+        else:
+            continue
+        if not is_ours:
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
-    for name, table in ours.items():
-        yield from _changes(table, existing.get(name, {}))
-    statements += [
-        f'ALTER TABLE {name} ADD COLUMN "{column.name}" {_TYPES[column.type]}'
-        for name, found in existing.items()
-        for column in (ours[name].columns if name in ours else ())
-        if column.name not in found
-    ]
+    for name in tables.keys() & existing.keys():
+        yield from _changed_columns(tables[name], existing[name])
+    statements = list(_missing_columns(existing))
     if statements:
-        made = "an older version made it, or columns were dropped or renamed"
-        mend = f"run {'; '.join(statements)} in it, which makes it one of this version"
-        yield f"{made}; {mend}, or move it away and pull its dates again"
+        ((path,),) = database.execute(_PATH).fetchall()
+        reason = "an older version made it, or columns were dropped or renamed"
+        script = f"duckdb.connect({path!r}).execute({'; '.join(statements)!r})"
+        advice = f"to make it one of this version, run in Python: import duckdb; {script}"
+        yield f"{reason}; {advice} (or move it away, and pull its dates again)"
     for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
-        if name in ours and {one.name for one in ours[name].columns}.intersection(
-            re.findall(r"\w+", columns)
-        ):
+        if name not in tables:
+            continue
+        column_names = {column.name for column in tables[name].columns}
+        if column_names.intersection(re.findall(r"\w+", columns)):
             problem = f"the {restriction} of its table {name} may refuse rows of a pull"
-            yield f"{problem}; drop it (DROP INDEX), or make the table again without it (CREATE TABLE … AS FROM {name})"
+            advice = f"make the table again without it (CREATE TABLE … AS FROM {name})"
+            yield f"{problem}; drop it (DROP INDEX), or {advice}"
 
 
-def _changes(table: Table, existing: Columns) -> Iterator[str]:
-    """Yield what was changed in the columns of a table, but for columns that can be added, as no key needs them."""
-    changed, others = (
-        f"its table {table.name} was changed, or is another program's: its column",
-        {**existing},
-    )
-    for column in table.columns if existing else ():
+def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
+    """Yield the statements that make the tables of an older version those of this one."""
+    if "key_digest" in existing.get("pulls", {}):
+        yield "ALTER TABLE pulls DROP COLUMN key_digest"
+    for table in all_tables():
+        columns = existing.get(table.name)
+        if columns is None:
+            continue
+        for column in table.columns:
+            if column.name not in columns and column.name not in table.key:
+                yield f"ALTER TABLE {table.name} ADD COLUMN {column.name} {_TYPES[column.type]}"
+
+
+def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
+    """Yield what was changed in the columns of a table.
+
+    A missing column can be added, as `_missing_columns` says, unless it is part of the key.
+    """
+    changed = f"its table {table.name} was changed, or is another program's: its column"
+    restore = f"change it back (ALTER TABLE {table.name} …)"
+    for column in table.columns:
         needed = _TYPES[column.type]
-        _, _, kind = others.pop(
-            column.name, (None, False, "missing" if column.name in table.key else needed)
-        )
-        if kind != needed and (column.nullable or kind != f"{needed} NOT NULL"):
-            yield f"{changed} {column.name} is {kind}, not {needed}; change it back (ALTER TABLE {table.name} …)"
-    for name, (_, has_default, kind) in others.items():
+        accepted = {needed} if column.nullable else {needed, f"{needed} NOT NULL"}
+        if column.name in existing:
+            _, _, type_name = existing[column.name]
+        elif column.name in table.key:
+            type_name = "missing"
+        else:
+            continue
+        if type_name not in accepted:
+            yield f"{changed} {column.name} is {type_name}, not {needed}; {restore}"
+    own_names = {column.name for column in table.columns}
+    for name, (_, has_default, type_name) in existing.items():
+        if name in own_names or name == "key_digest":
+            continue
         if name == "as_of":
             yield f"{changed} as_of has the name of a view's column; rename it"
-        if kind.endswith(" NOT NULL") and not has_default:
-            yield f"{changed} {name}, which pulls don't fill, is NOT NULL; allow null, or give it a default"
+        if type_name.endswith(" NOT NULL") and not has_default:
+            advice = "allow null, or give it a default"
+            yield f"{changed} {name}, which pulls don't fill, is NOT NULL; {advice}"

@@ -12,7 +12,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.schema import AS_OF, COUNTED_REPORTS
-from seorep_async.history.source import CHOSEN, Chosen, asked, listed
+from seorep_async.history.source import CHOSEN, Chosen, History, asked, listed
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.tabular import ModelList
@@ -106,6 +106,7 @@ def changes(
     before: dt.date | str | None = None,
     after: dt.date | str | None = None,
     campaign: int | None = None,
+    group: str | None = None,
     kind: str | None = None,
     limit: int | None = None,
     moved: int = 3,
@@ -121,6 +122,7 @@ def changes(
         before: the earlier day, one that ranks speak of; by default the last one before the later.
         after: the later day; by default the last.
         campaign: the id of the only campaign to compare, on its own days; by default every campaign.
+        group: the title of a group, in any case, whose campaigns are compared, on their own days.
         kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
             entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
         limit: at most this number, the largest; by default all.
@@ -131,25 +133,92 @@ def changes(
         ExportError: the database is being written, or is damaged.
         ImportError: the extra `duckdb` is missing.
     """
-    if kind is not None and kind not in KINDS:
-        raise ConfigurationError(
-            f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}", argument="kind"
-        )
-    first = None if before is None else check_date("before", before)
-    last = None if after is None else check_date("after", after)
-    campaigns = None if campaign is None else [check_id("campaign", campaign)]
-    most = None if limit is None else check_id("limit", limit)
-    moved = check_id("moved", moved)
+    request = ComparisonRequest.of(
+        account=account,
+        before=before,
+        after=after,
+        campaign=campaign,
+        group=group,
+        kind=kind,
+        limit=limit,
+        moved=moved,
+    )
     with asked(database) as history:
-        whose = history.account(account)
-        chosen = Chosen(history, whose, campaigns, f"campaign {campaign}" if campaigns else whose)
-        warnings = [chosen.repeated_nights()] if last is None else []
-        days = _days(chosen, first, last)
-        where = "true" if kind is None else f"list_contains(string_split(kinds, ','), '{kind}')"
-        found = changes_between(
-            chosen, days, unlike_reports(chosen, days), where, limit=most, moved=moved
+        return compare(history, request)
+
+
+@attrs.frozen(kw_only=True)
+class ComparisonRequest:
+    """The checked arguments of `changes`."""
+
+    account: str | None
+    before: dt.date | None
+    after: dt.date | None
+    campaign: int | None
+    group: str | None
+    kind: str | None
+    limit: int | None
+    moved: int
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        account: str | None = None,
+        before: dt.date | str | None = None,
+        after: dt.date | str | None = None,
+        campaign: int | None = None,
+        group: str | None = None,
+        kind: str | None = None,
+        limit: int | None = None,
+        moved: int = 3,
+    ) -> ComparisonRequest:
+        """Check the arguments; a wrong one is a ConfigurationError."""
+        if kind is not None and kind not in KINDS:
+            problem = f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}"
+            raise ConfigurationError(problem, argument="kind")
+        if group is not None and not isinstance(group, str):
+            problem = f"group must be the title of a group, got {shown(group)}"
+            raise ConfigurationError(problem, argument="group")
+        if campaign is not None and group is not None:
+            problem = "campaign=… and group=… can't be combined; give one"
+            raise ConfigurationError(problem, argument="group")
+        return cls(
+            account=account,
+            before=None if before is None else check_date("before", before),
+            after=None if after is None else check_date("after", after),
+            campaign=None if campaign is None else check_id("campaign", campaign),
+            group=group,
+            kind=kind,
+            limit=None if limit is None else check_id("limit", limit),
+            moved=check_id("moved", moved),
         )
-        warnings.append(chosen.differing_windows(*days))
+
+
+def compare(history: History, request: ComparisonRequest) -> Changes:
+    """Return what changed between two days of an open history; see `changes`."""
+    account = history.account(request.account)
+    if request.group is not None:
+        chosen = Chosen.of(history, account, None, request.group)
+    elif request.campaign is not None:
+        name = f"campaign {request.campaign}"
+        chosen = Chosen(history, account, [request.campaign], name)
+    else:
+        chosen = Chosen(history, account, None, account)
+    warnings = [chosen.repeated_nights()] if request.after is None else []
+    days = _days(chosen, request.before, request.after)
+    where = "true"
+    if request.kind is not None:
+        where = f"list_contains(string_split(kinds, ','), '{request.kind}')"
+    found = changes_between(
+        chosen,
+        days,
+        unlike_reports(chosen, days),
+        where,
+        limit=request.limit,
+        moved=request.moved,
+    )
+    warnings.append(chosen.differing_windows(*days))
     for reason in dict.fromkeys(found.left_out.values()):
         ids = [id_ for id_, other in found.left_out.items() if other == reason]
         warnings.append(f"not compared, as {reason}: campaigns {listed(ids)}")

@@ -18,7 +18,7 @@ from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.files import check_file, refusal
 from seorep_async.export.schema import COUNTED_REPORTS
 from seorep_async.history.comparing import ENGINES, Changes, Days, changes_between, unlike_reports
-from seorep_async.history.source import CHOSEN, Chosen, History, asked, listed
+from seorep_async.history.source import CHOSEN, Chosen, asked, listed
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.optional import require
 
@@ -89,6 +89,7 @@ def report(
         raise ConfigurationError(
             "campaign=… and group=… can't be combined; give one", argument="group"
         )
+    group = None if group is None else str(group)
     names, target = _engine_names(engine_names), _checked_target(out)
     campaign = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
@@ -98,7 +99,7 @@ def report(
             f"end_date must be {first} or a later day, got {last}", argument="end_date"
         )
     with asked(database) as history:
-        chosen = _choose(history, history.account(account), campaign, group)
+        chosen = Chosen.of(history, history.account(account), campaign, group)
         query = f"""WITH drawn AS (SELECT as_of, campaign_id FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
                 AND as_of BETWEEN coalesce($first, as_of) AND coalesce($last, as_of))
             SELECT as_of, count(*) < (SELECT count(DISTINCT campaign_id) FROM drawn) FROM drawn GROUP BY 1 ORDER BY 1"""
@@ -111,28 +112,6 @@ def report(
         values = _values(chosen, by_day, is_latest=last is None)
     _write(target, _page(**values, title=title or f"Search rankings: {chosen.name}", names=names))
     return target
-
-
-def _choose(history: History, account: str, campaign: int | None, group: str | None) -> Chosen:
-    query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
-        SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
-        ORDER BY campaign_id"""
-    found = history.connection.execute(query, [account]).fetchall()
-    known = {id_: ((company or "").strip(), (title or "").strip()) for id_, company, title in found}
-    if campaign is not None:
-        return Chosen(
-            history, account, [campaign], known.get(campaign, ("",))[0] or f"campaign {campaign}"
-        )
-    if group is None:
-        return Chosen(history, account, [*known] or None, account)
-    wanted = str(group).strip().casefold()
-    ids = [id_ for id_, (_, title) in known.items() if title and title.casefold() == wanted]
-    if not ids:
-        others = listed(sorted({title for _, title in known.values() if title})) or "none"
-        raise ConfigurationError(
-            f"{history.label} has no rankings of group {shown(group)}; it has {others}"
-        )
-    return Chosen(history, account, ids, known[ids[0]][1])
 
 
 def _values(chosen: Chosen, by_day: dict[dt.date, bool], *, is_latest: bool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from seorep_async.export.schema import (
     VIEWS,
     first_line,
     found_columns,
+    holder_of,
     problems,
     why_closed,
 )
@@ -29,12 +31,28 @@ from seorep_async.tables.output_tables import all_tables, table_of
 if TYPE_CHECKING:
     import duckdb
 
+_RETRY_SECONDS = 0.1
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 CHOSEN = "account = $account AND ($campaigns IS NULL OR campaign_id IN (SELECT unnest($campaigns::BIGINT[])))"
 """The condition of rows of an account's campaigns; null is every campaign."""
-_PERMANENT = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
+_PERMANENT = (
+    "AuthenticationError",
+    "NotFoundError",
+    "InvalidRequestError",
+    "DecodeError",
+    "ExportError",  # a value that the format of the target can't hold
+)
 """Errors of a report that would fail again."""
 _RETRIED = tuple(status for status in range(400, 500) if cause_of_status(status).retryable)
+
+
+_CAMPAIGNS = """
+SELECT campaign_id, company, group_title
+FROM (SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = $account)
+LEFT JOIN campaigns USING (account, campaign_id)
+ORDER BY campaign_id
+"""
+"""The campaigns of an account that have rankings, with their company and group."""
 
 
 def fails_again(error: str, status: int | None) -> bool:
@@ -95,6 +113,29 @@ class Chosen:
     campaigns: Sequence[int] | None
     name: str
 
+    @classmethod
+    def of(cls, history: History, account: str, campaign: int | None, group: str | None) -> Chosen:
+        """Select one campaign, the campaigns of a group, or all campaigns of an account.
+
+        Raises:
+            ConfigurationError: the account has no such group.
+        """
+        rows = history.connection.execute(_CAMPAIGNS, {"account": account}).fetchall()
+        companies = {id_: (company or "").strip() for id_, company, _ in rows}
+        titles = {id_: (title or "").strip() for id_, _, title in rows}
+        if campaign is not None:
+            name = companies.get(campaign) or f"campaign {campaign}"
+            return cls(history, account, [campaign], name)
+        if group is None:
+            return cls(history, account, list(companies) or None, account)
+        wanted = group.strip().casefold()
+        ids = [id_ for id_, title in titles.items() if title and title.casefold() == wanted]
+        if not ids:
+            others = listed(sorted(set(filter(None, titles.values())))) or "none"
+            problem = f"{history.label} has no rankings of group {shown(group)}; it has {others}"
+            raise ConfigurationError(problem, argument="group")
+        return cls(history, account, ids, titles[ids[0]])
+
     def execute(self, query: str, **values: object) -> duckdb.DuckDBPyConnection:
         """Run a query that has `CHOSEN` in it, with its values."""
         values |= {"account": self.account, "campaigns": self.campaigns}
@@ -151,13 +192,17 @@ class Chosen:
 
 @contextmanager
 def open_history(
-    database: str | os.PathLike[str], *, limits: Mapping[str, str] | None = None
+    database: str | os.PathLike[str],
+    *,
+    limits: Mapping[str, str] | None = None,
+    wait_seconds: float = 0.0,
 ) -> Generator[History, None, None]:
     """Open a database to read it; a pull can't write it meanwhile.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         limits: further settings of DuckDB, such as `memory_limit`.
+        wait_seconds: how long to wait for a pull, or another program, that has the database open.
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
@@ -173,9 +218,7 @@ def open_history(
         raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
         try:
-            connection = stack.enter_context(
-                duckdb.connect(str(path), read_only=True, config=_SETTINGS)
-            )
+            connection = stack.enter_context(_connect(path, wait_seconds))
             _check_tables(connection, path)
             for (
                 name,
@@ -194,6 +237,19 @@ def open_history(
             if "interrupted" in str(error):  # DuckDB's word for a signal
                 raise KeyboardInterrupt from error
             raise
+
+
+def _connect(path: Path, wait_seconds: float) -> Any:
+    """Open a file to read it, as soon as no other program writes it."""
+    duckdb = require("duckdb")
+    until = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return duckdb.connect(str(path.absolute()), read_only=True, config=_SETTINGS)
+        except duckdb.Error as error:
+            if holder_of(error) is None or time.monotonic() >= until:
+                raise
+        time.sleep(_RETRY_SECONDS)
 
 
 @contextmanager
@@ -217,7 +273,7 @@ def complete_windows(
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
     They are complete once a pull that began after the last day (UTC) left only failures that would fail again: status
-    403, 404 and other 4xx but 408 and 429, or a response that can't be decoded.
+    403, 404 and other 4xx but 408 and 429, a response that can't be decoded, or a value that can't be written.
 
     Args:
         database: a file that pulls wrote.

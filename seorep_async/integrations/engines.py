@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import datetime as dt
 import os
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
 from seorep_async.models import Feed
-from seorep_async.reports import RankingReport, column_values
+from seorep_async.pull import Pull
+from seorep_async.reports import PullOutcome, RankingReport, column_values
 from seorep_async.resources.arguments import (
     MAX_ID,
     Date,
@@ -193,10 +195,10 @@ async def _pull(
         batches[campaign_id, keyword_id] = pa.RecordBatch.from_pylist([row], schema)
 
     async def each(feed: Feed, owners: dict[int, list[int]]) -> None:
-        async with client.rankings.pull(owners, start, end, feed=feed, **options) as outcomes:
+        pull = client.rankings.pull(owners, start, end, feed=feed, **options)
+        raising = "error" not in schema.names
+        async with aclosing(_outcomes(pull, raising=raising)) as outcomes:
             async for one in outcomes:
-                if outcomes.key_refusal is not None:
-                    raise outcomes.key_refusal.evolve(subject=None)
                 for campaign_id in owners[one.id]:
                     if one.report is not None:
                         add(one.report, campaign_id)
@@ -257,3 +259,21 @@ def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
                 if not running.done():
                     began.result()()
         return running.result()
+
+
+async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOutcome[Any], None]:
+    """Yield outcomes, and raise a refused key. `raising` ends the pull at a forbidden campaign."""
+    forbidden: AuthenticationError | None = None
+    async with pull:
+        async for outcome in pull:
+            if pull.key_refusal is not None:
+                break
+            if raising and isinstance(outcome.error, AuthenticationError):
+                # The end of the pull finds out whether it is this campaign or the key.
+                forbidden = forbidden or outcome.error
+                pull.finish()
+            else:
+                yield outcome
+    error = pull.key_refusal or forbidden
+    if error is not None:
+        raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import eq
 from typing import Any, TypeVar
@@ -35,7 +35,6 @@ _HALVES: dict[Any, _Take] = {
     dt.date: values.period,
 }
 """What takes a value of a type in two: what the model holds, and a rest for another attribute."""
-_STEP = 20  # models to make before others on the loop get their turn
 
 
 class ModelConverter:
@@ -65,17 +64,6 @@ class ModelConverter:
         # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
 
-    def structure_all(
-        self, items: Sequence[object], model: type[M], path: str
-    ) -> Generator[bool, None, tuple[M, ...]]:
-        """Turn an array of parsed JSON objects into models in steps; see `structure`."""
-        structured: list[M] = []
-        for number, item in enumerate(items):
-            structured.append(self.structure(item, model, f"{path}[{number}]"))
-            if number % _STEP == _STEP - 1:
-                yield False
-        return tuple(structured)
-
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
         names, hints = wire_names(model, self._engine_names), field_types(model)
         halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
@@ -88,9 +76,9 @@ class ModelConverter:
             )
             for name in attrs.fields_dict(model)
         }
-        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(
-            model, self._cattrs, **overrides
-        )  # type: ignore[arg-type]  # mypy takes them for options, too
+        options: dict[str, Any] = dict(overrides)
+        structure: Callable[[Any, Any], Any]
+        structure = make_dict_structure_fn(model, self._cattrs, **options)
         known = frozenset(names.values())
 
         def hook(value: Any, _: Any) -> Any:

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import attrs
 import msgspec
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import envelope as envelopes
-from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
+from seorep_async.normalisation.rows import REFUSALS, RowReader
 from seorep_async.settings import EngineNames
 
 if TYPE_CHECKING:
     from seorep_async.normalisation.converter import ModelConverter
 
 M = TypeVar("M")
-Asked: TypeAlias = tuple[str, int] | None
-"""`campaign` or `keyword`, and its id, if a page is to be about one."""
-
-_LARGE, _HUGE = 1024 * 1024, 4 * 1024 * 1024
-"""Bytes from which on an odd page is read in a thread; and there by Python's own code, not to hold others up."""
+Subject: TypeAlias = tuple[str, int] | None
+"""`campaign` or `keyword`, and its id, if a page must be about one."""
 
 
 class Decoder:
-    """Decodes responses under one account's names for the engines, a page of current rows at once.
+    """Decodes responses under one account's names for the engines.
 
-    Every method raises ProtocolError for incomplete JSON, StatusError for an error under a success status, and
-    DecodeError, with its path, for an undocumented shape.
+    Every method raises ProtocolError for incomplete JSON, StatusError for an error under a success
+    status, and DecodeError, with its path, for an undocumented shape.
     """
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         rows: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
-        self._compiled = {row: CompiledRows[Any](row, engine_names) for row in rows}
+        self._readers = {row: RowReader[Any](row, engine_names) for row in rows}
 
     @cached_property
     def _converter(self) -> ModelConverter:
@@ -45,61 +42,91 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(
-        self, body: bytes, row: type[M], number: int, asked: Asked = None
-    ) -> Page[M] | Generator[bool, None, Page[M]]:
-        """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4).
-
-        A page of current rows is returned; any other is read in the steps of a generator, which yields whether to take
-        them in a thread.
-        """
-        body = body.removeprefix(BOM_UTF8)
+    def documented_page(self, body: bytes, row: type[M], number: int) -> Page[M] | None:
+        """Decode a page of a feed if it is one of documented rows, current or older ones."""
         try:
-            return self._compiled[row].read_page(body, number)
-        except REFUSALS as error:
-            return self._odd_page(body, row, number, asked, error)
+            return self._readers[row].read_page(body.removeprefix(BOM_UTF8), number)
+        except REFUSALS:
+            return None
 
-    def _odd_page(
-        self, body: bytes, row: type[M], number: int, asked: Asked, refusal: Exception
-    ) -> Generator[bool, None, Page[M]]:
-        yield len(body) > _LARGE
-        if type(refusal) is not msgspec.DecodeError and "unknown field" not in str(refusal):
-            with suppress(*REFUSALS):
-                return self._compiled[row].read_page(body, number, refusal)
-        return (yield from self.model_page(body, row, number, asked))
+    def odd_page(self, body: bytes, row: type[M], number: int, subject: Subject) -> Page[M]:
+        """Decode any page of a feed (the service's reference, section 4.4)."""
+        envelope = envelopes.parse(body)
+        page, rows_path, totals_path = envelopes.raw_page(envelope, number, is_feed=True)
+        reader = self._readers[row]
+        rows: Sequence[M] | None = None
+        unknown_fields = None
+        with suppress(*REFUSALS):
+            rows, unknown_fields = reader.read_objects(page.items)
+        if subject is not None:
+            envelopes.refuse_another(envelope, unknown_fields, *subject)
+        if rows is None:
+            rows = [
+                self._odd_row(wire, reader, row, f"{rows_path}[{place}]")
+                for place, wire in enumerate(page.items)
+            ]
+        return self._complete(page, rows, totals_path)
 
-    def model_page(
-        self, body: bytes, model: type[M], number: int, asked: Asked = None
-    ) -> Generator[bool, None, Page[M]]:
-        """Decode a page of a list response, whose `data` is an array (section 1), or an odd page of a feed."""
-        compiled, is_huge = self._compiled.get(model), len(body) > _HUGE
-        yield len(body) > _LARGE
-        envelope = envelopes.parse(body, slowly=is_huge)
-        page, rows_path, totals_path = envelopes.raw_page(
-            envelope, number, is_feed=compiled is not None
-        )
-        items: Sequence[M] | None = None
-        unknown = None
-        if compiled and not is_huge:
-            yield False
-            with suppress(*REFUSALS):
-                items, unknown = compiled.read_objects(body, page.items)
-        if asked:
-            envelopes.refuse_another(envelope, unknown, *asked)
-        if items is None:
-            items = yield from self._converter.structure_all(page.items, model, rows_path)
-        totals: Any = page.totals
-        totals = (
-            None
-            if totals is None
-            else self._converter.structure(totals, RankingTotals, totals_path)
-        )
-        return attrs.evolve(page, items=tuple(items), totals=totals)
+    def model_page(self, body: bytes, model: type[M], number: int, subject: Subject) -> Page[M]:
+        """Decode a page of a list, whose `data` is an array (the service's reference, section 1)."""
+        envelope = envelopes.parse(body)
+        page, items_path, totals_path = envelopes.raw_page(envelope, number, is_feed=False)
+        if subject is not None:
+            envelopes.refuse_another(envelope, None, *subject)
+        items = [
+            self._converter.structure(wire, model, f"{items_path}[{place}]")
+            for place, wire in enumerate(page.items)
+        ]
+        return self._complete(page, items, totals_path)
 
     def single(self, body: bytes, model: type[M]) -> M:
-        """Decode a single-object response: `data` is an object (the service's reference, section 1)."""
+        """Decode a single object, which is `data` (the service's reference, section 1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
+
+    def _odd_row(self, wire: object, reader: RowReader[M], row: type[M], path: str) -> M:
+        # The converter takes ten times as long, so it gets only the rows that are refused.
+        with suppress(*REFUSALS):
+            return reader.read_objects([wire])[0][0]
+        return self._converter.structure(wire, row, path)
+
+    def _complete(self, page: Page[Any], items: Sequence[M], totals_path: str) -> Page[M]:
+        """Put models into a page that holds the parsed items and totals."""
+        totals: Any = page.totals
+        if totals is not None:
+            totals = self._converter.structure(totals, RankingTotals, totals_path)
+        return attrs.evolve(page, items=tuple(items), totals=totals)
 
 
 decoder_for = lru_cache(maxsize=16)(Decoder)
-"""Return the decoder for an account's names; clients share it, as building one takes many milliseconds."""
+"""Return the decoder for an account's names. Clients share it: to build one takes milliseconds."""
+
+
+class FeedPage(msgspec.Struct, Generic[M], eq=False):
+    """Decodes page `number` of a ranking feed into models of its rows."""
+
+    decoder: Decoder
+    row: type[M]
+    number: int
+    subject: Subject = None
+
+    def __call__(self, body: bytes) -> Page[M]:
+        page = self.documented(body)
+        if page is None:
+            page = self.decoder.odd_page(body, self.row, self.number, self.subject)
+        return page
+
+    def documented(self, body: bytes) -> Page[M] | None:
+        """Decode a page of documented rows fast, or return None."""
+        return self.decoder.documented_page(body, self.row, self.number)
+
+
+class ModelPage(msgspec.Struct, Generic[M], eq=False):
+    """Decodes page `number` of a list of records."""
+
+    decoder: Decoder
+    model: type[M]
+    number: int
+    subject: Subject = None
+
+    def __call__(self, body: bytes) -> Page[M]:
+        return self.decoder.model_page(body, self.model, self.number, self.subject)

@@ -20,13 +20,10 @@ _MESSAGE_LENGTH = 200
 _PATH_LENGTH = 300
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
-_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict[str, Any]:
+def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     """Return the envelope in a body, with `data` if that is needed.
-
-    `slowly`, by Python's own JSON, a thread that does this holds nobody up.
 
     Raises:
         ProtocolError: the body is not complete JSON (empty, cut short, HTML …), but may be next time.
@@ -37,7 +34,7 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
     if not body:
         raise ProtocolError("the response is empty, but JSON was expected")
     try:
-        envelope = _load_slowly(body) if slowly else msgspec.json.decode(body)
+        envelope = msgspec.json.decode(body)
     except ValueError as error:  # also those of msgspec
         raise _unreadable(body, error) from None
     except RecursionError:
@@ -54,16 +51,6 @@ def parse(body: bytes, *, needs_data: bool = True, slowly: bool = False) -> dict
 def parse_any(body: bytes) -> dict[str, Any]:
     """Return the envelope of any response; no body (204) is an empty one."""
     return parse(body, needs_data=False) if body else {}
-
-
-def _load_slowly(body: bytes) -> Any:
-    if _ESCAPED_SURROGATE.search(body) and (problem := _find_problem(body)):
-        raise refused(*problem)
-    numbers: Any = dict.fromkeys(
-        ("parse_int", "parse_float", "parse_constant"), msgspec.json.decode
-    )
-    # in the hook the interpreter can switch to another thread
-    return json.loads(body.decode(), object_pairs_hook=lambda pairs: dict(pairs), **numbers)
 
 
 def _unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:

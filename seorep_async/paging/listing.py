@@ -40,24 +40,18 @@ class Schedule(msgspec.Struct, eq=False):
         deadline: of the listing, or of each of its requests.
         count: of the pages in progress of all its listings together.
         priority: the lowest is served first.
-        refusals: of the key, before it began.
         lane: of the pull; None for a listing by itself.
     """
 
     deadline: Deadline
     count: PageCount
-    refusals: int
     priority: int = 0
     lane: Lane | None = None
 
     @classmethod
     def of(cls, session: Session, deadline: Deadline, listings: int) -> Schedule:
         """Return the schedule of listings that begin now, none yet or one by itself: two pages for each permit."""
-        return cls(
-            deadline,
-            PageCount(2 * session.settings.max_concurrency - listings),
-            session.key.refusals,
-        )
+        return cls(deadline, PageCount(2 * session.settings.max_concurrency - listings))
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -92,7 +86,6 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             subject=self.subject,
             deadline=schedule.deadline,
             priority=schedule.priority,
-            refusals=schedule.refusals,
             lane=schedule.lane,
         )
 
@@ -111,7 +104,7 @@ class Listing(Generic[T, R_co]):
         self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R_co]
     ) -> None:
         self._session = session
-        self._query = query
+        self.query: Query[T] = query
         self._assemble = assemble
 
     def __await__(self) -> Generator[Any, None, R_co]:
@@ -129,7 +122,7 @@ class Listing(Generic[T, R_co]):
         If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
         schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 1)
-        first = await self._session.send(self._query.page(1, schedule))
+        first = await self._session.send(self.query.page(1, schedule))
         ledger = self._ledger(first)
         yield first
         prefetch = self._prefetch(ledger, schedule)
@@ -155,13 +148,13 @@ class Listing(Generic[T, R_co]):
                 f"page must be an integer from 1, got {number!r}", argument="number"
             )
         schedule = Schedule.of(self._session, self._session.call_timeout.deadline(), 1)
-        return await self._session.send(self._query.page(number, schedule))
+        return await self._session.send(self.query.page(number, schedule))
 
     async def fetch_all(self, schedule: Schedule | None = None) -> R_co:
         """Fetch everything, by itself or scheduled among others."""
         schedule = schedule or Schedule.of(self._session, self._session.call_timeout.deadline(), 1)
-        pages = [await self._session.send(self._query.page(1, schedule))]
-        if not is_whole(pages[0], self._query.key):
+        pages = [await self._session.send(self.query.page(1, schedule))]
+        if not is_whole(pages[0], self.query.key):
             await self._add_further(pages, schedule)
         return self._assemble(pages)
 
@@ -181,7 +174,7 @@ class Listing(Generic[T, R_co]):
         ledger.finish()
 
     def _ledger(self, first: Page[T]) -> Ledger[T]:
-        return Ledger(first, self._query.key, self._query.subject, self._session.settings.max_pages)
+        return Ledger(first, self.query.key, self.query.subject, self._session.settings.max_pages)
 
     def _prefetch(self, ledger: Ledger[T], schedule: Schedule) -> Prefetch[T] | None:
         """Return the pages after page 1, or None if they can only be read one after the other."""
@@ -189,7 +182,7 @@ class Listing(Generic[T, R_co]):
         return (
             None
             if last is None or last == 1
-            else Prefetch(self._session, self._query, schedule, last)
+            else Prefetch(self._session, self.query, schedule, last)
         )
 
     async def _read_on(
@@ -200,7 +193,7 @@ class Listing(Generic[T, R_co]):
             if not ledger.wants_more():
                 return
             try:
-                page = await self._session.send(self._query.page(number, schedule))
+                page = await self._session.send(self.query.page(number, schedule))
             except NotFoundError:
                 if not ledger.has_all_records():
                     raise
@@ -208,7 +201,7 @@ class Listing(Generic[T, R_co]):
             yield page
 
     def __repr__(self) -> str:
-        return f"<Listing of {self._query.subject or self._query.path}, not fetched: await it, or use `async for`>"
+        return f"<Listing of {self.query.subject or self.query.path}, not fetched: await it, or use `async for`>"
 
     if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
 

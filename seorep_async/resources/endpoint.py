@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, ModelListing, Query
 from seorep_async.plain_values import plain_string
@@ -88,14 +88,12 @@ class Endpoint(Generic[M]):
         subject: str | None = None,
     ) -> ModelListing[M]:
         sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
-        campaign = sent.get("campaign_id")
-        asked = ("campaign", campaign) if type(campaign) is int else None
+        campaign_id = sent.get("campaign_id")
+        campaign = ("campaign", campaign_id) if type(campaign_id) is int else None
         query = Query(
             path=self._list_path or self._path,
             query=encode_query(sent, self._session.settings.array_encoding),
-            decode=lambda number: partial(
-                self._decoder.model_page, model=self._model, number=number, asked=asked
-            ),
+            decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
             key=attrgetter("id"),
             subject=subject,
             secrets=secrets_in(sent),

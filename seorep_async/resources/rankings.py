@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
-from seorep_async.normalisation import Decoder, engine_warning
+from seorep_async.normalisation import Decoder, FeedPage, engine_warning
 from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull
 from seorep_async.reports import RankingReport
@@ -95,6 +98,7 @@ class Rankings:
         self._decoder = decoder
         self._account = account
         self._warned = False
+        self._accepted = AcceptedQuery()
 
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
@@ -199,98 +203,132 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        options["extra_params"] = mask_secrets(
-            options.get("extra_params")
-        )  # in all frames that hold it
+        # in all frames that hold it
+        options["extra_params"] = mask_secrets(options.get("extra_params"))
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(
                 f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error"
             )
-        night = (
-            self._session.clock.now().date()
-        )  # of all reports, as the pull may last until the next day
+        # One day for all reports: the pull may last until the next.
+        snapshot_date = self._session.clock.now().date()
+        query = self._query(feed, start_date, end_date, options, snapshot_date)
         return Pull(
             self._session,
             feed,
             check_ids(feed.object_name, ids),
-            self._listings(feed, *check_dates(start_date, end_date), options, night),
+            query.listing,
             on_error=on_error,
             ordered=ordered,
+            accepted=self._accepted,
         )
 
     def _feed(
-        self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions
+        self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
     ) -> ReportListing[Any]:
-        options["extra_params"] = mask_secrets(
-            options.get("extra_params")
-        )  # in all frames that hold it
-        one = check_id(f"{feed.object_name}_id", one)
-        return self._listings(feed, *check_dates(start_date, end_date), options)(one)
+        # in all frames that hold it
+        options["extra_params"] = mask_secrets(options.get("extra_params"))
+        id = check_id(f"{feed.object_name}_id", id)
+        return self._query(feed, start_date, end_date, options).listing(id)
 
-    def _listings(
+    def _query(
         self,
         feed: Feed,
-        start: dt.date,
-        end: dt.date,
+        start_date: Date,
+        end_date: Date,
         options: FeedOptions,
-        night: dt.date | None = None,
-    ) -> Callable[[int], ReportListing[Any]]:
-        """Return the function from an id to its listing in a feed; `night` is the day on which a pull began."""
-        (path, row, key), kind, settings = (
-            _ENDPOINTS[feed],
-            feed.object_name,
-            self._session.settings,
+        snapshot_date: dt.date | None = None,
+    ) -> FeedQuery[Any]:
+        start, end = check_dates(start_date, end_date)
+        settings = self._session.settings
+        params = feed_params(feed, options, settings.feed_search_param)
+        window = {"start_date": start, "end_date": end}
+        return FeedQuery(
+            session=self._session,
+            decoder=self._decoder,
+            feed=feed,
+            start_date=start,
+            end_date=end,
+            account=self._account,
+            compared=asks_to_compare(options.get("compare_previous_period")),
+            params=encode_query(window | params, settings.array_encoding),
+            secrets=secrets_in(params),
+            warn_once=self._warn_once,
+            snapshot_date=snapshot_date,
         )
-        compared = asks_to_compare(options.get("compare_previous_period"))
-        sent = feed_params(feed, options, settings.feed_search_param)
-        fixed = encode_query(
-            {"start_date": start, "end_date": end, **sent}, settings.array_encoding
+
+    def _warn_once(self, row: object) -> None:
+        """Warn if a row has a rank under an unknown name; one row tells, as an account has one set."""
+        if self._warned:
+            return
+        warning = engine_warning(row)
+        if warning is not None:
+            self._warned = True
+            _log.warning("%s", warning)
+
+
+class FeedQuery(msgspec.Struct, Generic[R], eq=False):
+    """What is asked of a feed, for any number of campaigns or keywords.
+
+    Attributes:
+        compared: whether the service calculates changes from the previous period.
+        params: the encoded query without id and page; may hold private text, so it is in no repr.
+        secrets: strings of the query that must not appear in an error.
+        warn_once: is called with the first row of each report.
+        snapshot_date: the day on which a pull began; None: the day on which a report is complete.
+    """
+
+    session: Session
+    decoder: Decoder
+    feed: Feed
+    start_date: dt.date
+    end_date: dt.date
+    account: str
+    compared: bool
+    params: str
+    secrets: tuple[str, ...]
+    warn_once: Callable[[object], None]
+    snapshot_date: dt.date | None = None
+
+    def __repr__(self) -> str:
+        return f"FeedQuery({self.feed})"
+
+    def listing(self, id: int) -> ReportListing[R]:
+        """Return the listing of one campaign or keyword."""
+        path, row, key = _ENDPOINTS[self.feed]
+        kind = self.feed.object_name
+        query = Query(
+            path=path,
+            query=f"{kind}_id={id}&{self.params}",
+            decode=partial(FeedPage, self.decoder, row, subject=(kind, id)),
+            key=key,
+            subject=f"{kind} {id}",
+            secrets=self.secrets,
         )
-        secrets = secrets_in(sent)
+        return Listing(self.session, query, partial(self.report, id))
 
-        def report(one: int, pages: list[Page[Any]]) -> RankingReport[Any]:
-            first = pages[0]
-            # an account has one set of names, so one row is enough
-            if (
-                not self._warned
-                and first.items
-                and (warning := engine_warning(first.items[0])) is not None
-            ):
-                self._warned = True
-                _log.warning("%s", warning)
-            return RankingReport(
-                feed=feed,
-                id=one,
-                start_date=start,
-                end_date=end,
-                rows=first.items
-                if len(pages) == 1
-                else tuple(chain.from_iterable(page.items for page in pages)),
-                totals=next((page.totals for page in pages if page.totals), None),
-                total_records=first.total_records,
-                version=first.version,
-                extra=first.extra,
-                account=self._account,
-                snapshot_date=night or self._session.clock.now().date(),
-                compared=compared,
-            )
-
-        def listing(one: int) -> ReportListing[Any]:
-            asked = (kind, one)
-            query = Query(
-                path=path,
-                query=f"{kind}_id={one}&{fixed}",
-                decode=lambda number: partial(
-                    self._decoder.feed_page, row=row, number=number, asked=asked
-                ),
-                key=key,
-                subject=f"{kind} {one}",
-                secrets=secrets,
-            )
-            return Listing(self._session, query, partial(report, one))
-
-        return listing
+    def report(self, id: int, pages: Sequence[Page[R]]) -> RankingReport[R]:
+        """Return the report of one campaign or keyword, which has these pages."""
+        first = pages[0]
+        if first.items:
+            self.warn_once(first.items[0])
+        rows = first.items
+        if len(pages) > 1:
+            rows = tuple(chain.from_iterable(page.items for page in pages))
+        return RankingReport(
+            feed=self.feed,
+            id=id,
+            start_date=self.start_date,
+            end_date=self.end_date,
+            rows=rows,
+            totals=next((page.totals for page in pages if page.totals), None),
+            total_records=first.total_records,
+            version=first.version,
+            extra=first.extra,
+            account=self.account,
+            snapshot_date=self.snapshot_date or self.session.clock.now().date(),
+            compared=self.compared,
+        )
 
 
 def feed_params(

@@ -8,13 +8,13 @@ from seorep_async.models import LoginGrant, User
 from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     ExtraParams,
-    Secret,
     check_strings,
     mask_secrets,
     optional_strings,
     required_strings,
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
+from seorep_async.secret import Secret
 
 
 class Users(DeletableEndpoint[User]):

@@ -1,4 +1,4 @@
-"""Fault injection: the requests that meet a fault, and the replacements of their responses."""
+"""Fault injection: which requests meet a fault, and what replaces their responses."""
 
 import asyncio
 import re
@@ -13,15 +13,27 @@ from aiohttp import web
 from attrs import field, frozen
 from attrs.validators import optional
 
-from seorep_async.sandbox.account import mix
-from seorep_async.sandbox.options import integer
+from seorep_async.sandbox.options import check_integer
+from seorep_async.sandbox.seeds import mix
 
-KINDS = (
-    "resets", "cut", "hang", "slow", "closes", "empty", "html", "malformed", "errors", "redirects", "garbage",
-)  # fmt: skip
+FAULT_KINDS = (
+    "resets",
+    "cut",
+    "hang",
+    "slow",
+    "closes",
+    "empty",
+    "html",
+    "malformed",
+    "errors",
+    "redirects",
+    "garbage",
+)
 
-_STATUS = re.compile("[45][0-9]{2}s")
+_STATUS_KIND = re.compile("[45][0-9]{2}s")
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)")
+_SEED = re.compile("-?[0-9]{1,19}")
+_ROUNDING = 1e-9
 _SALT = 0x0FA017
 
 
@@ -38,49 +50,55 @@ class Faults:
     """
 
     shares: Mapping[str, float] = field(factory=dict)
-    seed: int | None = field(default=None, validator=optional(integer()))
+    seed: int | None = field(default=None, validator=optional(check_integer()))
 
     def __attrs_post_init__(self) -> None:
         for kind, share in self.shares.items():
-            if kind not in KINDS and not _STATUS.fullmatch(kind):
-                raise ValueError(
-                    f"faults: there is no kind {kind!r}: use {', '.join(KINDS)}, or 400s to 599s"
-                )
-            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            if kind not in FAULT_KINDS and not _STATUS_KIND.fullmatch(kind):
+                kinds = ", ".join(FAULT_KINDS)
+                raise ValueError(f"faults: there is no kind {kind!r}: use {kinds}, or 400s to 599s")
+            is_number = isinstance(share, int | float) and not isinstance(share, bool)
+            if not is_number or not 0 <= share <= 1:
                 raise ValueError(
                     f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}"
                 )
-        if (total := sum(self.shares.values())) > 1 + 1e-9:
+        total = sum(self.shares.values())
+        if total > 1 + _ROUNDING:
             raise ValueError(
                 f"faults: the shares must not add up to more than 100%: they are {total * 100:g}%"
             )
 
     @classmethod
     def parse(cls, string: str) -> Self:
-        """Read faults from a string such as `resets=5%,500s=0.05,cut=2%,seed=7`; an empty one means none.
+        """Read faults from a string such as `resets=5%,500s=0.05,cut=2%,seed=7`.
+
+        An empty string means no faults.
 
         Raises:
             ValueError: the string is not of this form.
         """
         values: dict[str, str] = {}
-        for part in filter(None, (part.strip() for part in string.split(","))):
-            name, equals, value = (one.strip() for one in part.partition("="))
+        for part in string.split(","):
+            if not part.strip():
+                continue
+            name, equals, value = part.partition("=")
+            name = name.strip()
             if not equals:
                 raise ValueError(
-                    f"faults: {part!r} is not of the form kind=share, such as resets=5%"
+                    f"faults: {part.strip()!r} is not of the form kind=share, such as resets=5%"
                 )
             if name in values:
                 raise ValueError(f"faults: {name} is given twice")
-            values[name] = value
-        seed = values.pop("seed", None)
-        if seed is not None and not re.fullmatch("-?[0-9]{1,19}", seed):
-            raise ValueError(f"faults: the seed must be an integer, not {seed!r}")
+            values[name] = value.strip()
+        seed = _read_seed(values.pop("seed", None))
         shares = {kind: _read_share(kind, value) for kind, value in values.items()}
-        return cls(shares, None if seed is None else int(seed))
+        return cls(shares, seed)
 
-    def draw(self, seed: int, number: int) -> str | None:
-        """Return the kind of fault that meets a request, or None; `seed` is the sandbox's."""
-        chance = mix(mix((seed if self.seed is None else self.seed) ^ _SALT) ^ number) / 2**64
+    def draw(self, sandbox_seed: int, number: int) -> str | None:
+        """Return the kind of fault that meets the request of this number, or None."""
+        seed = sandbox_seed if self.seed is None else self.seed
+        # One draw for all kinds: their shares stand side by side between 0 and 1.
+        chance = mix(mix(seed ^ _SALT) ^ number) / 2**64
         for kind, share in self.shares.items():
             chance -= share
             if chance < 0:
@@ -88,78 +106,110 @@ class Faults:
         return None
 
 
+def _read_seed(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not _SEED.fullmatch(value):
+        raise ValueError(f"faults: the seed must be an integer, not {value!r}")
+    return int(value)
+
+
 def _read_share(kind: str, value: str) -> float:
-    if not (parts := _SHARE.fullmatch(value)):
+    share = _SHARE.fullmatch(value)
+    if not share:
         raise ValueError(
             f"faults: the share of {kind} must be written like 5% or 0.05, not {value!r}"
         )
-    return float(parts[1]) / (100 if parts[2] else 1)
+    if share[2] == "%":
+        return float(share[1]) / 100
+    return float(share[1])
 
 
-_TICK_SECONDS = 0.05
-_LINGER_0 = struct.pack("ii", 1, 0)
 JSON_HEADERS = {"Content-Type": "application/json; charset=utf-8"}
-
-HTML = b"<!DOCTYPE html><html><head><title>Sorry</title></head><body><h1>We will be back soon</h1></body></html>"
-GARBAGE = b"\x16\x03\x01 220 mail.example ESMTP\r\n\r\n"
-ERROR_IN_200 = msgspec.json.encode(
+_SECONDS_PER_BYTE = 0.05
+# With this option, closing a socket resets its connection.
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_HTML = (
+    b"<!DOCTYPE html><html><head><title>Sorry</title></head>"
+    b"<body><h1>We will be back soon</h1></body></html>"
+)
+_GARBAGE = b"\x16\x03\x01 220 mail.example ESMTP\r\n\r\n"
+_ERROR_IN_200 = msgspec.json.encode(
     {"status": "error", "code": 500, "results": {"messages": ["an injected fault"]}}
 )
-_INSTEAD: dict[str, dict[str, Any]] = {
+_REPLACEMENTS: dict[str, dict[str, Any]] = {
     "empty": {"headers": JSON_HEADERS},
-    "html": {"body": HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}},
-    "errors": {"body": ERROR_IN_200, "headers": JSON_HEADERS},
+    "html": {"body": _HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}},
+    "errors": {"body": _ERROR_IN_200, "headers": JSON_HEADERS},
     "redirects": {"status": 302, "headers": {"Location": "http://elsewhere.example/"}},
 }
 """The responses that take the place of others, as arguments of `web.Response`."""
 
 
 class RawResponse(web.Response):
-    """A response written to the connection as raw bytes; its status is 0 if the caller saw none."""
+    """A response that was written to the connection as raw bytes.
+
+    Its status is 0 if the caller saw none.
+    """
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Tell aiohttp that the connection is lost."""
+        """Tell aiohttp that the connection is lost, so that it writes nothing more."""
         raise ConnectionResetError("an injected fault")
 
 
 async def inject_fault(
     kind: str, response: web.Response, connection: asyncio.Transport
 ) -> web.Response:
-    """Return the replacement of a response; the guide "testing" lists the kinds."""
+    """Return the replacement of a response. The guide "testing" lists the kinds."""
+    if kind in _REPLACEMENTS:
+        return web.Response(**_REPLACEMENTS[kind])
     body = response.body if isinstance(response.body, bytes) else b""
-    half = body[: len(body) // 2]
+    half_body = body[: len(body) // 2]
     if kind == "malformed":
-        return web.Response(
-            body=half or b"{", status=response.status if body else 200, headers=JSON_HEADERS
-        )
-    if kind in _INSTEAD:
-        return web.Response(**_INSTEAD[kind])
-    head = _head(response, len(body))
-    cut = head + half if body else head[: len(head) // 2]
-    sent = {"cut": cut, "garbage": GARBAGE, "resets": b"", "hang": b""}.get(kind, head + body)
+        status = response.status if body else 200
+        return web.Response(body=half_body or b"{", status=status, headers=JSON_HEADERS)
     if kind == "resets":
         connection.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0
+            socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
         )
         connection.abort()
-    elif kind == "hang":
-        while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up
-            await asyncio.sleep(_TICK_SECONDS)
-    elif kind == "slow":
-        for byte in sent:
-            connection.write(bytes([byte]))
-            await asyncio.sleep(_TICK_SECONDS)
-            if connection.is_closing():
-                break
-    else:
-        connection.write(sent)
-        connection.close()
-    return RawResponse(status=response.status if sent.startswith(head) else 0)
+        return RawResponse(status=0)
+    if kind == "hang":
+        return await hang(connection)
+    head = _head(response, len(body))
+    if kind == "slow":
+        await _write_slowly(head + body, connection)
+        return RawResponse(status=response.status)
+    written = {
+        "closes": head + body,
+        # A response without a body is cut in its head.
+        "cut": head + half_body if body else head[: len(head) // 2],
+        "garbage": _GARBAGE,
+    }[kind]
+    connection.write(written)
+    connection.close()
+    return RawResponse(status=response.status if written.startswith(head) else 0)
+
+
+async def hang(connection: asyncio.Transport) -> web.Response:
+    """Send nothing for as long as the caller waits."""
+    while not connection.is_closing():  # noqa: ASYNC110, aiohttp has no event for a caller that hung up
+        await asyncio.sleep(_SECONDS_PER_BYTE)
+    return RawResponse(status=0)
+
+
+async def _write_slowly(response: bytes, connection: asyncio.Transport) -> None:
+    for byte in response:
+        connection.write(bytes([byte]))
+        await asyncio.sleep(_SECONDS_PER_BYTE)
+        if connection.is_closing():
+            break
 
 
 def _head(response: web.Response, length: int) -> bytes:
     lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
     if response.status != 204:
         headers = {**response.headers, "Content-Length": str(length)}
-        lines += [f"{name}: {value}" for name, value in headers.items()]
+        for name, value in headers.items():
+            lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "", ""]).encode()

@@ -1,4 +1,7 @@
-"""Checks of the user's options, each a ValueError that begins with the option's name; those of attrs name types."""
+"""Checks of options: each raises a ValueError that begins with the option's name.
+
+The validators of attrs would name types where a user needs the allowed values.
+"""
 
 import math
 from collections.abc import Callable
@@ -10,37 +13,47 @@ from attrs.validators import and_
 Check = Callable[[Any, "Attribute[Any]", Any], None]
 
 
-def require(expected: str, holds: Callable[[Any], bool], *, shown: bool = True) -> Check:
-    """Require a value that is as expected."""
+def check_that(
+    is_valid: Callable[[Any], bool], expectation: str, *, show_value: bool = True
+) -> Check:
+    """Require a value that is valid; the expectation completes "NAME must be …"."""
 
     def check(instance: object, attribute: "Attribute[Any]", value: object) -> None:
-        if not holds(value):
-            raise ValueError(
-                f"{attribute.name} must be {expected}{f', not {value!r}' if shown else ''}"
-            )
+        if is_valid(value):
+            return
+        message = f"{attribute.name} must be {expectation}"
+        if show_value:
+            message += f", not {value!r}"
+        raise ValueError(message)
 
     return check
 
 
-def integer(low: float = -math.inf, high: float = math.inf) -> Check:
-    """Require an integer in low..high."""
-    within = f"at least {low}" if high == math.inf else f"between {low} and {high}"
-    return and_(
-        require("an integer", lambda value: type(value) is int),
-        require(within, lambda value: low <= value <= high),
-    )
+def check_integer(low: float = -math.inf, high: float = math.inf) -> Check:
+    """Require an integer from low to high."""
+    bounds = f"between {low} and {high}"
+    if high == math.inf:
+        bounds = f"at least {low}"
+    # A boolean is an int, but no number that anybody means.
+    is_integer = check_that(lambda value: type(value) is int, "an integer")
+    is_within = check_that(lambda value: low <= value <= high, bounds)
+    return and_(is_integer, is_within)
 
 
-def number(*, or_zero: bool = False) -> Check:
-    """Require a finite number above 0, or 0."""
-    return require(
-        f"a finite number {'of at least' if or_zero else 'above'} 0",
-        lambda value: (
-            type(value) in (int, float) and 0 <= value < math.inf and (or_zero or value > 0)
-        ),
-    )
+def check_number(*, allow_zero: bool = False) -> Check:
+    """Require a finite number above 0, or at least 0."""
+
+    def is_valid(value: Any) -> bool:
+        if type(value) not in (int, float) or not math.isfinite(value):
+            return False
+        return bool(value > 0 or (allow_zero and value == 0))
+
+    if allow_zero:
+        return check_that(is_valid, "a finite number of at least 0")
+    return check_that(is_valid, "a finite number above 0")
 
 
-def one_of(*allowed: object) -> Check:
-    """Require one of some values."""
-    return require(f"one of {', '.join(map(str, allowed))}", lambda value: value in allowed)
+def check_choice(*allowed: object) -> Check:
+    """Require one of the allowed values."""
+    names = ", ".join(str(value) for value in allowed)
+    return check_that(lambda value: value in allowed, f"one of {names}")

@@ -10,6 +10,7 @@ from seorep_async.session.observation import (
     Stats as Stats,
     check_callback as check_callback,
 )
+from seorep_async.session.proxy import Proxy as Proxy
 from seorep_async.session.request import (
     Decode as Decode,
     ParamValue as ParamValue,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import urllib.parse
-from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -23,11 +23,19 @@ from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=SeoRepError)
 ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
-Decode: TypeAlias = Callable[[bytes], T | Generator[bool, None, T]]
-"""From the body of a successful response to its result, or to a generator that yields to give others a turn, or True
-to go on in a thread; raises a SeoRepError if the body is not as documented."""
+Decode: TypeAlias = Callable[[bytes], T]
+"""Turns the body of a successful response into its result, or raises a SeoRepError."""
+
+
+@runtime_checkable
+class PageDecoder(Protocol[T_co]):
+    """A decoder that reads pages of documented shape faster than others."""
+
+    def documented(self, body: bytes) -> T_co | None:
+        """Return the page, or None if its shape is another."""
 
 
 # objects of every request are msgspec structs: an attrs object takes ten times as long to make
@@ -42,7 +50,6 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: of the call; None for that of a stream that begins with it.
         idempotent: whether to resend a request that may have been executed.
-        refusals: of the key, before the pull or listing began that it belongs to; None: before the request itself.
         lane: of the pull that it belongs to; None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
@@ -58,7 +65,6 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     priority: int = 0
     deadline: Deadline | None = None
     idempotent: bool = True
-    refusals: int | None = None
     lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
@@ -74,7 +80,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: when the call must have ended.
-        refusals: of the key, before it began.
         idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
@@ -85,7 +90,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     request: Request[T]
     deadline: Deadline
-    refusals: int
     idle_since: float
     started: float = 0.0
     ended: float = 0.0

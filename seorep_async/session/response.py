@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from types import GeneratorType
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import attrs
@@ -14,6 +13,7 @@ import msgspec
 
 from seorep_async.errors import (
     AttemptTimeoutError,
+    ConnectionFailedError,
     DecodeError,
     ProtocolError,
     RateLimitedError,
@@ -24,16 +24,22 @@ from seorep_async.errors import (
     one_line,
     status_error_type,
 )
-from seorep_async.session.request import Request
+from seorep_async.session.request import Decode, PageDecoder, Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent, cause_of_status, sent_of_status
 from seorep_async.session.secrets import Authentication, Scrubber
 
 T = TypeVar("T")
 
-SMALL, LARGE, HUGE = 4 * 1024, 64 * 1024, 4 * 1024 * 1024
-"""Bytes of a body up to which it may be an error; from which on its decoding delays others; or outlasts its call."""
-SHARE = 640 * 1024
-"""Bytes to decode before others on the loop get their turn."""
+SMALL = 4 * 1024
+"""Bytes of a body up to which it may be an error."""
+LARGE = 64 * 1024
+"""Bytes of a body from which on its decoding delays others."""
+ODD = 1024 * 1024
+"""Bytes of a feed's page up to which it is decoded in the loop, whatever its shape."""
+DOCUMENTED = 2 * 1024 * 1024
+"""Bytes of a page up to which it is decoded in the loop if its shape is documented."""
+RESTS = 3
+"""Iterations of the loop that others have before each large body is decoded."""
 _EXCERPT = 400  # bytes of a body in an error
 _QUOTED = 600  # bytes of a message, a path or an address
 _MESSAGES = {
@@ -63,56 +69,22 @@ class Response(msgspec.Struct, eq=False):
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
 
-class DecodeTurns:
-    """Runs queued work in FIFO order, at most `share` bytes in every fourth loop iteration; larger work runs alone.
-
-    No work runs at once, so the next request goes before the work on a response. The iterations in between are for
-    everything else on the loop: consequences of the work, a timer, and the task that it wakes.
-    """
-
-    RESTS = 3
-    """Iterations without work that follow each with work."""
-
-    def __init__(self, share: int = SHARE) -> None:
-        self._share = share
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._dealing = False
-
-    async def wait(self, amount: int) -> None:
-        """Wait for a turn; do the work, `amount` bytes, before awaiting again."""
-        loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
-        self._waiting.append((amount, waiter))
-        if not self._dealing:
-            self._dealing = True
-            loop.call_soon(self._deal, loop)
-        await waiter
-
-    def _deal(self, loop: asyncio.AbstractEventLoop, rests: int = 0) -> None:
-        if rests:
-            loop.call_soon(self._deal, loop, rests - 1)
-            return
-        dealt = 0
-        while self._waiting:
-            amount, waiter = self._waiting[0]
-            if dealt and dealt + amount > self._share:
-                break
-            self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                dealt += amount
-        self._dealing = dealt > 0
-        if self._dealing:
-            loop.call_soon(self._deal, loop, self.RESTS)
-
-
 class ResponseReader:
     """Reads responses, and removes secrets from their errors, as a service may repeat the key."""
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
-        self._turns = DecodeTurns()
+        self._turn = asyncio.Lock()
+        self._time_limits: set[asyncio.Timeout] = set()
+        self._is_closed = False
         self._knows_service = False
+
+    def close(self) -> None:
+        """End every call that waits for its response to be decoded."""
+        self._is_closed = True
+        for limit in self._time_limits:
+            if not limit.expired():
+                limit.reschedule(0)  # a time that has passed
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
         """Return a successful response, and in place of any other its failure; of a failure, a clean one.
@@ -125,8 +97,7 @@ class ResponseReader:
             return self._refusal(request, outcome)
         if len(outcome.body) <= SMALL:
             try:
-                decoded: Any = request.decode(outcome.body)
-                outcome.decoded = _last(decoded) if isinstance(decoded, GeneratorType) else decoded
+                outcome.decoded = request.decode(outcome.body)
             except SeoRepError as error:
                 return self._undecodable(error, request, outcome)
         return outcome
@@ -134,39 +105,45 @@ class ResponseReader:
     async def read(
         self, request: Request[T], response: Response, remaining: Callable[[], float | None]
     ) -> T | Failure:
-        """Return the result of a successful response, or its failure; a large body is decoded in turns with others.
+        """Return the result of a successful response, or its failure.
 
-        Steps of decoding a huge one end with the call, which has `remaining` seconds.
+        A large body waits for its turn, at most for the seconds that its call has `remaining`.
         """
         size = len(response.body)
-        if size > LARGE:
-            await self._turns.wait(min(size, SHARE))
+        result: T
         try:
-            decoded: Any = response.decoded if size <= SMALL else request.decode(response.body)
-            if isinstance(
-                decoded, GeneratorType
-            ):  # to ask for the abstract Generator takes four times as long
-                async with asyncio.timeout(remaining() if size > HUGE else None):
-                    decoded = await self._finished(decoded, size)
+            if size <= SMALL:
+                result = response.decoded
+            elif size <= LARGE:
+                result = request.decode(response.body)
+            else:
+                result = await self._decode_large(request, response.body, remaining())
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
-            late = AttemptTimeoutError("the response was received, but not read in time")
-            return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=True)
+            return self._late()
         self._knows_service = True
-        result: T = decoded
         return result
 
-    async def _finished(self, steps: Generator[bool, None, T], size: int) -> T:
-        """Take the steps of an odd response's decoding, each in its turn, or all in a thread."""
-        while True:
+    async def _decode_large(self, request: Request[T], body: bytes, seconds: float | None) -> T:
+        """Decode a body in its turn: when no other is decoded and the loop has done other work."""
+        async with asyncio.timeout(seconds) as limit:
+            self._time_limits.add(limit)
             try:
-                if next(steps):
-                    return await asyncio.to_thread(_last, steps)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            await self._turns.wait(min(size, SHARE))
+                async with self._turn:
+                    for _rest in range(RESTS):
+                        await asyncio.sleep(0)
+                    return await _decode(request.decode, body)
+            finally:
+                self._time_limits.discard(limit)
+
+    def _late(self) -> Failure:
+        error: SeoRepError
+        if self._is_closed:
+            error = ConnectionFailedError("the client was closed before the response was decoded")
+            return Failure(Sent.MAYBE, Cause.PERMANENT, error, inconclusive=True)
+        error = AttemptTimeoutError("the response was received, but not decoded in time")
+        return Failure(Sent.MAYBE, Cause.OVERLOAD, error, inconclusive=True)
 
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
@@ -269,13 +246,32 @@ def _is_page(response: Response) -> bool:
     return is_html and not bytes(response.body[:LARGE]).lstrip().startswith((b"{", b"["))
 
 
-def _last(steps: Generator[bool, None, T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+async def _decode(decode: Decode[T], body: bytes) -> T:
+    """Decode a body in the loop, or in a thread if that would hold the loop up for long."""
+    # There are four cases:
+    # 1. A page of documented shape: in the loop. Nearly all the time is one step of C code, during
+    #    which a thread would hold up the loop as long.
+    # 2. A small page of a feed, whatever its shape: in the loop. It takes at most three times as
+    #    long as a documented one.
+    # 3. Any other page of a feed: in a thread.
+    # 4. A list, whose records take ten times as long as rows: in a thread.
+    if isinstance(decode, PageDecoder):
+        if len(body) <= ODD:
+            return decode(body)
+        if len(body) <= DOCUMENTED:
+            page: T | None = decode.documented(body)
+            if page is not None:
+                return page
+    return await _in_thread(decode, body)
+
+
+async def _in_thread(decode: Decode[T], body: bytes) -> T:
+    # The thread is new: those of the loop may be busy with the caller's blocking work.
+    thread = ThreadPoolExecutor(1, "seorep_async decode")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, decode, body)
+    finally:
+        thread.shutdown(wait=False)
 
 
 def _is_foreign(request: Request[Any], body: bytes) -> bool:

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import aiohttp
 
-from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
+from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.flow_control import Limits, Permit, Share
-from seorep_async.session.key_refusal import KeyGuard
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
-from seorep_async.session.timeouts import CallTimeout, Deadline
+from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
 _LAST_ITERATIONS = 5  # of the loop, in which calls that backed off end, and the tasks and sockets that they cancelled
-_log = logging.getLogger("seorep_async")
 
 
 class Session:
@@ -54,7 +51,6 @@ class Session:
             base_url, authentication, settings, borrowed, self.clock.wall_clock
         )
         self.share: Share = Share(settings, self.clock, limits, base_url.origin)
-        self.key: KeyGuard = KeyGuard()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -84,6 +80,7 @@ class Session:
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone
                     self.share.close()
+                    self._reader.close()
                     await cancel_all(self._tasks)
             finally:
                 await self._transport.close()
@@ -148,21 +145,20 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        refusals = self.key.refusals if request.refusals is None else request.refusals
         deadline = request.deadline or self.call_timeout.stream_deadline()
-        call = Call(request, deadline, refusals, self.clock.monotonic())
+        call = Call(request, deadline, self.clock.monotonic())
         try:
             while True:
                 permit = (
                     self.share.try_acquire(deadline, request.subject)
-                    if self._may_start(call)
+                    if self.state == "open"
                     else None
                 )
                 if permit is None:
                     permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
                 if isinstance(result, Failure) and call.was_deleted_before(result):
-                    result = cast("T", request.decode(b""))
+                    result = request.decode(b"")
                 if not isinstance(result, Failure):
                     self.share.quota.succeed(call.spent)
                     if call.failure is not None:
@@ -205,7 +201,6 @@ class Session:
         while True:
             self._require_not_closed(call.failure)
             try:
-                await self._require_key(call)
                 permit = await share.acquire(
                     call.deadline,
                     request.subject,
@@ -221,46 +216,9 @@ class Session:
             if permit is not None:
                 reason = permit.reason
                 permit.seconds_waited = self.clock.monotonic() - since
-                if self._may_start(call) and self.clock.monotonic() < call.deadline.at:
+                if self.state == "open" and self.clock.monotonic() < call.deadline.at:
                     return permit
                 share.give_back(permit)
-
-    def _may_start(self, call: Call[Any]) -> bool:
-        """Return whether nothing forbids the attempt, also after a wait for its permit."""
-        return self.state == "open" and self.key.may_start(call.request, call.refusals)
-
-    async def _require_key(self, call: Call[Any]) -> None:
-        """Wait until no probe of the key is in flight, and raise if the key was refused."""
-        while self.key.probe not in (None, call.request):
-            ended, _ = await asyncio.wait(
-                [self._key_probe], timeout=self._remaining(call.deadline.at)
-            )
-            if not ended:
-                raise TimeoutError("key")
-        if (refusal := self.key.refusal_since(call.refusals)) is not None:
-            stopped = "stopped, because the API key was refused for another request"
-            raise AuthenticationError(stopped, status=refusal.status)
-
-    async def find_refusal(self, refusals: int, deadline: Deadline) -> AuthenticationError | None:
-        """Find out for a pull, after a 403, whether the key was refused since `refusals` were counted."""
-        if self.key.probe is not None:  # its answer will do
-            await asyncio.wait([self._key_probe], timeout=self._remaining(deadline.at))
-        if self.key.refusals == refusals and self.key.in_doubt:
-            await self._send_probe(self.key.new_probe(refusals, deadline))
-        return self.key.refusal_since(refusals)
-
-    async def _send_probe(self, probe: Request[Any]) -> None:
-        try:
-            await self.send(probe)
-        except AuthenticationError as error:
-            if self.key.refusals == probe.refusals:  # else it was stopped
-                self._refuse_key(error)
-        except SeoRepError:  # it says nothing about the key
-            _log.debug("the probe of the key failed for another reason")
-
-    def _refuse_key(self, refusal: AuthenticationError) -> None:
-        self.key.refuse(refusal)
-        self.share.withdraw()
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report all of it."""
@@ -269,7 +227,6 @@ class Session:
         try:
             received = await self._receive(call, permit)
             result = await self._read(call, permit, received)
-            self._judge(call, result)
         except BaseException as error:
             # A cancelled attempt is reported as well.
             self.observer.report(call, received, error)
@@ -309,24 +266,6 @@ class Session:
         return await self._reader.read(
             call.request, outcome, lambda: self._remaining(call.deadline.at)
         )
-
-    def _judge(self, call: Call[Any], result: object) -> None:
-        """Record what the end of an attempt says about the key."""
-        if not isinstance(result, Failure):
-            self.key.succeed(call.request)
-        elif isinstance(result.error, AuthenticationError) and call.refusals == self.key.refusals:
-            if result.error.status == 401:
-                self._refuse_key(call.complete(result.error).evolve(subject=None))
-            elif self.key.forbid(call.request):
-                self.share.withdraw()  # nothing else starts until the probe is answered
-                probe = self._send_probe(
-                    self.key.start_probe(
-                        Deadline.of_call(call.ended + self.settings.attempt_timeout)
-                    )
-                )
-                self._key_probe = self.spawn(
-                    probe, self.key.end_probe
-                )  # no caller's, who may be cancelled
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""

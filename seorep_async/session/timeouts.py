@@ -105,7 +105,7 @@ class TimeLimit:
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
         self._started = timeouts.loop.time()
-        self._is_over = False
+        self.is_over: bool = False
         self.due: float = self._started + min(seconds, remaining)
         self.inconclusive: bool = remaining <= seconds
 
@@ -122,7 +122,7 @@ class TimeLimit:
     def expire(self, *, late: bool = False) -> None:
         """End the block; `late` if the loop stood still."""
         self.inconclusive = self.inconclusive or late
-        self._is_over = True
+        self.is_over = True
         self._task.cancel()
 
     def __exit__(
@@ -131,7 +131,7 @@ class TimeLimit:
         self._timeouts.running.discard(self)  # the alarm stays for the next one
         # another cancellation takes precedence
         if (
-            self._is_over
+            self.is_over
             and self._task.uncancel() <= self._cancelled_before
             and kind is asyncio.CancelledError
         ):

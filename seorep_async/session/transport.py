@@ -1,12 +1,8 @@
-"""One attempt on the wire, and the only file that touches aiohttp's client."""
+"""One attempt on the wire, and the only class that uses aiohttp's client."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import socket
-import ssl
 import traceback
 import warnings
 from collections.abc import Awaitable, Callable
@@ -22,154 +18,197 @@ from seorep_async.errors import (
     BodyTooLargeError,
     ConfigurationError,
     ConnectionFailedError,
-    ProtocolError,
     SeoRepError,
 )
 from seorep_async.session.aiohttp_workarounds import (
     READ_SIZE,
     OwnResponse,
-    UnaskedResponse,
+    Progress,
     UsedConnections,
     WireError,
     WriteResponse,
     own_request,
     reuse_freed_memory,
+    watch_progress,
 )
 from seorep_async.session.base_url import BaseURL, origin_of
+from seorep_async.session.proxy import Proxy
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent, parse_retry_after
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
+from seorep_async.session.wire_failures import failure_of
 from seorep_async.settings import Settings
 
 
-@attrs.define(slots=False, eq=False, repr=False)
 class Transport:
-    """Sends single attempts through aiohttp, without its resends, redirects, cookies and environment.
+    """Sends single attempts through aiohttp, without its resends, redirects and cookies.
 
-    Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is never closed. Else
-    there are two: the one for writes and grants never reuses a connection, so what fails before it was sent was not
-    executed. Reads whose connection failed use it too, as a failover kills all idle connections.
+    Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is
+    never closed. Otherwise there are two sessions of our own. The one for writes and grants never
+    reuses a connection: what fails before it was sent was not executed. A read whose connection
+    failed uses it as well, because a failover kills all idle connections.
+
+    Attributes:
+        attempts: requests that were sent.
+        bytes_received: bytes of all bodies, decompressed.
     """
 
-    _base_url: BaseURL
-    _authentication: Authentication
-    _settings: Settings
-    _borrowed: aiohttp.ClientSession | None
-    _wall_clock: Callable[[], float]
-
-    def __attrs_post_init__(self) -> None:
-        self._closing = AsyncExitStack()
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._settings.connect_timeout
-        )
+    def __init__(
+        self,
+        base_url: BaseURL,
+        authentication: Authentication,
+        settings: Settings,
+        borrowed: aiohttp.ClientSession | None,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._base_url = base_url
+        self._settings = settings
+        self._borrowed = borrowed
+        self._wall_clock = wall_clock
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
         self._headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
-            "User-Agent": self._settings.user_agent,
+            "User-Agent": settings.user_agent,
         }
-        self._for_borrowed: dict[str, Any] = {  # our own sessions are created so
+        self._secret_headers: dict[str, str] = {hdrs.AUTHORIZATION: authentication.header}
+        self._proxy = None if settings.proxy is None else Proxy(settings.proxy)
+        self._options: dict[str, Any] = {}
+        if self._proxy is not None and self._proxy.authorization is not None:
+            self._authenticate_to_proxy(self._proxy.authorization)
+        if borrowed is not None:
+            self._options |= self._options_of_borrowed()
+        self._used = UsedConnections()
+        self._closing = AsyncExitStack()
+        self.attempts: int = 0
+        self.bytes_received: int = 0
+
+    def _authenticate_to_proxy(self, authorization: str) -> None:
+        """Give the proxy its password: in each request, or only as a tunnel to the service is opened."""
+        if self._base_url.origin[0] == "https":
+            self._options["proxy_headers"] = {hdrs.PROXY_AUTHORIZATION: authorization}
+        else:
+            self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
+
+    def _options_of_borrowed(self) -> dict[str, Any]:
+        """Return the options of each request for which our own sessions are created with."""
+        return {
+            "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
             "raise_for_status": False,
             "auto_decompress": True,
             "timeout": self._timeout,
             "middlewares": (self._send_on_the_wire,),
-            "proxy": self._settings.proxy,
+            "proxy": None if self._proxy is None else self._proxy.url,
         }
-        self._used = UsedConnections()
-        self.attempts: int = 0
-        self.bytes_received: int = 0
 
     def open(self) -> None:
+        """Open the sessions in the running loop.
+
+        Raises:
+            ConfigurationError: the borrowed session can't be used.
+        """
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
         reuse_freed_memory()
-        if (borrowed := self._borrowed) is None:
-            self._reads, self._writes = self._own(force_close=False), self._own(force_close=True)
+        if self._borrowed is None:
+            self._reads = self._own_session(for_writes=False)
+            self._writes = self._own_session(for_writes=True)
             return
-        if borrowed.closed:
-            raise ConfigurationError("the session that was passed in is closed")
+        problem = self._problem_of(self._borrowed)
+        if problem:
+            raise ConfigurationError(f"the session that was passed in {problem}")
+        self._reads = self._borrowed
+        self._writes = self._borrowed
+
+    def _problem_of(self, session: aiohttp.ClientSession) -> str:
+        """Return why a session can't be used, or nothing."""
+        if session.closed:
+            return "is closed"
         with warnings.catch_warnings(action="ignore"):
-            loop = borrowed.loop  # its name is deprecated, and there is no other
+            loop = session.loop  # its name is deprecated, and there is no other
         if loop is not self._timeouts.loop:
-            raise ConfigurationError(
-                "the session that was passed in is of another event loop: create it in this one"
-            )
-        if borrowed.trust_env:
-            problem = (
-                "the session that was passed in takes proxies and passwords from the environment"
-            )
+            return "is of another event loop: create it in this one"
+        if session.trust_env:
             advice = "which could send the API key elsewhere: create it with trust_env=False"
-            raise ConfigurationError(f"{problem}, {advice}")
-        self._reads = self._writes = borrowed
+            return f"takes proxies and passwords from the environment, {advice}"
+        return ""
 
     async def close(self) -> None:
         """End running attempts, and close our own sessions."""
         self._timeouts.close()
-        await (
-            self._closing.aclose()
-        )  # closes the second session even if we are cancelled in closing the first
+        # closes the second session even if we are cancelled in closing the first
+        await self._closing.aclose()
 
     async def attempt(
         self, request: Request[Any], remaining: float, may_reuse: bool
     ) -> Response | Failure:
-        """Send a request once, within `Settings.attempt_timeout` from opening the connection to the last byte.
+        """Send a request once, within `Settings.attempt_timeout` from connecting to the last byte.
 
-        The call ends in `remaining` seconds, possibly infinite; a read uses an idle connection only if it `may_reuse`.
+        Args:
+            request: the request.
+            remaining: seconds until the call ends, possibly infinite.
+            may_reuse: whether a read may use an idle connection.
         """
         limit = TimeLimit(self._timeouts, self._settings.attempt_timeout, remaining)
+        progress: Progress | None = None
+        if request.method == "GET" and request.idempotent and may_reuse:
+            session = self._reads
+        else:
+            session = self._writes
+            progress = watch_progress()
         try:
             with limit:
-                return await self._receive(await self._send(request, may_reuse))
+                return await self._receive(await self._send(request, session))
         except BodyTooLargeError as error:
             return Failure(Sent.MAYBE, Cause.PERMANENT, error)
         except SeoRepError:
             raise
         except WireError as error:
-            return _classify(error.args[0], request)
+            return failure_of(error.args[0], request)
         except asyncio.CancelledError as error:
             # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
-            if type(error) is TimeoutError and self._timeouts.is_closed:
-                closed = ConnectionFailedError(
-                    "the client was closed before the response was received"
-                )
-                return Failure(Sent.MAYBE, Cause.PERMANENT, closed, inconclusive=True)
             if type(error) is TimeoutError:
-                seconds = min(self._settings.attempt_timeout, remaining)
-                late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")
-                return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=limit.inconclusive)
-            failure = _classify(error, request)
+                return self._late(limit, remaining, progress)
+            failure = failure_of(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
-                return attrs.evolve(
-                    failure, inconclusive=limit.is_very_late(self._settings.connect_timeout)
-                )
+                is_very_late = limit.is_very_late(self._settings.connect_timeout)
+                return attrs.evolve(failure, inconclusive=is_very_late)
             return failure
         except Exception as error:  # a bug, ours or of a session that was passed in
-            error.add_note(
-                "".join(traceback.format_tb(error.__traceback__))
-            )  # which shows no locals
+            frames = traceback.format_tb(error.__traceback__)  # which shows no locals
+            error.add_note("".join(frames))
             raise error.with_traceback(None) from None
 
-    def _send(self, request: Request[Any], may_reuse: bool) -> Awaitable[aiohttp.ClientResponse]:
+    def _late(self, limit: TimeLimit, remaining: float, progress: Progress | None) -> Failure:
+        """Return the failure of an attempt that our time limit, or the end of the client, ended."""
+        # a stand-in for aiohttp may raise a TimeoutError of its own, and records no progress
+        is_sent = progress is None or progress.is_sent or not limit.is_over
+        sent = Sent.MAYBE if is_sent else Sent.NO
+        if self._timeouts.is_closed:
+            closed = ConnectionFailedError("the client was closed before the response was received")
+            return Failure(sent, Cause.PERMANENT, closed, inconclusive=True)
+        seconds = min(self._settings.attempt_timeout, remaining)
+        problem = "the service did not answer" if is_sent else "no connection could be opened"
+        late = AttemptTimeoutError(f"{problem} within {seconds:.3g} s")
+        return Failure(sent, Cause.OVERLOAD, late, inconclusive=limit.inconclusive)
+
+    def _send(
+        self, request: Request[Any], session: aiohttp.ClientSession
+    ) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request, and receive the head of the response and what came with it."""
-        session = (
-            self._reads
-            if request.method == "GET" and request.idempotent and may_reuse
-            else self._writes
-        )
-        options = {}
-        if self._borrowed is not None:
-            if session.closed:
-                raise ConfigurationError(
-                    "the session that was passed in was closed while the client was in use"
-                )
-            options = self._for_borrowed | {"headers": self._headers}
-        else:
+        options = self._options
+        if self._borrowed is None:
             self.attempts += 1
+        elif session.closed:
+            problem = "the session that was passed in was closed while the client was in use"
+            raise ConfigurationError(problem)
         if request.content_type is not None:
-            options["headers"] = self._headers | {"Content-Type": request.content_type}
+            headers = self._headers | {"Content-Type": request.content_type}
+            options = options | {"headers": headers}
         address = self._base_url.address(request.path, request.query)
         return session.request(
             request.method, address, data=request.body, allow_redirects=False, **options
@@ -178,12 +217,11 @@ class Transport:
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate one wire attempt of a borrowed session, count it, and stop aiohttp from resending it."""
+        """Authenticate one attempt in a borrowed session, count it, and keep aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
-            raise ConfigurationError(
-                f"refused to send the API key to an origin other than {self._base_url.string}"
-            )
-        request.headers[hdrs.AUTHORIZATION] = self._authentication.header
+            problem = "refused to send the API key to an origin other than"
+            raise ConfigurationError(f"{problem} {self._base_url.string}")
+        request.headers.update(self._secret_headers)
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
         self._used.watch(request)
@@ -194,13 +232,13 @@ class Transport:
 
     async def _receive(self, response: aiohttp.ClientResponse) -> Response:
         """Receive the rest of a response; most are whole already."""
-        content, headers = response.content, response.headers
+        content = response.content
+        headers = response.headers
         try:
-            body = (
-                self._counted(content.read_nowait())
-                if content.is_eof()
-                else await self._read(response)
-            )
+            if content.is_eof():
+                body = self._counted(content.read_nowait())
+            else:
+                body = await self._read(response)
         except BaseException:  # the rest of the body would come, and nobody reads it
             response.close()
             raise
@@ -221,46 +259,33 @@ class Transport:
         return b"".join(chunks)
 
     def _counted(self, chunk: bytes, before: int = 0) -> bytes:
-        """Count the bytes of a chunk, and raise if there are too many with those before it."""
+        """Count the bytes of a chunk, and raise if they and those before it are too many."""
         self.bytes_received += len(chunk)
         self._check_size(before + len(chunk))
         return chunk
 
     def _check_size(self, size: int) -> None:
-        if size > self._settings.max_body_bytes:
-            problem = f"the response has {size} bytes or more, and the limit is {self._settings.max_body_bytes}"
-            raise BodyTooLargeError(
-                f"{problem}; raise Settings.max_body_bytes, or pass a smaller limit=…"
-            )
+        longest = self._settings.max_body_bytes
+        if size > longest:
+            problem = f"the response has {size} bytes or more, and the limit is {longest}"
+            advice = "raise Settings.max_body_bytes, or pass a smaller limit=…"
+            raise BodyTooLargeError(f"{problem}; {advice}")
 
-    def _own(self, *, force_close: bool) -> aiohttp.ClientSession:
+    def _own_session(self, *, for_writes: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
+            connector=aiohttp.TCPConnector(limit=0, force_close=for_writes),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
-            skip_auto_headers=(hdrs.CONTENT_TYPE,) if force_close else None,
+            skip_auto_headers=(hdrs.CONTENT_TYPE,) if for_writes else None,
             timeout=self._timeout,
             trust_env=False,
-            proxy=self._settings.proxy,
+            proxy=None if self._proxy is None else self._proxy.url,
             read_bufsize=READ_SIZE,
-            request_class=own_request(self._authentication, self._used),
-            response_class=WriteResponse if force_close else OwnResponse,
+            request_class=own_request(self._secret_headers, self._used, is_watched=for_writes),
+            response_class=WriteResponse if for_writes else OwnResponse,
         )
         self._closing.push_async_callback(session.close)
         return session
-
-
-_OWN_AUTHORITY = (
-    "; if the certificate is of your company's own authority, "
-    "set SSL_CERT_FILE to the file that holds that authority's certificate"
-)
-
-
-def _is_untrusted(error: Exception) -> bool:
-    """Return whether a certificate is refused because its issuer is not known here."""
-    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
-    unknown_issuer = (18, 19, 20, 21)  # OpenSSL's codes: self-signed, or an issuer without its own
-    return getattr(cause, "verify_code", None) in unknown_issuer
 
 
 async def _read_any(content: aiohttp.StreamReader) -> bytes:
@@ -268,66 +293,3 @@ async def _read_any(content: aiohttp.StreamReader) -> bytes:
         return await content.read(READ_SIZE)
     except RuntimeError as error:  # aiohttp's, if the connection was closed in the meantime (3.14)
         raise aiohttp.ClientConnectionError(str(error)) from None
-
-
-def _classify(error: Exception, request: Request[Any]) -> Failure:
-    sent, cause, no_room = Sent.MAYBE, Cause.TRANSIENT, False
-    kind: type[SeoRepError] = ConnectionFailedError
-    advice = ""
-    match error:
-        case (
-            aiohttp.ClientConnectorCertificateError()
-            | aiohttp.ClientSSLError()
-            | aiohttp.ServerFingerprintMismatch()
-        ):
-            sent, cause = Sent.NO, Cause.PERMANENT
-            said = "no TLS connection could be established"
-            advice = _OWN_AUTHORITY if _is_untrusted(error) else ""
-        case aiohttp.ConnectionTimeoutError():
-            sent, cause, kind = Sent.NO, Cause.OVERLOAD, AttemptTimeoutError
-            said = "the connection could not be opened within Settings.connect_timeout"
-        case UnaskedResponse():
-            sent, said = Sent.NO, "the connection was not used"
-        case aiohttp.ClientConnectorError():
-            sent, said = Sent.NO, "the connection could not be opened"
-            no_room = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
-        case TimeoutError():
-            cause, kind, said = (
-                Cause.OVERLOAD,
-                AttemptTimeoutError,
-                "the service did not answer in time",
-            )
-        case aiohttp.ClientConnectionError() | OSError():
-            said = "the connection broke"
-        case aiohttp.ClientHttpProxyError():
-            sent, said = Sent.NO, "the proxy refused to connect"
-            cause = Cause.PERMANENT if error.status < 500 else Cause.TRANSIENT
-        case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
-            cause, kind = Cause.PERMANENT, ProtocolError
-            said = "the response has a header longer than 8190 bytes, the most that aiohttp reads"
-        case aiohttp.ClientPayloadError():
-            said = "the response broke off"
-        case _:
-            kind, said = ProtocolError, "the response is not valid HTTP"
-    return Failure(
-        sent, cause, kind(f"{said} ({_reason(error, request)}){advice}"), no_room=no_room
-    )
-
-
-def _reason(error: Exception, request: Request[Any]) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.host}:{error.port}: {_words(error.os_error)}"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"status {error.status}"
-    if request.private or isinstance(error, aiohttp.ConnectionTimeoutError):
-        return type(error).__name__  # the message may quote the response, or holds the query
-    # str() of a ClientResponseError holds the request's URL, its repr even the Authorization header
-    message = error.message if isinstance(error, aiohttp.ClientResponseError) else error
-    return f"{type(error).__name__}: {message}"
-
-
-def _words(error: OSError) -> str:
-    """Return the system's words, which asyncio replaces by the address that it tried."""
-    if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
-        return error.strerror or str(error)
-    return os.strerror(error.errno)

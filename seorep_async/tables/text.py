@@ -179,8 +179,16 @@ def printable_json(
     )
 
 
-def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any) -> str:
+def excerpt(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    left_out: Sequence[str] = (),
+    **facts: Any,
+) -> str:
     """Return JSON for readers that pay for each character, with facts, columns and rows; it says what it leaves out.
+
+    `left_out` names what the caller has left out already.
 
     Of a list of rows, columns without any value are only named.
 
@@ -198,11 +206,13 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
         ] or None
         names, *rows = ([row[place] for place in kept] for row in (names, *rows))
     facts = {name: value for name, value in facts.items() if value is not None}
-    room = LONGEST - _NOTES - _size(facts | {"columns": names, "rows": []})
+    room = (
+        LONGEST - _NOTES - _size(facts | {"left_out": list(left_out), "columns": names, "rows": []})
+    )
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
     shown: list[list[Any]] = []
-    left_out: list[str] = []
+    omissions = list(left_out)
     shortened = 0
     for row in rows:
         values = list(map(_cut, row))
@@ -213,7 +223,7 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
                 if isinstance(rows, list)
                 else "further rows"
             )
-            left_out.append(
+            omissions.append(
                 f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns"
             )
             break
@@ -223,11 +233,11 @@ def excerpt(columns: Sequence[str], rows: Iterable[Sequence[Any]], **facts: Any)
             value is not whole and not isinstance(whole, float) for value, whole in pairs
         )
     if shortened:
-        left_out.append(
+        omissions.append(
             f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}"
         )
     return _printable(
-        facts | ({"left_out": left_out} if left_out else {}) | {"columns": names, "rows": shown}
+        facts | ({"left_out": omissions} if omissions else {}) | {"columns": names, "rows": shown}
     )
 
 

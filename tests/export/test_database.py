@@ -198,7 +198,7 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
 TOUCHED = [
     (
         "ALTER TABLE totals RENAME extra TO more",
-        'run ALTER TABLE totals ADD COLUMN "extra" VARCHAR in it',
+        r"run in Python: import duckdb; .*ALTER TABLE totals ADD COLUMN extra VARCHAR'\)",
     ),
     (
         "ALTER TABLE totals DROP account",
@@ -303,7 +303,9 @@ async def test_the_refusal_of_an_older_database_mends_it(
         ) as refused:
             await pull(client, out)
         assert not service.asked
-        change(out, *re.findall(r"ALTER TABLE [^;]+?(?=;| in it)", str(refused.value)))
+        script = re.search(r"duckdb\.connect\('.*?'\)\.execute\('.*?'\)", str(refused.value))
+        assert script is not None
+        exec(script[0], {"duckdb": duckdb})  # noqa: S102
         await pull(client, out)
         with open_history(out) as history:
             assert history.accounts() == ["acme"]
@@ -341,12 +343,76 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
             assert other.stdin is not None
             threading.Timer(0.3, other.stdin.close).start()
             assert (await pull(client, out)).rows == 2
-        with (
-            duckdb.connect(str(out), read_only=True),
-            pytest.raises(ExportError, match="this program has it open"),
-        ):
-            await pull(client, out)
     assert "is open in another program; waiting" in caplog.text
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_a_database_that_this_program_has_open_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, read_only: bool
+) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        # attached or with settings of its own, it can't be shared with the pull
+        opened = duckdb.connect(str(out), read_only=read_only, config={"threads": "1"})
+        threading.Timer(0.3, opened.close).start()
+        assert (await pull(client, out)).rows == 2
+    assert "is open in this program; waiting" in caplog.text
+
+
+async def test_a_database_that_stays_open_in_this_program_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.duckdb"
+    monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+    async with served(Account()) as (client, service):
+        await pull(client, out)
+        service.asked.clear()
+        with duckdb.connect() as other:
+            other.execute(f"ATTACH '{out}' AS attached")
+            with pytest.raises(ExportError, match="this program has it open already; close that"):
+                await pull(client, out)
+    assert not service.asked
+
+
+OF_OTHER_SYSTEMS = {
+    "Windows": (
+        'IO Error: Cannot open file "C:\\x.duckdb": The process cannot access the file because it '
+        "is being used by another process.\r\n\nFile is already open in \nC:\\python.exe (PID 7)"
+    ),
+    "Windows in German": (
+        'IO Error: Cannot open file "C:\\x.duckdb": Der Prozess kann nicht auf die Datei zugreifen'
+        "\r\n\nFile is already open in \nC:\\python.exe (PID 7)"
+    ),
+    "macOS": (
+        'IO Error: Could not set lock on file "/x.duckdb": Conflicting lock is held in '
+        "/usr/bin/python3 (PID 7). See also https://duckdb.org/docs/connect/concurrency"
+    ),
+    "an attached database": (
+        'Binder Error: Unique file handle conflict: Cannot attach "x" - the database file "/x" is '
+        'already attached by database "d"'
+    ),
+}
+
+
+@pytest.mark.parametrize("message", OF_OTHER_SYSTEMS.values(), ids=OF_OTHER_SYSTEMS)
+async def test_the_words_of_each_system_for_an_open_database_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    out = tmp_path / "x.duckdb"
+    connect = duckdb.connect
+    refusals = [duckdb.IOException(message)] * 2
+
+    def refuse_twice(*arguments: Any, **options: Any) -> duckdb.DuckDBPyConnection:
+        if refusals:
+            raise refusals.pop()
+        return connect(*arguments, **options)
+
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        monkeypatch.setattr(duckdb, "connect", refuse_twice)
+        assert (await pull(client, out)).rows == 2
+    assert not refusals
 
 
 async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import attrs
 import pytest
 
 from seorep_async.sandbox import Sandbox
-from seorep_async.sandbox.request import Service
+from seorep_async.sandbox.service import SandboxService
 from tests.export.golden_nights import FORMATS, Tables, program, read
 from tests.export.staged import staged_in
 
@@ -42,9 +42,9 @@ class Asked:
 @contextmanager
 def served(asked: Asked) -> Iterator[str]:
     """Serve an account from a thread of its own; yield its address."""
-    found = Service.campaign
+    found = SandboxService.campaign
 
-    def campaign(self: Service, id_: int) -> Any:
+    def campaign(self: SandboxService, id_: int) -> Any:
         asked.at.append((time.monotonic(), id_))
         return found(self, id_)
 
@@ -59,7 +59,7 @@ def served(asked: Asked) -> Iterator[str]:
 
     ended = asyncio.Event()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Service, "campaign", campaign)
+        patched.setattr(SandboxService, "campaign", campaign)
         thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
         thread.start()
         ready.wait()

@@ -68,7 +68,7 @@ async def test_another_reading_does_not_resume(
     words: str,
 ) -> None:
     out = tmp_path / "x.csv"
-    search = {"search": "shoes"} if "search" in options else {}
+    search: dict[str, Any] = {"search": "shoes"} if "search" in options else {}
     with pytest.raises(PullPausedError):
         await served.pull(out, max_requests=2, **search)
     with refused(f"unfinished pull is staged for this target, with {words}"):

@@ -192,3 +192,25 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
 def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         changes(two_days, **options)
+
+
+def test_a_group_is_compared_alone(tmp_path: Path) -> None:
+    ranks = [{11: 1, 21: 1}, {11: 9, 21: 9}]
+    database = made(tmp_path / "rankings.duckdb", nightly(*ranks))
+    assert {change.campaign_id for change in changes(database, group=" retail ")} == {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"group": "x"}, "no rankings of group 'x'; it has Retail"),
+        ({"group": 3}, "group must be the title of a group, got 3"),
+        ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
+    ],
+    ids=str,
+)
+def test_a_wrong_group_is_refused(tmp_path: Path, options: dict[str, Any], problem: str) -> None:
+    database = made(tmp_path / "rankings.duckdb", nightly({11: 1}, {11: 9}))
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        changes(database, **options)
+    assert caught.value.argument == "group"

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from seorep_async import models
 from seorep_async.errors import DecodeError
+from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
 from tests.normalisation.generated import bounded, said_models
@@ -22,7 +23,6 @@ from tests.normalisation.wire import (
     decode_row,
     decoder,
     envelope,
-    finished,
 )
 
 NESTED = {
@@ -64,7 +64,7 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
         return decode_row(under(names, wire), model, names)
     if model is models.RankingTotals:
         body = as_bytes(under(names, envelope([], "flat", wire)))
-        return finished(decoder(names).feed_page(body, models.CampaignPeriod, 1)).totals
+        return FeedPage(decoder(names), models.CampaignPeriod, 1)(body).totals
     if model in NESTED:
         nested = NESTED[model]
         row = example_of(models.KeywordRanking, "current")[0] | {
@@ -74,7 +74,7 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
         return found[0] if nested == "tags" else found
     if shape == "list":
         body = as_bytes(under(names, {"metadata": [], "data": [least, wire]}))
-        return finished(decoder(names).model_page(body, model, 1)).items[1]
+        return ModelPage(decoder(names), model, 1)(body).items[1]
     return decoder(names).single(as_bytes(under(names, {"metadata": [], "data": wire})), model)
 
 
@@ -140,7 +140,7 @@ def test_a_response_of_the_reference_fills_the_model_exactly(
 def test_any_facts_of_an_account_come_home(model: type, data: st.DataObject) -> None:
     (wire, fact), (other, second) = (data.draw(said_models(model)) for _ in range(2))
     single: Any = decoder().single(as_bytes({"data": wire}), model)
-    listed = finished(decoder().model_page(as_bytes({"data": [wire, other]}), model, 1))
+    listed: Any = ModelPage(decoder(), model, 1)(as_bytes({"data": [wire, other]}))
     assert (single, listed.items) == (fact, (fact, second))
     assert types_of(single) == types_of(listed.items[0]) == types_of(fact)
 

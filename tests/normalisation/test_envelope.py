@@ -7,13 +7,14 @@ import pytest
 
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError, StatusError
 from seorep_async.models import Campaign, KeywordRanking
-from tests.normalisation.wire import as_bytes, decode, decoder, envelope, finished
+from seorep_async.normalisation import FeedPage, ModelPage
+from tests.normalisation.wire import as_bytes, decode, decoder, envelope
 
 Reading = Callable[[bytes], Any]
 
 READINGS: dict[str, Reading] = {
-    "feed": lambda body: finished(decoder().feed_page(body, KeywordRanking, 1)),
-    "list": lambda body: finished(decoder().model_page(body, Campaign, 1)),
+    "feed": FeedPage(decoder(), KeywordRanking, 1),
+    "list": ModelPage(decoder(), Campaign, 1),
     "single": lambda body: decoder().single(body, Campaign),
 }
 every_reading = pytest.mark.parametrize("read", READINGS.values(), ids=READINGS)

@@ -7,22 +7,19 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking, RankingTotals
+from seorep_async.models import CampaignPeriod, KeywordRanking, RankingTotals
 from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
 from tests.normalisation.wire import (
     BRANDS,
     Shape,
-    as_bytes,
     branded,
     decode,
     decode_row,
-    decoder,
     envelope,
     every_feed,
     row_and_model,
-    wire_row,
 )
 
 
@@ -57,14 +54,6 @@ def test_no_totals_are_none(shape: Shape) -> None:
 def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
     found = totals_of({"competitors": {"value": 4, "previous": 5}}, "nested")
     assert found == RankingTotals(competitors=4, extra={"competitors": {"value": 4, "previous": 5}})
-
-
-# --- The campaign list
-
-
-def test_a_long_list_is_decoded_in_steps() -> None:
-    body = as_bytes({"data": [wire_row(Campaign, 1)] * 100})
-    assert len(list(decoder().model_page(body, Campaign, 1))) >= 4
 
 
 # --- What the wire calls each attribute

@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
 from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
+from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.reports import RankingReport
 from seorep_async.tables.output_tables import totals_values
 from tests.models.reference import REFERENCE
@@ -27,7 +28,6 @@ from tests.normalisation.wire import (
     decoder,
     envelope,
     every_feed,
-    finished,
     wire_row,
 )
 
@@ -46,7 +46,7 @@ def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
 
 def refusal(body: bytes, row: type = KeywordRanking) -> SeoRepError | None:
     try:
-        finished(decoder().feed_page(body, row, 1))
+        decode(body, row)
     except SeoRepError as error:
         return error
     return None
@@ -92,9 +92,9 @@ def test_nesting_a_hundred_thousand_deep_is_refused_by_us(
     place: str, opening: str, closing: str
 ) -> None:
     body = place.replace("%s", opening * 10**5 + closing)
-    for read in (decoder().feed_page, decoder().model_page):
+    for reading in (FeedPage, ModelPage):
         with pytest.raises(SeoRepError):
-            finished(read(body.encode(), KeywordRanking, 1))
+            reading(decoder(), KeywordRanking, 1)(body.encode())
     with pytest.raises(SeoRepError):
         decoder().single(body.encode(), Campaign)
 
@@ -165,7 +165,7 @@ WITH_UNKNOWN = {
 def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -> None:
     body = place.replace("{rows}", ", ".join([ROW % '"competitors": 1'] * rows))
     for number in WRITABLE:
-        page = finished(decoder().feed_page(body.replace("%s", number).encode(), KeywordRanking, 1))
+        page = decode(body.replace("%s", number).encode())
         report = RankingReport(
             Feed.CAMPAIGN, 1, DAY, DAY, page.items, page.totals, extra=page.extra
         )
@@ -287,9 +287,9 @@ envelopes = st.recursive(
     answer=envelopes | st.fixed_dictionaries({"data": envelopes}, optional={"totals": envelopes})
 )
 def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
-    for read in (decoder().single, partial(decoder().model_page, number=1)):
+    for read in (partial(decoder().single, model=Campaign), ModelPage(decoder(), Campaign, 1)):
         with suppress(SeoRepError):
-            finished(read(as_bytes(answer), model=Campaign))
+            read(as_bytes(answer))
     for row in FEED_ROWS:
         try:
             page = decode(answer, row)

@@ -1,4 +1,4 @@
-"""The compiled decoders give what the reference converter gives: the same models, the same refusals."""
+"""The fast readings give what the reference converter gives: the same models and refusals."""
 
 import contextlib
 import functools
@@ -11,9 +11,9 @@ import attrs
 import pytest
 from hypothesis import given, strategies as st
 
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import DecodeError, SeoRepError
 from seorep_async.models import KeywordRanking, Page, RankingTotals
-from seorep_async.normalisation import Decoder, envelope as envelopes
+from seorep_async.normalisation import Decoder, FeedPage, envelope as envelopes
 from seorep_async.normalisation.converter import ModelConverter
 from seorep_async.settings import EngineNames
 from tests.normalisation.generated import MANY, SOME, bounded, generated, said_models
@@ -26,7 +26,6 @@ from tests.normalisation.wire import (
     decoder,
     envelope,
     every_feed,
-    finished,
     wire_row,
 )
 
@@ -51,7 +50,10 @@ def by_reference(body: bytes, row: type) -> Any:
 
     def read() -> Page[Any]:
         page, rows_path, totals_path = envelopes.raw_page(envelopes.parse(body), 1, is_feed=True)
-        rows: Any = finished(reference().structure_all(page.items, row, rows_path))
+        rows: Any = tuple(
+            reference().structure(wire, row, f"{rows_path}[{number}]")
+            for number, wire in enumerate(page.items)
+        )
         totals = (
             None
             if page.totals is None
@@ -64,7 +66,7 @@ def by_reference(body: bytes, row: type) -> Any:
 
 def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:
     """Return what the decoder makes of a body, or its refusal."""
-    return outcome(lambda: finished(reader.feed_page(body, row, 1)))
+    return outcome(lambda: FeedPage(reader, row, 1)(body))
 
 
 def types_within(page: Any) -> Any:
@@ -75,7 +77,7 @@ def types_within(page: Any) -> Any:
 
 @pytest.mark.parametrize("bodies", [SOME, MANY])
 def test_both_paths_refuse_bodies_or_take_them_unchanged(bodies: int) -> None:
-    taken = by_compiled = 0
+    taken = without_converter = 0
     for number in range(bodies):
         body, row = generated(number)
         found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
@@ -85,10 +87,12 @@ def test_both_paths_refuse_bodies_or_take_them_unchanged(bodies: int) -> None:
             assert_faithful_page(found, json.loads(body), row)
             with contextlib.suppress(AssertionError):
                 without_reference(body, row)
-                by_compiled += 1
+                without_converter += 1
             taken += 1
     assert bodies // 10 < taken < bodies * 9 // 10  # the bodies are worth their while
-    assert by_compiled > bodies // 5  # odd totals and values are left to the reference converter
+    assert (
+        without_converter > bodies // 5
+    )  # odd totals and values are left to the reference converter
 
 
 @every_feed
@@ -123,7 +127,7 @@ def test_pages_do_not_depend_on_the_pages_before_them(row: type) -> None:
 
 
 @every_feed
-def test_a_compiled_model_is_as_good_as_a_constructed_one(row: Any) -> None:
+def test_a_decoded_model_is_as_good_as_a_constructed_one(row: Any) -> None:
     (found,) = decode(envelope([wire_row(row, 1)], "flat"), row).items
     constructed = row(**{field.name: getattr(found, field.name) for field in attrs.fields(row)})
     assert type(found) is row
@@ -133,27 +137,27 @@ def test_a_compiled_model_is_as_good_as_a_constructed_one(row: Any) -> None:
         found.competitors = 1
 
 
-class CompiledOnly(Decoder):
+class FastOnly(Decoder):
     """A decoder that leaves nothing to the reference converter."""
 
     @property
     def _converter(self) -> Any:
-        raise AssertionError("the compiled decoders refused this")
+        raise AssertionError("the fast readings refused this")
 
 
-COMPILED_ONLY = CompiledOnly(EngineNames())
+FAST_ONLY = FastOnly(EngineNames())
 
 
 def without_reference(body: bytes, row: type) -> Any:
-    """Return what the compiled decoders alone make of a page."""
-    return finished(COMPILED_ONLY.feed_page(body, row, 1))
+    """Return what the fast readings alone make of a page."""
+    return FeedPage(FAST_ONLY, row, 1)(body)
 
 
 @every_feed
 @every_shape
 def test_a_page_of_current_rows_is_decoded_at_once(row: type, shape: Shape) -> None:
     body = as_bytes(envelope([wire_row(row, 1)] * 10, shape, wire_row(RankingTotals, 1)))
-    found: Any = COMPILED_ONLY.feed_page(body, row, 1)
+    found: Any = FAST_ONLY.documented_page(body, row, 1)
     assert isinstance(found, Page)
     assert found == by_reference(body, row)
 
@@ -190,7 +194,7 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
                 | {"tags": [{"id": number, "label": "x" * 100_000}]}
                 | unknown
             )
-            finished(reader.feed_page(as_bytes(envelope([row], "nested")), KeywordRanking, 1))
+            FeedPage(reader, KeywordRanking, 1)(as_bytes(envelope([row], "nested")))
         assert tracemalloc.get_traced_memory()[0] < 2_000_000
     finally:
         tracemalloc.stop()
@@ -205,7 +209,7 @@ def test_a_few_thousand_tags_are_remembered() -> None:
     tracemalloc.start()
     try:
         for body in bodies:
-            finished(reader.feed_page(body, KeywordRanking, 1))
+            FeedPage(reader, KeywordRanking, 1)(body)
             held.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
@@ -239,6 +243,25 @@ def test_odd_rows_may_stand_anywhere(rows: Any, separators: tuple[str, str], sha
     assert by_decoder(body, KeywordRanking, decoder()) == by_reference(body, KeywordRanking)
     if " extra" not in rows[0]:  # as raw rows name what is not on the wire
         without_reference(body, KeywordRanking)
+
+
+@every_feed
+def test_the_converter_reads_only_the_row_that_is_refused(
+    row: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    structured: list[object] = []
+    structure = ModelConverter.structure
+
+    def structure_and_note(self: ModelConverter, wire: Any, model: type, path: str) -> Any:
+        structured.append(path)
+        return structure(self, wire, model, path)
+
+    monkeypatch.setattr(ModelConverter, "structure", structure_and_note)
+    rows = [wire_row(row, number) for number in range(50)]
+    rows[40] |= {"competitors": "?"}
+    with pytest.raises(DecodeError, match=r"^data\[40\]\.competitors: "):
+        decode(envelope(rows, "flat"), row)
+    assert structured == ["data[40]"]
 
 
 def test_an_array_of_objects_beside_the_rows_hides_none() -> None:

@@ -7,7 +7,6 @@ import datetime as dt
 import functools
 import json
 import re
-from collections.abc import Generator
 from typing import Any, Literal
 
 import pytest
@@ -20,7 +19,7 @@ from seorep_async.models import (
     SearchLocation,
     Tag,
 )
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import Decoder, FeedPage
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, example_of
 
@@ -71,21 +70,10 @@ def decoder(names: EngineNames = EngineNames()) -> Decoder:  # noqa: B008
     return Decoder(names)
 
 
-def finished(steps: Any) -> Any:
-    """Return what a reading, at once or in steps, ends in."""
-    while isinstance(steps, Generator):
-        try:
-            next(steps)
-        except StopIteration as end:
-            steps = end.value
-    return steps
-
-
 def decode(answer: object, row: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
     """Decode a feed's answer, given parsed or as bytes, as its first page."""
-    return finished(
-        decoder(names).feed_page(answer if isinstance(answer, bytes) else as_bytes(answer), row, 1)
-    )
+    body = answer if isinstance(answer, bytes) else as_bytes(answer)
+    return FeedPage(decoder(names), row, 1)(body)
 
 
 def decode_row(

@@ -10,13 +10,12 @@ from hypothesis import given, strategies as st
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging.listing import PageCount, Query, Schedule
 from seorep_async.session import Deadline, Decode, Request, Session
-from seorep_async.session.key_refusal import KeyGuard
 
 
 class Unhurried:
     """A session that takes a number of iterations of the event loop over each response."""
 
-    settings, key = Settings(max_concurrency=2), KeyGuard()
+    settings = Settings(max_concurrency=2)
 
     def __init__(self, random: Random, failures: float = 0.0) -> None:
         self._random, self._failures = random, failures
@@ -37,7 +36,7 @@ class Unhurried:
                 raise NotFoundError("there is no such object")
         finally:
             self.in_flight -= 1
-        return cast("Page[int]", request.decode(b""))
+        return request.decode(b"")
 
 
 def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
@@ -63,7 +62,7 @@ async def read_together(
     count.free -= len(pages)  # each has one of them for itself
     reading = [
         asyncio.ensure_future(
-            listing_of(session, number).fetch_all(Schedule(Deadline(), count, 0, place))
+            listing_of(session, number).fetch_all(Schedule(Deadline(), count, place))
         )
         for place, number in enumerate(pages)
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from seorep_async import guides
 from seorep_async.sandbox import Faults
-from seorep_async.sandbox.faults import KINDS
+from seorep_async.sandbox.faults import FAULT_KINDS
 from tests.sandbox.calls import CAMPAIGNS, NEW, RIGHT_KEY, Caller, calling, in_flight
 
 ENDLESS = ("hang", "slow")
@@ -37,7 +37,7 @@ def test_faults_are_read_from_a_string(
 
 def test_every_kind_is_in_the_guide() -> None:
     table = guides.pages()["testing"]
-    assert [kind for kind in KINDS if f"| `{kind}` |" not in table] == []
+    assert [kind for kind in FAULT_KINDS if f"| `{kind}` |" not in table] == []
 
 
 def test_the_draw_depends_on_seed_and_number_alone() -> None:
@@ -129,7 +129,7 @@ async def test_other_kinds_are_answers_of_their_own(
             reply.json()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "500s"])
+@pytest.mark.parametrize("kind", [*FAULT_KINDS, "500s"])
 async def test_a_write_is_carried_out_once_but_not_before_a_status(kind: str) -> None:
     async with calling(faults=f"{kind}=100%") as call:
         fields: Any = {"data": NEW[CAMPAIGNS], "allow_redirects": False}
@@ -148,7 +148,7 @@ async def test_a_write_is_carried_out_once_but_not_before_a_status(kind: str) ->
         assert call.sandbox.stats.per_operation[f"POST {CAMPAIGNS}"] == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAULT_KINDS)
 async def test_faults_and_clean_answers_are_counted(kind: str) -> None:
     async with calling(faults=f"{kind}=100%") as call:
         await what_came(call)

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
+from seorep_async.sandbox.chain import OPERATIONS
 from seorep_async.sandbox.request import Operation
-from seorep_async.sandbox.server import OPERATIONS
 from tests.models.reference import REFERENCE, fields_in
 from tests.resources import operations as reference
 from tests.sandbox.calls import (

@@ -1,21 +1,24 @@
-"""Large answers are decoded so that others on the event loop keep running."""
+"""Large answers are decoded one at a time, in the loop or in a thread, and others keep running."""
 
 import asyncio
 import threading
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
-from seorep_async import DeadlineExceededError, DecodeError
+from seorep_async import ConnectionFailedError, DeadlineExceededError, DecodeError
 from seorep_async.session import Deadline, Request, Session
 from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
 
-HUGE = answer(b" " * (5 * 2**20))
+KIB = 1024
+MIB = 1024 * KIB
 
 
 @asynccontextmanager
@@ -33,31 +36,44 @@ async def beating() -> AsyncIterator[Counter[str]]:
     task.cancel()
 
 
-@pytest.fixture
-async def session(connect_session: ConnectSession) -> Session:
-    return (await connect_session(forever=HUGE))[0]
+class Page(msgspec.Struct):
+    """A decoder of pages, which returns the thread that it runs in."""
+
+    is_documented: bool
+
+    def __call__(self, body: bytes) -> int:
+        return threading.get_ident()
+
+    def documented(self, body: bytes) -> int | None:
+        return threading.get_ident() if self.is_documented else None
 
 
-def request(decode: Any) -> Request[Any]:
+def record(body: bytes) -> int:
+    """Decode as a list is decoded, and return the thread."""
+    return threading.get_ident()
+
+
+def request(decode: Callable[[bytes], Any]) -> Request[Any]:
     return Request("GET", "/v3/anything", decode)
 
 
-@pytest.mark.parametrize("size", [670 * 1024, 5 * 2**20], ids=["500 rows", "huge"])
-async def test_others_run_between_the_steps_of_an_answer(
-    size: int, connect_session: ConnectSession
+@pytest.mark.parametrize(
+    ("decode", "size", "in_loop"),
+    [
+        pytest.param(record, 60 * KIB, True, id="a small list"),
+        pytest.param(record, 70 * KIB, False, id="a list"),
+        pytest.param(Page(False), 1000 * KIB, True, id="a small odd page"),
+        pytest.param(Page(False), 1030 * KIB, False, id="an odd page"),
+        pytest.param(Page(True), 2000 * KIB, True, id="a documented page"),
+        pytest.param(Page(True), 2100 * KIB, False, id="a large documented page"),
+    ],
+)
+async def test_size_and_shape_decide_between_loop_and_thread(
+    decode: Callable[[bytes], int], size: int, in_loop: bool, connect_session: ConnectSession
 ) -> None:
     session, _ = await connect_session(answer(b" " * size))
-    async with beating() as beat:
-
-        def steps(body: bytes) -> Generator[None, None, list[int]]:
-            seen = [beat["count"]]
-            for _ in range(5):
-                yield
-                seen.append(beat["count"])
-            return seen
-
-        seen = await session.send(request(steps))
-    assert len(seen) == len(set(seen)) == 6
+    thread = await session.send(request(decode))
+    assert (thread == threading.get_ident()) is in_loop
 
 
 async def test_a_huge_answer_comes_whole_and_is_recorded(connect_session: ConnectSession) -> None:
@@ -65,47 +81,118 @@ async def test_a_huge_answer_comes_whole_and_is_recorded(connect_session: Connec
     session, _ = await connect_session(answer(body))
     with session.observer.record_answers() as answers:
         assert await session.send(request(bytes)) == body
-    assert [one.body for one in answers] == [body]
+    assert [recorded.body for recorded in answers] == [body]
 
 
-async def test_a_step_may_ask_for_a_thread(session: Session) -> None:
-    def steps(body: bytes) -> Generator[bool, None, list[int]]:
-        threads = [threading.get_ident()]
-        yield True
-        return [*threads, threading.get_ident()]
-
-    first, then = await session.send(request(steps))
-    assert first == threading.get_ident() != then
-
-
-async def test_an_error_in_a_later_step_is_the_error_of_the_answer(session: Session) -> None:
-    def steps(body: bytes) -> Generator[None, None, None]:
-        yield
-        raise DecodeError("in the second step")
-
-    with pytest.raises(DecodeError, match="in the second step"):
-        await session.send(request(steps))
-
-
-async def test_large_answers_at_once_are_not_decoded_in_one_go(
+async def test_an_error_in_a_thread_is_the_error_of_the_answer(
     connect_session: ConnectSession,
 ) -> None:
-    session, _ = await connect_session(forever=answer(b" " * (500 * 1024)), max_concurrency=8)
+    def refuse(body: bytes) -> None:
+        raise DecodeError("in a thread")
+
+    session, _ = await connect_session(answer(b" " * MIB))
+    with pytest.raises(DecodeError, match="in a thread"):
+        await session.send(request(refuse))
+
+
+async def test_large_answers_at_once_are_decoded_iterations_apart(
+    connect_session: ConnectSession,
+) -> None:
+    session, _ = await connect_session(forever=answer(b" " * (500 * KIB)), max_concurrency=8)
+
+    class Beat(Page):
+        def __call__(self, body: bytes) -> int:
+            return beat["count"]
+
     async with beating() as beat:
-        seen = await asyncio.gather(
-            *(session.send(request(lambda body: beat["count"])) for _ in range(8))
-        )
-    assert len(set(seen)) == 8
+        iterations = await asyncio.gather(*(session.send(request(Beat(True))) for _ in range(8)))
+    iterations.sort()
+    assert all(later - earlier >= 3 for earlier, later in pairwise(iterations))
 
 
-async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Session) -> None:
-    def endless(body: bytes) -> Generator[None, None, None]:
-        while True:
-            yield
+async def test_two_threads_never_decode_at_once(connect_session: ConnectSession) -> None:
+    session, _ = await connect_session(forever=answer(b" " * MIB), max_concurrency=4)
+    decoding = Counter[str]()
 
+    def decode(body: bytes) -> int:
+        decoding["now"] += 1
+        at_once = decoding["now"]
+        time.sleep(0.001)
+        decoding["now"] -= 1
+        return at_once
+
+    assert await asyncio.gather(*(session.send(request(decode)) for _ in range(4))) == [1] * 4
+
+
+# --- The end of a call that waits for its answer to be decoded
+
+
+class Held:
+    """A decoder that holds its thread until it is let go."""
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+        self.go = threading.Event()
+
+    def __call__(self, body: bytes) -> str:
+        self.started.set()
+        self.go.wait(10)
+        return "decoded"
+
+    async def has_started(self) -> None:
+        await asyncio.to_thread(self.started.wait, 10)
+
+
+@pytest.fixture
+async def session(connect_session: ConnectSession) -> Session:
+    return (await connect_session(forever=answer(b" " * MIB)))[0]
+
+
+async def test_a_thread_that_takes_too_long_ends_at_the_deadline(session: Session) -> None:
+    held = Held()
+    deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
-        await session.send(
-            msgspec.structs.replace(
-                request(endless), deadline=Deadline.of_call(session.clock.monotonic() + 0.01)
-            )
-        )
+        await session.send(msgspec.structs.replace(request(held), deadline=deadline))
+    held.go.set()
+    assert await session.send(request(bytes)) == b" " * MIB
+
+
+async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) -> None:
+    held = Held()
+    first = asyncio.create_task(session.send(request(held)))
+    await held.has_started()
+    deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
+    with pytest.raises(DeadlineExceededError):
+        await session.send(msgspec.structs.replace(request(bytes), deadline=deadline))
+    held.go.set()
+    assert await first == "decoded"
+
+
+async def test_the_caller_s_blocking_work_holds_no_answer_up(session: Session) -> None:
+    loop = asyncio.get_running_loop()
+    blocked = threading.Event()
+    blocking = [loop.run_in_executor(None, blocked.wait, 10) for _ in range(64)]
+    assert await session.send(request(bytes)) == b" " * MIB
+    blocked.set()
+    await asyncio.gather(*blocking)
+
+
+async def test_closing_ends_calls_whose_answers_are_not_decoded(session: Session) -> None:
+    held = Held()
+    calls = [asyncio.create_task(session.send(request(decode))) for decode in (held, bytes)]
+    await held.has_started()
+    await session.__aexit__(None, None, None)
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    held.go.set()
+    assert [type(end) for end in ends] == [ConnectionFailedError] * 2
+
+
+async def test_a_cancelled_call_leaves_its_turn_to_the_next(session: Session) -> None:
+    held = Held()
+    call = asyncio.create_task(session.send(request(held)))
+    await held.has_started()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    held.go.set()
+    assert await session.send(request(bytes)) == b" " * MIB

@@ -4,14 +4,17 @@ import asyncio
 import base64
 import pickle
 import ssl
+import subprocess
+import sys
 from contextlib import suppress
 from functools import partial
+from urllib.parse import unquote
 
 import aiohttp
 import pytest
 import trustme
 
-from seorep_async import ConnectionFailedError, Settings
+from seorep_async import ConfigurationError, ConnectionFailedError, Settings
 from tests.session.calls import Connect, OpenClient, ask, failure
 from tests.session.canary import Canary, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer
@@ -84,6 +87,70 @@ async def test_our_own_session_sends_the_proxy_no_key(
     for request in proxy.requests:
         assert "Authorization" not in request.headers
         assert_key_is_not_in(str(request.headers))
+
+
+ABANDONED = """
+import asyncio, gc, sys
+from seorep_async import SeoRepClient, Settings
+
+async def send(port, password):
+    settings = Settings(proxy=f"http://user:{password}@127.0.0.1:{port}")
+    client = await SeoRepClient("http://127.0.0.1:9", "key", settings=settings).open()
+    call = asyncio.create_task(client.campaigns.get(1))
+    await asyncio.sleep(0.3)
+    return client, call
+
+async def hang(reader, writer):
+    await reader.readuntil(b"\\r\\n\\r\\n")
+    await asyncio.sleep(60)
+
+async def main(password):
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    return await send(server.sockets[0].getsockname()[1], password)
+
+loop = asyncio.new_event_loop()
+abandoned = loop.run_until_complete(main(sys.argv[1]))
+loop.close()
+del abandoned
+gc.collect()
+"""
+
+
+def test_no_warning_of_an_abandoned_request_shows_the_password() -> None:
+    command = [sys.executable, "-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Unclosed connection" in result.stderr
+    CANARY.assert_not_in(result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("http://us%3Aer:pw@127.0.0.1:1", "a user name can't hold a colon"),
+        ("http://user:pw\\@127.0.0.1:1", "must be an address such as"),
+        ("http://user:pw@127.0.0.1:99999", "must be an address such as"),
+        ("socks5://127.0.0.1:1", "must be an address such as"),
+        ("http://127.0.0.1:0", "must be an address such as"),
+        ("http://127.0.0.1:1?a=b", "must be an address such as"),
+    ],
+)
+def test_a_proxy_that_can_not_be_used_is_refused(address: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        Settings(proxy=address)
+    assert "pw" not in str(caught.value)
+    assert caught.value.argument == "proxy"
+
+
+@pytest.mark.parametrize("password", ["p%40ss", "päss", "", "a:b", "%C3%A4%2F"])
+async def test_a_password_of_any_characters_reaches_the_proxy(
+    password: str, connect: Connect, open_client: OpenClient
+) -> None:
+    _, proxy = await connect(FINE)
+    address = f"http://us%20er:{password}@127.0.0.1:{proxy.port}"
+    client = await open_client("http://api.example.com", proxy=address, allow_insecure_http=True)
+    await ask(client)
+    header = proxy.requests[0].headers["Proxy-Authorization"].removeprefix("Basic ")
+    assert base64.b64decode(header).decode() == f"us er:{unquote(password)}"
 
 
 def test_settings_show_the_proxy_without_its_password() -> None:

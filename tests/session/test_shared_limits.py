@@ -135,22 +135,6 @@ async def test_each_client_has_its_own_figures() -> None:
         assert one.stats.in_flight == 0
 
 
-async def test_a_refused_key_ends_the_waits_of_its_own_client_only() -> None:
-    refused = iter([200, 401])
-    service = SimulatedService(latency=1.0, says=lambda path: next(refused, 200))
-    async with sharing(service, 2, Limits(max_concurrency=1)) as (one, other):
-        begun = [asyncio.create_task(other.send(page()))]
-        await turn()
-        mine, theirs = (
-            [asyncio.create_task(session.send(page())) for _ in range(3)]
-            for session in (one, other)
-        )
-        assert await asyncio.gather(*begun, *theirs) == [0] * 4
-        ends = await asyncio.gather(*mine, return_exceptions=True)
-    assert {type(end) for end in ends} == {errors.AuthenticationError}
-    assert service.attempts == 5
-
-
 async def test_a_client_that_waits_less_long_fails_alone() -> None:
     service = SimulatedService("1/s", retry_after=PAUSE)
     limits = Limits()

@@ -1,6 +1,7 @@
 """Writes under faults: executed at most once or as often as is harmless, and what is not known is told as such."""
 
 import asyncio
+import socket
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,10 +11,17 @@ import pytest
 from seorep_async import errors
 from seorep_async.session import Request
 from tests.session.broken_answers import BROKEN, SLOW
-from tests.session.calls import Connect, ConnectSession, open_session, write
+from tests.session.calls import (
+    Connect,
+    ConnectSession,
+    OpenClient,
+    open_session,
+    write,
+)
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
     FINE,
+    Connection,
     ScriptedServer,
     Step,
     answer,
@@ -104,7 +112,161 @@ async def test_write_through_a_borrowed_session_is_not_resent_by_it(connect: Con
     assert [request.connection for request in server.requests] == [1, 1]
 
 
-# certainly not executed
+# certainly not executed: there was never a connection
+
+
+class Backlog:
+    """A port whose backlog is full: further SYNs get no answer."""
+
+    def __enter__(self) -> str:
+        self._server = socket.socket()
+        self._server.bind(("127.0.0.1", 0))
+        self._server.listen(0)
+        self._plugs = [socket.socket() for _ in range(8)]
+        for plug in self._plugs:
+            plug.setblocking(False)
+            plug.connect_ex(self._server.getsockname())
+        return f"http://127.0.0.1:{self._server.getsockname()[1]}"
+
+    def __exit__(self, *_: object) -> None:
+        for one in (self._server, *self._plugs):
+            one.close()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_write_whose_connection_never_opened_is_retried(
+    scheme: str, fake_time: FakeTime
+) -> None:
+    limits = {"attempt_timeout": 0.1, "connect_timeout": 5, "max_attempts": 2}
+    with Backlog() as address:
+        base_url = address.replace("http", scheme)
+        async with open_session(base_url, fake_time, **limits) as session:
+            with pytest.raises(errors.AttemptTimeoutError, match="no connection could") as caught:
+                await session.send(write())
+    assert caught.value.attempts == 2
+
+
+async def test_a_write_whose_handshake_hangs_is_retried(
+    fake_time: FakeTime,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        base_url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        async with open_session(
+            base_url, fake_time, attempt_timeout=0.1, max_attempts=2
+        ) as session:
+            with pytest.raises(errors.AttemptTimeoutError, match="no connection could") as caught:
+                await session.send(write())
+    assert caught.value.attempts == 2
+
+
+async def test_a_write_whose_name_is_never_found_is_retried(
+    fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
+    limits = {"attempt_timeout": 0.1, "max_attempts": 2}
+    async with open_session("https://api.example.com", fake_time, **limits) as session:
+        with pytest.raises(errors.AttemptTimeoutError, match="no connection could") as caught:
+            await session.send(write())
+    assert caught.value.attempts == 2
+
+
+async def test_a_write_that_waits_for_a_full_pool_is_retried(connect: Connect) -> None:
+    connector = aiohttp.TCPConnector(limit=1)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        client, server = await connect(hang, session=session, attempt_timeout=0.2, max_attempts=1)
+        holding = asyncio.create_task(session.get(f"{server.base_url}/"))
+        await server.first_request.wait()
+        with pytest.raises(errors.AttemptTimeoutError, match="no connection could"):
+            await client.campaigns.create("https://example.com", "Shoes")
+        holding.cancel()
+    assert len(server.requests) == 1
+
+
+async def test_a_write_without_a_connection_in_time_was_not_sent(
+    open_client: OpenClient,
+) -> None:
+    with Backlog() as address:
+        client = await open_client(address, attempt_timeout=5)
+        with client.timeout(0.1), pytest.raises(errors.DeadlineExceededError):
+            await client.campaigns.create("https://example.com", "Shoes")
+
+
+async def test_a_deletion_without_a_connection_did_not_happen(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = answer({"status": "error", "message": "there is none"}, status=404)
+    client, _ = await connect(gone, attempt_timeout=0.1)
+    loop = asyncio.get_running_loop()
+    connect_socket = loop.sock_connect
+    tries: list[object] = []
+
+    async def first_hangs(sock: socket.socket, address: Any) -> None:
+        tries.append(address)
+        if len(tries) == 1:
+            await asyncio.Event().wait()
+        await connect_socket(sock, address)
+
+    monkeypatch.setattr(loop, "sock_connect", first_hangs)
+    with pytest.raises(errors.NotFoundError):
+        await client.campaigns.delete(7)
+
+
+# heads that are not as the standard has them
+
+OBJECT = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
+BARE_LF = b"HTTP/1.1 200 OK\nContent-Type: application/json\nContent-Length: %d\n\n" % len(OBJECT)
+CONTINUED = b"HTTP/1.1 100 Continue\n\n"
+OBJECTS = {
+    "LF": BARE_LF + OBJECT,
+    "LF after 100": CONTINUED + BARE_LF + OBJECT,
+    "no reason phrase": b"HTTP/1.1 200\r\nContent-Length: %d\r\n\r\n" % len(OBJECT) + OBJECT,
+}
+
+
+@pytest.mark.parametrize("head", OBJECTS.values(), ids=OBJECTS)
+async def test_an_odd_head_is_read_after_a_write_as_after_a_read(
+    head: bytes, connect: Connect
+) -> None:
+    client, server = await connect(*[then_close(head)] * 3, attempt_timeout=2)
+    for call in (
+        client.campaigns.get(7),
+        client.campaigns.create("u", "c"),
+        client.campaigns.update(7, url="u"),
+    ):
+        assert (await call).id == 7
+    assert len(server.requests) == 3
+
+
+EMPTY = {
+    "no reason phrase": b"HTTP/1.1 204\r\n\r\n",
+    "space and no reason": b"HTTP/1.1 204 \r\n\r\n",
+    "LF": b"HTTP/1.1 204 No Content\n\n",
+    "LF and a body": b"HTTP/1.1 204 No Content\nContent-Length: 2\n\n{}",
+    "no reason, and a body": b"HTTP/1.1 204\r\nContent-Length: 2\r\n\r\n{}",
+    "after 100": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204\r\n\r\n{}",
+}
+
+
+@pytest.mark.parametrize("head", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("is_dripped", [False, True])
+async def test_an_odd_204_is_a_success_at_once(
+    head: bytes, is_dripped: bool, connect: Connect
+) -> None:
+    async def send(connection: Connection) -> None:
+        parts = [head[n : n + 1] for n in range(len(head))] if is_dripped else [head]
+        for part in parts:
+            await connection.send(part)
+            await asyncio.sleep(0)
+
+    client, server = await connect(send, attempt_timeout=2)
+    await client.campaigns.delete(7)
+    assert len(server.requests) == 1
+
+
+# certainly not executed: turned away
 
 
 @pytest.mark.parametrize(
@@ -217,18 +379,6 @@ async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
 async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:
     client, _ = await connect(reset, answer(status=404))
     assert await client.request("DELETE", "/v3/campaigns/7") == {}
-
-
-async def test_after_refused_writes_the_probe_is_a_read(connect_session: ConnectSession) -> None:
-    session, server = await connect_session(*[answer(status=403)] * 8, forever=FINE)
-    for _ in range(8):
-        with pytest.raises(errors.AuthenticationError):
-            await session.send(write())
-    await session.send(write())
-    assert [(request.method, request.body) for request in server.requests[8:]] == [
-        ("GET", b""),
-        ("POST", b"a=1"),
-    ]
 
 
 async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:

@@ -249,8 +249,6 @@ class Share:
     def _cause(self, reason: str) -> str:
         most = self._queue.pace.window.ceiling
         rate = self._queue.pace.rate
-        if reason == "key":
-            return "an answer that shows whether the key is refused"
         if reason == "asked to wait":
             return "the end of the pause that the service asked for"
         if reason == "concurrency" and self.concurrency == most:

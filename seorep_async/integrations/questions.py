@@ -1,0 +1,268 @@
+"""Questions about a database, each answered by a process of its own, which can be ended.
+
+A query of DuckDB may take more memory than DuckDB's own limit, and can't always be interrupted. A
+process is limited by the operating system, and once it is killed nothing that it opened stays open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import threading
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import attrs
+import msgspec
+
+from seorep_async.errors import ConfigurationError, SeoRepError, shown
+from seorep_async.export.schema import first_line
+from seorep_async.history import Changes, open_history
+from seorep_async.history.comparing import ComparisonRequest, compare
+from seorep_async.tables.optional import require
+from seorep_async.tables.text import excerpt
+
+if sys.platform != "win32":
+    import resource
+
+QUERY_SECONDS = 20.0
+"""The time for a question, from the start of its process."""
+_MEMORY = 2**30
+"""The bytes that the process of a question may allocate."""
+_LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
+"""DuckDB's own limits. Its errors say more than those of a process without memory."""
+_LOCK_SECONDS = 10.0
+"""How long a question waits while a pull writes the database."""
+_COLUMNS_OF_CHANGES = (
+    "company",
+    "keyword_phrase",
+    "location",
+    "engine",
+    "kind",
+    "before",
+    "after",
+    "campaign_id",
+    "keyword_id",
+)
+_MOST_REASONS = 20
+_TYPES_OF_JSON = {
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "VARCHAR",
+}
+
+
+class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
+    """One SELECT to run on a database."""
+
+    database: str
+    sql: str
+
+
+class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
+    """Two days of a database to compare; `options` are those of `changes`.
+
+    Without `account`, it is the only account of the database, or else `default_account`.
+    """
+
+    database: str
+    account: str | None
+    default_account: str
+    options: dict[str, Any]
+
+
+Question: TypeAlias = SqlQuestion | ChangesQuestion
+
+
+class Reply(msgspec.Struct):
+    """The last words of a process: an answer, or the message of an error."""
+
+    answer: str = ""
+    error: str | None = None
+
+
+# --- The side of the server
+
+
+async def ask(question: Question) -> str:
+    """Answer a question in a process of its own, which ends with this call, also if it is cancelled.
+
+    Raises:
+        ConfigurationError: the question is wrong, or took too much time or memory.
+        ExportError: a pull writes the database.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *_command(), stdin=PIPE, stdout=PIPE, env=environment_of_process()
+    )
+    try:
+        async with asyncio.timeout(QUERY_SECONDS):
+            output = await _exchange(process, msgspec.json.encode(question))
+            code = await process.wait()
+    except TimeoutError:
+        problem = f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
+        raise ConfigurationError(problem) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if code == 1:  # Python's code for an exception, whose traceback is on stderr
+        raise RuntimeError("a question's process failed")
+    if not output:
+        raise ConfigurationError(_out_of_memory("the process of the query was ended"))
+    reply = msgspec.json.decode(output, type=Reply)
+    if reply.error is not None:
+        raise ConfigurationError(reply.error)
+    return reply.answer
+
+
+def _command() -> list[str]:
+    # -P: no module of the working directory may stand in for one of ours
+    return [sys.executable, "-P", "-m", __name__]
+
+
+def environment_of_process() -> dict[str, str]:
+    """Return an environment that finds the same modules, and holds no key of the service."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("SEOREP_")
+    }
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    return environment
+
+
+async def _exchange(process: Process, question: bytes) -> bytes:
+    """Send a question and return the reply, or nothing if the process ended without one."""
+    stdin = process.stdin
+    stdout = process.stdout
+    if stdin is None or stdout is None:
+        raise RuntimeError("the process was started without pipes")
+    with contextlib.suppress(ConnectionError):
+        stdin.write(question + b"\n")
+        await stdin.drain()
+    # stdin stays open: its end would tell the process that nobody waits for it any more
+    output = await stdout.read()
+    stdin.close()
+    return output
+
+
+# --- The side of the process
+
+
+def main() -> None:
+    """Read a question from stdin, and write the reply to stdout."""
+    question: Question = msgspec.json.decode(sys.stdin.buffer.readline(), type=Question)
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
+    _limit_memory()
+    sys.stdout.buffer.write(msgspec.json.encode(reply_to(question)))
+
+
+def _end_with_the_server() -> None:
+    os.read(0, 1)
+    os._exit(0)
+
+
+def _limit_memory() -> None:
+    if sys.platform != "win32":  # there, DuckDB's own limit must do
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = _MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+
+
+def reply_to(question: Question) -> Reply:
+    """Answer a question in this process."""
+    duckdb = require("duckdb")
+    try:
+        if isinstance(question, SqlQuestion):
+            return Reply(_answer_query(question))
+        return Reply(_answer_comparison(question))
+    except (SeoRepError, ImportError) as error:
+        return Reply(error=str(error))
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        return Reply(error=_out_of_memory(first_line(error) or "Python has no memory left"))
+    except duckdb.Error as error:
+        return Reply(error=f"DuckDB: {error}")
+
+
+def _out_of_memory(problem: str) -> str:
+    return f"{problem}: a query may take {_MEMORY >> 30} GB; aggregate more, or select less"
+
+
+def _answer_query(question: SqlQuestion) -> str:
+    with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
+        connection = history.connection
+        statements = connection.extract_statements(question.sql)
+        types = [statement.type for statement in statements]
+        if types != [require("duckdb").StatementType.SELECT]:
+            raise ConfigurationError(
+                "sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)"
+            )
+        relation = connection.sql(statements[0])
+        # DuckDB's own text: Python has no months, no infinite days, and objects for each element
+        columns = []
+        for number, kind in enumerate(relation.types, 1):
+            cast = "" if str(kind) in _TYPES_OF_JSON else "::VARCHAR"
+            columns.append(f"#{number}{cast}")
+        result = connection.execute(relation.project(", ".join(columns)).sql_query())
+        return excerpt(relation.columns, iter(result.fetchone, None))
+
+
+def _answer_comparison(question: ChangesQuestion) -> str:
+    request = ComparisonRequest.of(account=question.account, **question.options)
+    opened = open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS)
+    with opened as history, _warnings() as notes:
+        accounts = history.accounts()
+        if request.account is None and len(accounts) > 1:
+            if question.default_account not in accounts:
+                names = ", ".join(map(shown, accounts))
+                problem = f"the database has several accounts, {names}; this server has no name"
+                raise ConfigurationError(f"{problem} of one; the tool history sees them all")
+            request = attrs.evolve(request, account=question.default_account)
+        return _described(compare(history, request), notes)
+
+
+def _described(found: Changes, notes: list[str]) -> str:
+    rows = [tuple(getattr(change, name) for name in _COLUMNS_OF_CHANGES) for change in found]
+    left_out = []
+    if len(rows) < found.total:
+        left_out.append(f"{found.total - len(rows)} smaller changes, beyond the limit")
+    if len(found.left_out) > _MOST_REASONS:
+        left_out.append(f"the reasons of {len(found.left_out) - _MOST_REASONS} campaigns")
+    reasons = list(found.left_out.items())[:_MOST_REASONS]
+    return excerpt(
+        _COLUMNS_OF_CHANGES,
+        rows,
+        left_out=left_out,
+        account=found.account,
+        before=str(found.before),
+        after=str(found.after),
+        changes=found.total,
+        campaigns_not_compared=len(found.left_out),
+        reasons=dict(reasons) or None,
+        notes=notes or None,
+    )
+
+
+@contextlib.contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Collect what the library would log as warnings."""
+    messages: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("seorep_async")
+    logger.addHandler(handler)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)
+
+
+if __name__ == "__main__":
+    main()

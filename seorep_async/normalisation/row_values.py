@@ -1,0 +1,147 @@
+"""Conversion of the values in raw rows that msgspec leaves as they came: objects, periods, and odd forms."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from seorep_async.models import SearchLanguage, SearchLocation, Tag
+from seorep_async.models.model import NO_EXTRA
+from seorep_async.normalisation import values
+
+M = TypeVar("M")
+_encode = msgspec.json.encode
+_FLAGS = {"true": True, "false": False, None: None}
+
+_LONGEST_KEY = 1024
+"""Characters of a value to remember. Longer ones rarely recur, and thousands of them fill the memory."""
+
+
+class Memo(dict[Any, Any]):
+    """Converts values and remembers them: the same few dates and places recur row after row."""
+
+    def __init__(
+        self,
+        convert: Callable[[Any], Any],
+        limit: int = 4096,
+        may_be_shared: Callable[[Any], bool] = lambda value: True,
+    ) -> None:
+        super().__init__()
+        self._convert = convert
+        self._limit = limit
+        self._may_be_shared = may_be_shared
+
+    def __missing__(self, wire: Any) -> Any:
+        value = self._convert(wire)
+        is_long = isinstance(wire, str | bytes) and len(wire) > _LONGEST_KEY
+        if not is_long and self._may_be_shared(value):
+            if len(self) >= self._limit:
+                self.clear()
+            self[wire] = value
+        return value
+
+
+class RankingValues:
+    """Converts values of raw keyword rankings."""
+
+    def __init__(self) -> None:
+        self._locations = _object_memo(partial(_optional_object, SearchLocation))
+        self._languages = _object_memo(partial(_optional_object, SearchLanguage))
+        self._tags = _object_memo(_tags)
+
+    def convert(self, rows: Sequence[Any]) -> None:
+        """Replace the JSON of objects by models."""
+        locations = self._locations
+        languages = self._languages
+        tags = self._tags
+        # Raw JSON has no hash. Adding it to nothing makes a key faster than `bytes` does.
+        for row in rows:
+            row.search_location = locations[b"" + row.search_location]
+            row.search_language = languages[b"" + row.search_language]
+            row.tags = tags[b"" + row.tags]
+
+    def convert_current(self, rows: Sequence[Any]) -> None:
+        """Convert the flags, too, which current rows have as documented."""
+        self.convert(rows)
+        for row in rows:
+            row.primary_keyword = _FLAGS[row.primary_keyword]
+
+    def encode_objects(self, rows: Sequence[Any]) -> None:
+        """Turn parsed objects into JSON again, by which `convert` finds their models."""
+        for row in rows:
+            row.search_location = _encode(row.search_location)
+            row.search_language = _encode(row.search_language)
+            row.tags = _encode(row.tags)
+
+
+class PeriodValues:
+    """Converts values of raw rows by date."""
+
+    def __init__(self) -> None:
+        self._periods = Memo(values.period)
+
+    def convert(self, rows: Sequence[Any]) -> None:
+        """Replace a month or a day by a date and its precision."""
+        periods = self._periods
+        for row in rows:
+            row.date, precision = periods[row.date]
+            if precision != "month":  # the default
+                row.date_precision = precision
+
+    convert_current = convert
+
+    def encode_objects(self, rows: Sequence[Any]) -> None:
+        """Do nothing: rows by date hold no objects."""
+
+
+def _object_memo(read: Callable[[bytes], Any]) -> Memo:
+    return Memo(read, may_be_shared=_has_no_extra)
+
+
+def _has_no_extra(model: Any) -> bool:
+    """Return whether rows may share a model: its user can change `extra` unless that is empty."""
+    objects = model if isinstance(model, tuple) else (model,)
+    return not any(item.extra for item in objects if item is not None)
+
+
+def _optional_object(model: type[M], json: bytes) -> M | None:
+    wire = msgspec.json.decode(json)
+    return None if values.is_no_object(wire) else _object(model, wire)
+
+
+def _tags(json: bytes) -> tuple[Tag, ...]:
+    wire = msgspec.json.decode(json)
+    if wire is None:
+        return ()
+    if not isinstance(wire, list):
+        raise values.refusal("an array", wire)
+    return tuple([_object(Tag, item) for item in wire])
+
+
+def _object(model: Any, wire: object) -> Any:
+    """Make a model whose fields have the same names on the wire."""
+    if not isinstance(wire, dict):
+        raise values.refusal("an object", wire)
+    fields = {name: take(wire.pop(name, None)) for name, take in _fields(model)}
+    return model(**fields, extra=wire or NO_EXTRA)
+
+
+@cache
+def _fields(model: Any) -> list[tuple[str, Callable[[object], Any]]]:
+    hints = typing.get_type_hints(model)
+    return [(name, _TAKE[hint]) for name, hint in hints.items() if name != "extra"]
+
+
+def _optional_string(value: object) -> str | None:
+    return None if value is None else values.string(value)
+
+
+_TAKE: dict[Any, Callable[[object], Any]] = {
+    int: values.integer,
+    str: values.string,
+    str | None: _optional_string,
+}

@@ -1,0 +1,250 @@
+"""The chain that every request passes, from its count to its operation.
+
+In this order: count, limit, latency, faults, refusals as JSON (of a wrong key first), operation. A
+request over the limit is answered after the latency as well.
+"""
+
+import asyncio
+import base64
+import contextlib
+import copy
+import itertools
+from collections import Counter
+from functools import lru_cache, partial
+from typing import Protocol
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from attrs import define, field
+
+from seorep_async.sandbox.faults import JSON_HEADERS, Faults, hang, inject_fault
+from seorep_async.sandbox.feeds import FEEDS
+from seorep_async.sandbox.rate_limit import Limiter, RateLimit
+from seorep_async.sandbox.records import RECORDS
+from seorep_async.sandbox.request import ApiRequest, NoResponseError, Operation, Refusal
+from seorep_async.sandbox.service import SandboxService
+
+_LARGEST_BODY = 256 * 1024
+
+
+def _operations() -> tuple[Operation, ...]:
+    of_records = [operation for endpoints in RECORDS for operation in endpoints.operations()]
+    of_feeds = [feed.operation() for feed in FEEDS]
+    return (*of_records, *of_feeds)
+
+
+OPERATIONS: tuple[Operation, ...] = _operations()
+
+
+class ChainOptions(Protocol):
+    """The options of a sandbox that requests meet. They may change while it runs."""
+
+    api_key: str
+    seed: int
+    latency: float
+    rate_limit: RateLimit | None
+    faults: Faults
+
+
+@define(kw_only=True)
+class Stats:
+    """The traffic since the sandbox started.
+
+    Attributes:
+        requests: requests that arrived, refused ones included.
+        in_flight: requests being answered now.
+        most_in_flight: the most that were ever being answered at once.
+        per_operation: requests by method and path as the reference writes it (`GET
+            /v3/campaigns/:id`); all others are "unknown".
+        per_status: finished requests by status, without those whose caller saw no status.
+        faults: requests that met a fault, by its kind.
+    """
+
+    requests: int = 0
+    in_flight: int = 0
+    most_in_flight: int = 0
+    per_operation: Counter[str] = field(factory=Counter)
+    per_status: Counter[int] = field(factory=Counter)
+    faults: Counter[str] = field(factory=Counter)
+
+    def copied(self) -> "Stats":
+        """Return a copy that later requests leave as it is."""
+        return copy.deepcopy(self)
+
+
+class Chain:
+    """The handlers that every request passes."""
+
+    def __init__(self, options: ChainOptions, service: SandboxService, stats: Stats) -> None:
+        self._options: ChainOptions | None = options
+        self._service: SandboxService | None = service
+        self._stats = stats
+        self._closing = asyncio.Event()
+        # The latest limit keeps its limiter; another limit begins anew.
+        self._limiter_of = lru_cache(1)(Limiter)
+        self._numbers = itertools.count(1)
+
+    def application(self) -> web.Application:
+        """Return the application that serves all operations."""
+        middlewares = [
+            self._count,
+            self._apply_limit,
+            self._wait,
+            self._inject_faults,
+            self._answer_refusals,
+        ]
+        application = web.Application(middlewares=middlewares, client_max_size=_LARGEST_BODY)
+        for operation in OPERATIONS:
+            path = operation.path.replace(":id", "{id}")
+            handler = partial(self._respond, operation)
+            application.router.add_route(operation.method, path, handler)
+        return application
+
+    def close(self) -> None:
+        """End all pauses.
+
+        aiohttp would have to cancel them, and sometimes fails at that.
+        """
+        self._closing.set()
+
+    def forget(self) -> None:
+        """Let go of the account. aiohttp keeps this object in a cache of handlers."""
+        self._options = None
+        self._service = None
+
+    @property
+    def options(self) -> ChainOptions:
+        """The options of the sandbox."""
+        assert self._options is not None, "no request arrives after the end"  # noqa: S101
+        return self._options
+
+    @property
+    def service(self) -> SandboxService:
+        """The service behind the operations."""
+        assert self._service is not None, "no request arrives after the end"  # noqa: S101
+        return self._service
+
+    @web.middleware
+    async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        stats = self._stats
+        stats.requests += 1
+        stats.in_flight += 1
+        stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
+        stats.per_operation[_operation_name(request)] += 1
+        try:
+            response = await handler(request)
+        finally:
+            stats.in_flight -= 1
+        # A status of 0 is one that the caller did not see.
+        if response.status:
+            stats.per_status[response.status] += 1
+        return response
+
+    @web.middleware
+    async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        limit = self.options.rate_limit
+        if limit is None:
+            return await handler(request)
+        limiter = self._limiter_of(limit)
+        # The limiter never waits: a refused caller decides when to come back.
+        refusal = limiter.acquire()
+        if refusal is not None:
+            await self._pause(self.options.latency)
+            return _error_response(refusal)
+        try:
+            return await handler(request)
+        finally:
+            limiter.release()
+
+    @web.middleware
+    async def _wait(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        clock = asyncio.get_running_loop().time
+        started_at = clock()
+        # The handler's own time counts: a fault may have taken longer than the latency.
+        response = await handler(request)
+        await self._pause(self.options.latency - (clock() - started_at))
+        return response
+
+    @web.middleware
+    async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        kind = self.options.faults.draw(self.options.seed, next(self._numbers))
+        if kind is None:
+            return await handler(request)
+        self._stats.faults[kind] += 1
+        # A status is answered before anything is done; other faults meet the response.
+        if kind[0].isdigit():
+            return _error_response(Refusal(int(kind[:3]), "an injected fault"))
+        response = await handler(request)
+        connection = request.transport
+        if isinstance(response, web.Response) and isinstance(connection, asyncio.Transport):
+            return await inject_fault(kind, response, connection)
+        return response  # the caller hung up before
+
+    @web.middleware
+    async def _answer_refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        connection = request.transport
+        try:
+            if _password(request) != self.options.api_key.encode():
+                raise Refusal(403, "invalid API key: send it as the Basic password")
+            return await handler(request)
+        except Refusal as refusal:
+            return _error_response(refusal)
+        except NoResponseError:
+            if isinstance(connection, asyncio.Transport):
+                return await hang(connection)
+            raise  # the caller hung up before
+        except web.HTTPException as error:
+            unrouted = Refusal(error.status, error.reason)
+            if "Allow" in error.headers:
+                unrouted.headers["Allow"] = error.headers["Allow"]
+            return _error_response(unrouted)
+
+    async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+        body = b""
+        if operation.method in ("POST", "PUT"):
+            body = await request.read()
+        query = {name: request.query.getall(name) for name in request.query}
+        path_id = request.match_info.get("id", "")
+        api_request = ApiRequest(operation, path_id, query, request.content_type, body)
+        payload = operation.handler(self.service, api_request)
+        # A write may change any result.
+        if operation.method != "GET":
+            self.service.recent.clear()
+        if payload is None:
+            return web.Response(status=204)
+        return web.Response(body=msgspec.json.encode(payload), headers=JSON_HEADERS)
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), seconds)
+
+
+def _operation_name(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    if resource is None:
+        return "unknown"
+    path = resource.canonical.replace("{id}", ":id")
+    return f"{request.method} {path}"
+
+
+def _password(request: web.Request) -> bytes:
+    authorization = request.headers.get("Authorization", "")
+    scheme, _, credentials = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return b""
+    try:
+        decoded = base64.b64decode(credentials, validate=True)
+    except ValueError:
+        return b""
+    return decoded.partition(b":")[2]
+
+
+def _error_response(refusal: Refusal) -> web.Response:
+    payload = {"status": "error", "code": refusal.status, "message": refusal.message}
+    return web.Response(
+        body=msgspec.json.encode(payload),
+        status=refusal.status,
+        headers=JSON_HEADERS | refusal.headers,
+    )

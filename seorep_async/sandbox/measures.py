@@ -1,0 +1,277 @@
+"""The facts of the ranking feeds: the metrics of keywords at a time, and their aggregates.
+
+All feeds report the same measures, so they agree. A keyword's rank in the campaign feed is that of
+the last month in its own feed. A campaign's month counts and averages the ranks of its keywords.
+
+The previous period of a month is the month before. The previous period of a range ends with the
+month before its first. If ranks change by day, a month has the ranks of its last day within the
+range, and the previous period ends on the day before the range.
+"""
+
+from calendar import monthrange
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from seorep_async.sandbox import vocabulary
+from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.request import field_names, found_record
+from seorep_async.sandbox.seeds import SeededKeyword, Trend, mix
+
+ENGINE_TOKENS = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
+RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINE_TOKENS)
+CHANGES = tuple(f"{name}Change" for name in RANKINGS)
+VOLUMES = ("competitors", "localMonthlySearches")
+OLDER_METRICS = field_names(
+    "backlinks globalMonthlySearches wmtRanking wmtClicks wmtImpressions wmtCtr"
+)
+POSITION_BANDS = {
+    "1_3": range(1, 4),
+    "4_10": range(4, 11),
+    "11_20": range(11, 21),
+    "21_50": range(21, 51),
+    "51": range(51, 101),
+}
+LAST_DATES = field_names("""
+    lastEngineARankingDate lastEngineAMobileRankingDate lastEngineAPlacesRankingDate
+    lastEngineBRankingDate lastSearchVolumeDate lastStatPadderDate lastMetricRollupDate
+    lastResultsDate
+""")
+AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
+"""Metrics whose aggregate is the mean. Every other metric is summed."""
+
+FeedRow = dict[str, Any]
+Measures = dict[str, int | None]
+
+_LAST_POSITION = 100
+_MONTH_KEY = 0xD1342543DE82EF95
+_DAY_KEY = 0x9FB21C651E98DF25
+_DAYS_OF_A_MONTH = 30
+# Now and then a keyword drops out of the results: 10 months, or 3 days, of 256.
+_ABSENT_MONTHS = 10
+_ABSENT_DAYS = 3
+
+
+class Moment(NamedTuple):
+    """The time of a measurement: a month, by its number, and its day if ranks change by day."""
+
+    month: int
+    day: date | None = None
+
+
+class Span(NamedTuple):
+    """The requested range: its days, the numbers of its months, and whether ranks change by day."""
+
+    start: date
+    end: date
+    months: range
+    daily: bool
+
+    def moment(self, month: int) -> Moment:
+        """Return the time at which a month of the range is measured."""
+        if not self.daily:
+            return Moment(month)
+        year, month_index = divmod(month, 12)
+        days = monthrange(year, month_index + 1)[1]
+        last_day = date(year, month_index + 1, days)
+        return Moment(month, min(last_day, self.end))
+
+    def moment_before(self) -> Moment:
+        """Return the time at which the period before the range is measured."""
+        if self.daily and self.start > date.min:
+            return Moment(self.months[0], self.start - timedelta(days=1))
+        return Moment(self.months[0] - 1)
+
+
+def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
+    """Return a keyword's metrics at a time.
+
+    None is "not ranked", "not tracked" or "not measured". A rank of 0 occurs for places only, and
+    is another fact.
+    """
+    noise = mix(keyword.key ^ moment.month * _MONTH_KEY)
+    rank_noise = noise
+    if moment.day is not None:
+        rank_noise = mix(keyword.key ^ moment.day.toordinal() * _DAY_KEY)
+    measures: Measures = {}
+    for name, trend in zip(RANKINGS, keyword.trends, strict=True):
+        measures[name] = None
+        if trend is not None:
+            measures[name] = _rank(trend, moment, rank_noise & 0xFF)
+        rank_noise >>= 8
+    # Search volumes change by month, whatever ranks do.
+    volumes = _volumes(keyword, noise >> 8 * len(RANKINGS))
+    volumes["wmtRanking"] = measures["engineARanking"]
+    if not keyword.measured:
+        volumes = dict.fromkeys(volumes)
+    return measures | volumes
+
+
+def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
+    absences = _ABSENT_MONTHS
+    turn = moment.month * trend.speed
+    if moment.day is not None:
+        absences = _ABSENT_DAYS
+        turn = moment.day.toordinal() * trend.speed // _DAYS_OF_A_MONTH
+    if noise < absences:
+        return None
+    # A wave from -64 to 64, and a little noise on it.
+    wave = abs((turn + trend.phase) % 256 - 128) - 64
+    rank = trend.level + trend.swing * wave // 64 + noise % 5 - 2
+    if rank > _LAST_POSITION:
+        return None
+    return max(rank, trend.best)
+
+
+def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
+    # A volume moves by at most two steps, within the steps that there are.
+    step = keyword.volume_step + noise % 5 - 2
+    step = min(max(step, 0), len(vocabulary.SEARCH_VOLUMES) - 1)
+    searches = vocabulary.SEARCH_VOLUMES[step]
+    impressions = searches * (60 + (noise >> 16) % 40) // 100
+    clicks_per_cent = (noise >> 8) % 12
+    return {
+        "competitors": keyword.competitors + (noise >> 4) % 3,
+        "backlinks": keyword.backlinks + (noise >> 6) % 4,
+        "localMonthlySearches": searches,
+        "globalMonthlySearches": searches * 4,
+        "wmtClicks": impressions * clicks_per_cent // 100,
+        "wmtImpressions": impressions,
+        "wmtCtr": clicks_per_cent,
+    }
+
+
+def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
+    """Return the mean of an averaged metric, rounded, or the sum of another.
+
+    Halves are rounded up. None counts nowhere, 0 does.
+    """
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    if metric in AVERAGED:
+        return (2 * sum(present) + len(present)) // (2 * len(present))
+    return sum(present)
+
+
+def keywords_of_campaign(
+    account: Account, campaign_id: int, span: Span, compare: bool
+) -> list[FeedRow]:
+    """Return one row per keyword, with the ranks of the range's last month.
+
+    They were checked within the last week of the range.
+    """
+    # The calendar begins with day 1.
+    last_day = span.end.toordinal()
+    last_week = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(7)]
+    last = span.moment(span.months[-1])
+    moment_before = span.moment_before()
+    rows = []
+    for keyword in account.keywords(campaign_id):
+        before = None
+        if compare:
+            before = measure(keyword, moment_before)
+        rows.append(_keyword_row(keyword, measure(keyword, last), before, last_week))
+    return rows
+
+
+def months_of_campaign(
+    account: Account, campaign_id: int, span: Span, compare: bool
+) -> list[FeedRow]:
+    """Return one row per month, oldest first: averages, sums and bands over the keywords."""
+    keywords = account.keywords(campaign_id)
+    return _by_month(span, compare, lambda moment: _over_keywords(keywords, moment))
+
+
+def months_of_keyword(
+    account: Account, keyword_id: int, span: Span, compare: bool
+) -> list[FeedRow]:
+    """Return one row per month, oldest first."""
+    keyword = found_record("keyword", keyword_id, account.keyword(keyword_id))
+    return _by_month(span, compare, lambda moment: _with_urls(keyword, measure(keyword, moment)))
+
+
+def _by_month(span: Span, compare: bool, facts: Callable[[Moment], FeedRow]) -> list[FeedRow]:
+    before = None
+    if compare:
+        before = facts(span.moment_before())
+    rows = []
+    for month in span.months:
+        now = facts(span.moment(month))
+        year, month_index = divmod(month, 12)
+        first_day = f"{year:04}-{month_index + 1:02}-01"
+        rows.append({"date": first_day, **now, **_changes(now, before)})
+        if compare:
+            before = now
+    return rows
+
+
+def _keyword_row(
+    keyword: SeededKeyword, now: Measures, before: Measures | None, last_week: Sequence[str]
+) -> FeedRow:
+    _, _, places, engine_b = keyword.trends
+    search_path = f".example/search?q={quote(keyword.phrase)}"
+    row: FeedRow = {
+        "keywordId": keyword.id,
+        "keywordPhrase": keyword.phrase,
+        "primaryKeyword": str(keyword.primary).lower(),
+        "searchLocation": keyword.location,
+        "searchLanguage": vocabulary.LANGUAGE,
+        "tags": keyword.tags,
+        **_with_urls(keyword, now),
+        **_changes(now, before),
+        "engineASerpUrl": f"https://www.engine-a{search_path}",
+        "engineAMobileSerpUrl": f"https://m.engine-a{search_path}",
+        "engineAMapsSerpUrl": places and f"https://maps.engine-a{search_path}",
+        "engineBSerpUrl": engine_b and f"https://www.engine-b{search_path}",
+    }
+    # Each date is another day of the week: three bits of the key choose it.
+    for number, name in enumerate(LAST_DATES):
+        row[name] = last_week[(keyword.key >> 3 * number) % len(last_week)]
+    # A place or an engine that is not tracked was never checked.
+    if places is None:
+        row["lastEngineAPlacesRankingDate"] = None
+    if engine_b is None:
+        row["lastEngineBRankingDate"] = None
+    if not keyword.measured:
+        row["lastSearchVolumeDate"] = None
+        row["lastStatPadderDate"] = None
+    return row
+
+
+def _over_keywords(keywords: Sequence[SeededKeyword], moment: Moment) -> FeedRow:
+    measured = [measure(keyword, moment) for keyword in keywords]
+    row: FeedRow = {}
+    for engine in ENGINE_TOKENS:
+        ranks = [measures[f"{engine}Ranking"] for measures in measured]
+        for band, positions in POSITION_BANDS.items():
+            row[f"{engine}Rankings_{band}"] = sum(rank in positions for rank in ranks)
+    for metric in (*RANKINGS, *VOLUMES):
+        row[metric] = aggregate(metric, (measures[metric] for measures in measured))
+    return row
+
+
+def _changes(now: FeedRow, before: FeedRow | None) -> Measures:
+    """Return the growth of each rank since the period before.
+
+    It is 0 without a comparison, and None if either rank is missing.
+    """
+    if before is None:
+        return dict.fromkeys(CHANGES, 0)
+    changes: Measures = {}
+    for name, ranking in zip(CHANGES, RANKINGS, strict=True):
+        new = now[ranking]
+        old = before[ranking]
+        changes[name] = None
+        if new is not None and old is not None:
+            changes[name] = new - old
+    return changes
+
+
+def _with_urls(keyword: SeededKeyword, measures: Measures) -> FeedRow:
+    row: FeedRow = dict(measures)
+    for engine in ("engineA", "engineAMobile", "engineB"):
+        is_ranked = measures[f"{engine}Ranking"] is not None
+        row[f"{engine}RankingUrl"] = keyword.landing_url if is_ranked else None
+    return row

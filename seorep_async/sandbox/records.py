@@ -1,0 +1,391 @@
+"""The operations on records: the reference's sections 2.1 to 2.5, 4.1 to 4.3 and 4.5.
+
+Where the reference is silent: a created user's `campaign_access` is restricted, because no request
+can set it; a role is any string. A created backlink has no authority yet: 0. `date_string` is about
+`date_published`, both ends included. A campaign's `type` and the keywords' parameter `campaign_id`
+are not in the reference, but live services have them.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from attrs import field, frozen
+
+from seorep_async.sandbox import request as fields
+from seorep_async.sandbox.account import Records
+from seorep_async.sandbox.request import ApiRequest, Fields, Operation, Refusal, found_record
+from seorep_async.sandbox.seeds import NEW_CAMPAIGN, RESTRICTED, STATUSES, RecordData, as_text
+from seorep_async.sandbox.service import SandboxService, contains_all, in_order
+
+_OWNER_ID = 1  # the user of the key's login grants
+_MOST_SEARCHED = 500_000  # records that one search or sorting may make, in seconds
+
+
+@frozen(kw_only=True)
+class RecordEndpoints:
+    """A kind of record, and the operations on it.
+
+    Attributes:
+        name: the service's word for a record of this kind.
+        path: the path of the collection.
+        list_path: the path of its list, if that is another.
+        visible: all fields of a record, in the order of responses.
+        hidden: the fields that the responses of an operation leave out.
+        searched: the fields in which a list searches; one must contain the string.
+        search_name: the parameter of a list's search; `order_name` and `direction_name` sort it.
+        filters: the other parameters of a list.
+        required_filters: those that a list can't do without.
+        written: the fields of a write, if there are any.
+        created: the fields that only a create takes.
+        required: the fields that a create can't do without.
+        defaults: values of a created record, unless the request sets them.
+    """
+
+    name: str
+    path: str
+    list_path: str = ""
+    visible: Sequence[str]
+    hidden: Mapping[str, Collection[str]] = field(factory=dict)
+    searched: Sequence[str]
+    search_name: str = "filter"
+    order_name: str = "order_by"
+    direction_name: str = "order_direction"
+    filters: Fields = field(factory=dict)
+    required_filters: Sequence[str] = ()
+    written: Fields = field(factory=dict)
+    created: Fields = field(factory=dict)
+    required: Sequence[str] = ()
+    defaults: RecordData = field(factory=dict)
+
+    def operations(self) -> Iterator[Operation]:
+        """Yield the operations."""
+        record_path = f"{self.path}/:id"
+        yield Operation("GET", record_path, self.get)
+        yield Operation(
+            "GET",
+            self.list_path or self.path,
+            self.list_records,
+            self._list_parameters(),
+            self.required_filters,
+        )
+        if self.written:
+            create_fields = {**self.created, **self.written}
+            yield Operation("POST", self.path, self.create, create_fields, self.required)
+            yield Operation("PUT", record_path, self.update, self.written)
+            yield Operation("DELETE", record_path, self.delete)
+
+    def _list_parameters(self) -> Fields:
+        # A list is sorted by any field that a get or a list shows.
+        never_shown = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
+        sortable = [name for name in self.visible if name not in never_shown]
+        return {
+            self.search_name: fields.STRING,
+            **fields.PAGE,
+            self.order_name: fields.choice(sortable),
+            self.direction_name: fields.DIRECTION,
+            **self.filters,
+        }
+
+    def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
+        """Return the ids of all records of a list, oldest first."""
+        return self._records(service).ids()
+
+    def is_selected(self, request: ApiRequest, record: RecordData) -> bool:
+        """Return whether the filters of a list let a record through."""
+        return True
+
+    def record(self, service: SandboxService, record_id: int) -> RecordData:
+        """Return a record. Refuse an id that no record has."""
+        return found_record(self.name, record_id, self._records(service).get(record_id))
+
+    def find(self, service: SandboxService, record_id: int) -> RecordData:
+        """Return the record that a request names, or refuse it."""
+        return self.record(service, record_id)
+
+    def values(
+        self, service: SandboxService, request: ApiRequest, record: RecordData
+    ) -> RecordData:
+        """Return the values that a write sets in a record. A new record is empty."""
+        return request.sent
+
+    def get(self, service: SandboxService, request: ApiRequest) -> RecordData:
+        """Return one record."""
+        return _single(self._response("get", self.find(service, request.id)))
+
+    def list_records(self, service: SandboxService, request: ApiRequest) -> RecordData:
+        """Return one page of a list."""
+        metadata, page_ids, _ = service.page(
+            self.name, request, lambda: (self._listed_ids(service, request), None)
+        )
+        records = [self.record(service, record_id) for record_id in page_ids]
+        return {
+            "metadata": metadata,
+            "data": [self._response("list", record) for record in records],
+        }
+
+    def _listed_ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
+        """Return the ids of all pages of a list."""
+        ids = self.ids(service, request)
+        search = request[self.search_name]
+        order = request[self.order_name]
+        descending = request[self.direction_name]
+        is_filtered = any(request[name] for name in self.filters)
+        # Ids alone cost nothing, so a plain list of any length does not make its records.
+        if not (search or order or descending or is_filtered):
+            return ids
+        if len(ids) > _MOST_SEARCHED:
+            raise Refusal(
+                400, f"this sandbox searches and sorts at most {_MOST_SEARCHED:,} records"
+            )
+        selected = []
+        for record_id in ids:
+            record = self.record(service, record_id)
+            is_found = any(contains_all(record[name], [search]) for name in self.searched)
+            if is_found and self.is_selected(request, record):
+                selected.append(record_id)
+        if order or descending:
+            # Records are made again here, because all of them would not fit into memory.
+            name = order or "id"
+            selected = in_order(
+                selected, lambda id_: self.record(service, id_).get(name), descending
+            )
+        return selected
+
+    def create(self, service: SandboxService, request: ApiRequest) -> RecordData:
+        """Create a record."""
+        record = {
+            "date_created": as_text(service.now()),
+            "account_id": service.account.account_id,
+            **self.defaults,
+            **self.values(service, request, {}),
+        }
+        added = self._records(service).add(record)
+        return _single(self._response("create", added))
+
+    def update(self, service: SandboxService, request: ApiRequest) -> RecordData:
+        """Change a record. Fields that the request does not name stay."""
+        record = self.find(service, request.id)
+        values = self.values(service, request, record)
+        if values:
+            date_modified = as_text(service.now())
+            changed = {**record, **values, "date_modified": date_modified}
+            record = self._records(service).put(changed)
+        return _single(self._response("update", record))
+
+    def delete(self, service: SandboxService, request: ApiRequest) -> None:
+        """Delete a record."""
+        record = self.find(service, request.id)
+        self._records(service).remove(record["id"])
+
+    def _records(self, service: SandboxService) -> Records:
+        return service.account.records[self.name]
+
+    def _response(self, operation: str, record: RecordData) -> RecordData:
+        hidden = self.hidden.get(operation, ())
+        return {name: record.get(name) for name in self.visible if name not in hidden}
+
+
+def _single(record: RecordData) -> RecordData:
+    return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
+
+
+class CampaignEndpoints(RecordEndpoints):
+    """Campaigns, deleted with their keywords, backlinks and feeds."""
+
+    def find(self, service: SandboxService, record_id: int) -> RecordData:
+        return service.campaign(record_id)
+
+
+class UserEndpoints(RecordEndpoints):
+    """Users, whose passwords are neither stored nor visible."""
+
+    def operations(self) -> Iterator[Operation]:
+        yield from super().operations()
+        yield Operation("GET", f"{self.path}/:id/loginGrant", self.login_grant)
+
+    def is_selected(self, request: ApiRequest, record: RecordData) -> bool:
+        return not request["role"] or record["role"] in request["role"]
+
+    def values(
+        self, service: SandboxService, request: ApiRequest, record: RecordData
+    ) -> RecordData:
+        values = {name: value for name, value in request.sent.items() if name != "password"}
+        if "username" not in values:
+            return values
+        # A user may keep the own name, but not take that of another.
+        for user_id in service.account.users.ids():
+            other = self.find(service, user_id)
+            is_another = other["id"] != record.get("id")
+            if is_another and other["username"] == values["username"]:
+                raise Refusal(409, "username is taken: it must be unique")
+        return values
+
+    def login_grant(self, service: SandboxService, request: ApiRequest) -> RecordData:
+        """Grant a login to a user. Each grant has a token of its own."""
+        user = self.find(service, request.id)
+        grant = {
+            "token": service.account.token(),
+            "time": as_text(service.now()),
+            "user_id": user["id"],
+            "origin_user_id": _OWNER_ID,
+            # As in the reference's sample: plain http, and another token than the one above.
+            "login_url": f"http://reports.example/login?token={service.account.token()}",
+        }
+        return _single(grant)
+
+
+class KeywordEndpoints(RecordEndpoints):
+    """Keywords, which no operation changes."""
+
+    def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
+        """Return the ids of the account's keywords, or of a campaign's.
+
+        An unknown campaign has no keywords.
+        """
+        return service.account.keyword_ids(request["campaign_id"])
+
+    def record(self, service: SandboxService, record_id: int) -> RecordData:
+        keyword = found_record(self.name, record_id, service.account.keyword(record_id))
+        return {
+            "id": keyword.id,
+            "date_created": as_text(keyword.created),
+            "date_modified": as_text(keyword.modified),
+            "keyword_phrase": keyword.phrase,
+            "primary_keyword": str(keyword.primary).lower(),
+            "campaign_id": keyword.campaign_id,
+        }
+
+
+class BacklinkEndpoints(RecordEndpoints):
+    """Backlinks, each of one campaign."""
+
+    def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
+        campaign = service.campaign(request["campaign_id"])
+        return service.account.backlink_ids(campaign["id"])
+
+    def is_selected(self, request: ApiRequest, record: RecordData) -> bool:
+        if request["status"] not in (None, record["status"]):
+            return False
+        if request["link_type"] not in ("", "all", record["link_type"]):
+            return False
+        days = request["date_string"]
+        return days is None or days[0] <= record["date_published"] <= days[1]
+
+    def record(self, service: SandboxService, record_id: int) -> RecordData:
+        backlink = super().record(service, record_id)
+        # A deleted campaign takes its backlinks along.
+        campaign = service.account.campaigns.get(backlink["campaign_id"])
+        found_record(self.name, record_id, campaign)
+        return backlink
+
+    def values(
+        self, service: SandboxService, request: ApiRequest, record: RecordData
+    ) -> RecordData:
+        if record:
+            return request.sent
+        # A new backlink needs a campaign that exists and that the key has access to.
+        service.campaign(request["campaign_id"])
+        return {**request.sent, "date_created": service.now().date().isoformat()}
+
+
+_CAMPAIGN_FIELDS = fields.field_names(
+    "id date_created date_modified url company scope account_id type group_title"
+)
+# The reference shows only null for most of these.
+_LIST_ONLY_FIELDS = fields.field_names("""
+    date_deleted status engineA_ignore_places engineA_places_id engineA_cid
+    engineA_business_id engineA_business_name timezone
+""")
+_USER_FIELDS = fields.field_names("""
+    id date_created email username first_name last_name role campaign_access account_id
+    password
+""")
+_REQUIRED_USER_FIELDS = fields.field_names("first_name last_name username password role")
+_KEYWORD_FIELDS = fields.field_names(
+    "id date_created date_modified keyword_phrase primary_keyword campaign_id"
+)
+_BACKLINK_FIELDS = fields.field_names("""
+    id title status date_created date_published url link_type notes domain_authority
+    page_authority target_anchor target_url campaign_id
+""")
+_OPTIONAL_TEXTS = fields.field_names("link_type target_anchor target_url notes")
+_BACKLINK_STATUS = fields.choice(STATUSES)
+
+_CAMPAIGNS = CampaignEndpoints(
+    name="campaign",
+    path="/v3/campaigns",
+    visible=(*_CAMPAIGN_FIELDS, *_LIST_ONLY_FIELDS),
+    hidden={
+        "create": ("group_title", *_LIST_ONLY_FIELDS),
+        "get": _LIST_ONLY_FIELDS,
+        "update": _LIST_ONLY_FIELDS,
+    },
+    searched=("company", "url"),
+    written={
+        "url": fields.FILLED,
+        "company": fields.FILLED,
+        "scope": fields.FILLED,
+        "group_title": fields.CLEARABLE,
+    },
+    required=("url", "company"),
+    defaults=NEW_CAMPAIGN,
+)
+_USERS = UserEndpoints(
+    name="user",
+    path="/v3/users",
+    visible=_USER_FIELDS,
+    hidden={"create": ("password",), "update": ("password",)},
+    searched=("first_name", "last_name", "username", "email"),
+    filters={"role": fields.STRINGS},
+    written={**dict.fromkeys(_REQUIRED_USER_FIELDS, fields.FILLED), "email": fields.STRING},
+    created={"email_credentials": fields.STRING},
+    required=_REQUIRED_USER_FIELDS,
+    defaults={"email": "", "campaign_access": RESTRICTED},
+)
+_KEYWORDS = KeywordEndpoints(
+    name="keyword",
+    path="/v3/keywords",
+    visible=_KEYWORD_FIELDS,
+    searched=("keyword_phrase",),
+    filters={"campaign_id": fields.INT32},
+)
+_BACKLINK_FILTERS = {
+    "campaign_id": fields.INT32,
+    "status": _BACKLINK_STATUS,
+    "date_string": fields.DAYS,
+    "link_type": fields.STRING,
+}
+_BACKLINK_WRITTEN = {
+    "title": fields.FILLED,
+    "url": fields.FILLED,
+    "status": _BACKLINK_STATUS,
+    "date_published": fields.DAY,
+    **dict.fromkeys(_OPTIONAL_TEXTS, fields.STRING),
+}
+# A created backlink has no authority yet.
+_BACKLINK_DEFAULTS = {
+    **dict.fromkeys(_OPTIONAL_TEXTS, ""),
+    "domain_authority": 0,
+    "page_authority": 0,
+}
+_BACKLINKS = BacklinkEndpoints(
+    name="backlink",
+    path="/v3/backlinks",
+    list_path="/v3/resources/backlinks/manager/links",
+    visible=_BACKLINK_FIELDS,
+    hidden={
+        "get": ("campaign_id",),
+        "update": ("campaign_id",),
+        "list": ("target_anchor", "target_url", "campaign_id"),
+    },
+    searched=("title", "url", "notes"),
+    search_name="search",
+    order_name="sort_metric",
+    direction_name="sort_direction",
+    filters=_BACKLINK_FILTERS,
+    required_filters=("campaign_id",),
+    written=_BACKLINK_WRITTEN,
+    created={"campaign_id": fields.INT32},
+    required=("campaign_id", "title", "url", "status", "date_published"),
+    defaults=_BACKLINK_DEFAULTS,
+)
+RECORDS: tuple[RecordEndpoints, ...] = (_CAMPAIGNS, _USERS, _KEYWORDS, _BACKLINKS)

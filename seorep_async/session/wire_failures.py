@@ -1,0 +1,134 @@
+"""Failures of the wire: what an exception of aiohttp's says about an attempt."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from typing import Any
+
+import aiohttp
+import attrs
+
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    ConnectionFailedError,
+    ProtocolError,
+    SeoRepError,
+)
+from seorep_async.session.aiohttp_workarounds import UnaskedResponse
+from seorep_async.session.request import Request
+from seorep_async.session.retry_policy import Cause, Failure, Sent
+
+
+@attrs.frozen
+class _Diagnosis:
+    """How far the request got, whether to retry it, and the error in the caller's terms."""
+
+    problem: str
+    sent: Sent = Sent.MAYBE
+    cause: Cause = Cause.TRANSIENT
+    error_type: type[SeoRepError] = ConnectionFailedError
+    no_room: bool = False
+    advice: str = ""
+
+
+_OWN_AUTHORITY = (
+    "; if the certificate is of your company's own authority, "
+    "set SSL_CERT_FILE to the file that holds that authority's certificate"
+)
+_UNKNOWN_ISSUER = (18, 19, 20, 21)
+"""OpenSSL's codes of a certificate that is self-signed, or whose issuer's own is missing here."""
+
+
+def failure_of(error: Exception, request: Request[Any]) -> Failure:
+    """Return the failure of an attempt that ended with an exception of aiohttp's."""
+    diagnosis = _diagnose(error)
+    message = f"{diagnosis.problem} ({_reason(error, request)}){diagnosis.advice}"
+    return Failure(
+        diagnosis.sent,
+        diagnosis.cause,
+        diagnosis.error_type(message),
+        no_room=diagnosis.no_room,
+    )
+
+
+def _diagnose(error: Exception) -> _Diagnosis:
+    # the classes of aiohttp overlap: a narrower one stands before a wider one
+    match error:
+        case (
+            aiohttp.ClientConnectorCertificateError()
+            | aiohttp.ClientSSLError()
+            | aiohttp.ServerFingerprintMismatch()
+        ):
+            return _Diagnosis(
+                "no TLS connection could be established",
+                sent=Sent.NO,
+                cause=Cause.PERMANENT,
+                advice=_OWN_AUTHORITY if _is_untrusted(error) else "",
+            )
+        case aiohttp.ConnectionTimeoutError():
+            return _Diagnosis(
+                "the connection could not be opened within Settings.connect_timeout",
+                sent=Sent.NO,
+                cause=Cause.OVERLOAD,
+                error_type=AttemptTimeoutError,
+            )
+        case UnaskedResponse():
+            return _Diagnosis("the connection was not used", sent=Sent.NO)
+        case aiohttp.ClientConnectorError():
+            is_out_of_files = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
+            return _Diagnosis(
+                "the connection could not be opened", sent=Sent.NO, no_room=is_out_of_files
+            )
+        case TimeoutError():
+            return _Diagnosis(
+                "the service did not answer in time",
+                cause=Cause.OVERLOAD,
+                error_type=AttemptTimeoutError,
+            )
+        case aiohttp.ClientConnectionError() | OSError():
+            return _Diagnosis("the connection broke")
+        case aiohttp.ClientHttpProxyError():
+            is_lasting = error.status < 500
+            return _Diagnosis(
+                "the proxy refused to connect",
+                sent=Sent.NO,
+                cause=Cause.PERMANENT if is_lasting else Cause.TRANSIENT,
+            )
+        case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
+            return _Diagnosis(
+                "the response has a header longer than 8190 bytes, the most that aiohttp reads",
+                cause=Cause.PERMANENT,
+                error_type=ProtocolError,
+            )
+        case aiohttp.ClientPayloadError():
+            return _Diagnosis("the response broke off")
+    return _Diagnosis("the response is not valid HTTP", error_type=ProtocolError)
+
+
+def _is_untrusted(error: Exception) -> bool:
+    """Return whether a certificate is refused because its issuer is not known here."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+    return getattr(cause, "verify_code", None) in _UNKNOWN_ISSUER
+
+
+def _reason(error: Exception, request: Request[Any]) -> str:
+    """Return the library's own words, without an address that may hold a secret."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"{error.host}:{error.port}: {_system_words(error.os_error)}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"status {error.status}"
+    if request.private or isinstance(error, aiohttp.ConnectionTimeoutError):
+        return type(error).__name__  # the message may quote the response, or holds the query
+    # str() of a ClientResponseError holds the request's URL, its repr even the Authorization header
+    message = error.message if isinstance(error, aiohttp.ClientResponseError) else error
+    return f"{type(error).__name__}: {message}"
+
+
+def _system_words(error: OSError) -> str:
+    """Return the system's words, which asyncio replaces by the address that it tried."""
+    if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

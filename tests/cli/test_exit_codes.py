@@ -1,0 +1,60 @@
+"""The exit code of a pull says whether a repetition may help."""
+
+import datetime as dt
+
+import pytest
+
+from seorep_async import Feed, SeoRepClient
+from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.summary import code_of_pulls
+from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
+
+DAY = dt.date(2023, 3, 31)
+SHAPE = ("DecodeError", 200)
+VALUE = ("ExportError", None)
+FORBIDDEN = ("AuthenticationError", 403)
+BUSY = ("ServerError", 503)
+
+
+def summary(failures: list[tuple[str, int | None]], succeeded: int) -> PullSummary:
+    """Return the summary of a pull in which some campaigns failed, one for each error."""
+    outcomes = [
+        CampaignOutcome(100 + number, {Feed.CAMPAIGN: 1}, ()) for number in range(succeeded)
+    ]
+    for number, (error, status) in enumerate(failures, 1):
+        failure = PullFailure(Feed.CAMPAIGN, number, None, error, "message", status, 1)
+        outcomes.append(CampaignOutcome(number, {}, (failure,)))
+    return PullSummary(
+        feeds=(Feed.CAMPAIGN,),
+        start_date=DAY,
+        end_date=DAY,
+        account="acme",
+        snapshot_date=DAY,
+        started_at=dt.datetime(2023, 4, 1),
+        compared=False,
+        paths=(),
+        outcomes=tuple(outcomes),
+        resumed=0,
+        seconds=1.0,
+        stats=SeoRepClient("https://api.example.com", "key").stats,
+    )
+
+
+@pytest.mark.parametrize(
+    ("failures", "succeeded", "code"),
+    [
+        ([], 2, ExitCode.OK),
+        ([VALUE], 2, ExitCode.REFUSED),
+        ([SHAPE], 2, ExitCode.REFUSED),
+        ([SHAPE, VALUE, FORBIDDEN], 2, ExitCode.REFUSED),
+        ([FORBIDDEN], 0, ExitCode.REFUSED),
+        ([VALUE, BUSY], 2, ExitCode.PARTIAL),
+        ([SHAPE, SHAPE], 0, ExitCode.SHAPE),
+        ([SHAPE, FORBIDDEN], 0, ExitCode.REFUSED),
+        ([BUSY, SHAPE], 0, ExitCode.UNAVAILABLE),
+    ],
+)
+def test_the_code_tells_permanent_from_passing(
+    failures: list[tuple[str, int | None]], succeeded: int, code: ExitCode
+) -> None:
+    assert code_of_pulls([summary(failures, succeeded)]) is code

@@ -1,0 +1,153 @@
+"""Places that a pull can't write, or only later: mounts, odd names, files that are in use."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
+from seorep_async.export import PullSummary, files
+from seorep_async.history import open_history
+from tests.export import golden_nights
+from tests.export.accounts import Account, served
+from tests.export.golden_nights import FORMATS, read
+
+IS_LINUX_ROOT = os.path.isdir("/proc/self") and os.geteuid() == 0
+NAMES = ("x.csv", "x.parquet", "x.duckdb")
+
+
+async def pull(client: SeoRepClient, out: Path) -> PullSummary:
+    return await golden_nights.pull(client, out, feeds=Feed.CAMPAIGN)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_mount_of_a_single_file_is_refused_before_any_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    out = tmp_path / "with space" / name
+    out.parent.mkdir()
+    out.touch()
+    mounts = tmp_path / "mountinfo"
+    mount_point = str(out).replace(" ", r"\040")
+    mounts.write_text(
+        f"36 35 98:0 /a {tmp_path} rw - ext4\n42 27 254:0 /b {mount_point} rw - ext4\n"
+    )
+    monkeypatch.setattr(files, "_MOUNTS", mounts)
+    async with served(Account()) as (client, service):
+        with pytest.raises(ConfigurationError, match="is a mount of a single file; mount its"):
+            await pull(client, out)
+        assert not service.asked
+
+
+@pytest.mark.skipif(not IS_LINUX_ROOT, reason="only root may mount")
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_real_mount_of_a_single_file_is_refused(tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    out.touch()
+    (tmp_path / "elsewhere").touch()
+    command = ["mount", "--bind", str(tmp_path / "elsewhere"), str(out)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: ASYNC221
+        pytest.skip("this machine refuses mounts")
+    try:
+        async with served(Account()) as (client, service):
+            with pytest.raises(ConfigurationError, match="is a mount of a single file"):
+                await pull(client, out)
+            assert not service.asked
+    finally:
+        subprocess.run(["umount", out], check=True)  # noqa: ASYNC221
+
+
+async def test_without_a_table_of_mounts_the_device_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_MOUNTS", tmp_path / "missing")
+    assert not files.is_mounted(tmp_path)
+    assert files.is_mounted(Path("/"))
+
+
+@pytest.mark.parametrize(
+    "name", ["md:a.duckdb", "postgres:a.duckdb", "sqlite:a.duckdb", ":memory:.duckdb"]
+)
+async def test_a_name_that_looks_like_another_database_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with served(Account()) as (client, _):
+        await pull(client, Path(name))
+    with open_history(name) as history:
+        assert history.accounts() == ["acme"]
+
+
+ACCESS_DENIED = PermissionError(13, "Access is denied")
+
+
+def refused(
+    action: Callable[..., Any], error: OSError = ACCESS_DENIED, path: object = None
+) -> Callable[..., Any]:
+    """Refuse an action, on one path or on any, twice, as Windows does with an open file."""
+    errors = [error] * 2
+
+    def act(*arguments: Any, **options: Any) -> Any:
+        if errors and path in (None, *arguments):
+            raise errors.pop()
+        return action(*arguments, **options)
+
+    return act
+
+
+@pytest.mark.parametrize("format_", FORMATS[:3])
+@pytest.mark.parametrize("error", [ACCESS_DENIED, OSError(16, "Busy")])
+async def test_a_file_that_is_in_use_for_a_moment_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, error: OSError
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        monkeypatch.setattr(os, "replace", refused(os.replace, error))
+        assert (await pull(client, out)).ok
+
+
+async def test_a_side_file_that_is_in_use_for_a_moment_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.csv"
+    account = Account(hidden={2: 404})
+    async with served(account) as (client, _):
+        await pull(client, out)
+        account.hidden = {}
+        failures = tmp_path / "x.failures.csv"
+        monkeypatch.setattr(Path, "unlink", refused(Path.unlink, path=failures))
+        assert (await pull(client, out)).ok
+    assert not failures.exists()
+
+
+@pytest.mark.parametrize("place", ["rows", "beside"])
+async def test_a_file_that_stays_in_use_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(files, "IN_USE_SECONDS", 0.2)
+    out = tmp_path / "x.csv"
+    in_use = out if place == "rows" else tmp_path / "x.pulls.csv"
+    replace = os.replace
+
+    def refuse(new: Path, file: str) -> None:
+        if file == str(in_use):
+            raise ACCESS_DENIED
+        replace(new, file)
+
+    account = Account()
+    async with served(account) as (client, _):
+        await pull(client, out)
+        before = read(out)["rows"]
+        account.number = 2
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", refuse)
+            with pytest.raises(
+                ExportError, match="Access is denied; is it open in another program"
+            ):
+                await pull(client, out)
+        assert read(out)["rows"] == before
+        assert (await pull(client, out)).resumed == 2

@@ -1,0 +1,84 @@
+"""Keys that are refused in the middle of an export, and campaigns that are looked up one by one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import AuthenticationError, NotFoundError
+from seorep_async.export import pull_to
+from seorep_async.export.fetch import look_up
+from tests.export.accounts import Account
+from tests.scripted_api import LIST, Asked, serving
+
+
+def campaign(asked: Asked) -> Any:
+    """Answer with one campaign, or with page 1 of a list that is longer than the wanted ids."""
+    if asked.path == "/v3/campaigns":
+        return LIST.envelope([1], 500, 500)
+    return {"data": LIST.row(int(asked.path.rpartition("/")[2]))}
+
+
+async def test_campaigns_are_returned_in_the_order_of_the_ids() -> None:
+    async with serving(campaign) as (client, _):
+        campaigns, failure = await look_up(client, [5, 3, 9])
+    assert [found.id for found in campaigns] == [5, 3, 9]
+    assert failure is None
+
+
+async def test_lookups_go_on_after_a_missing_campaign() -> None:
+    async with serving(lambda asked: 404 if asked.path.endswith("/3") else campaign(asked)) as (
+        client,
+        _,
+    ):
+        campaigns, failure = await look_up(client, [5, 3, 9])
+    assert [found.id for found in campaigns] == [5, 9]
+    assert isinstance(failure, NotFoundError)
+
+
+async def test_lookups_stop_at_the_first_401() -> None:
+    async with serving(lambda asked: campaign(asked) if len(service.asked) == 1 else 401) as (
+        client,
+        service,
+    ):
+        with pytest.raises(AuthenticationError):
+            await look_up(client, range(1, 101))
+    assert len(service.asked) <= 1 + 16
+
+
+async def test_lookups_under_a_revoked_key_are_few() -> None:
+    async with serving(lambda asked: campaign(asked) if len(service.asked) == 1 else 403) as (
+        client,
+        service,
+    ):
+        with pytest.raises(AuthenticationError):
+            await look_up(client, range(1, 101))
+    assert len(service.asked) <= 1 + 16 + 8 + 1
+
+
+async def test_forbidden_lookups_of_a_good_key_go_on() -> None:
+    def script(asked: Asked) -> Any:
+        return campaign(asked) if asked.path == "/v3/campaigns" else 403
+
+    async with serving(script) as (client, service):
+        campaigns, failure = await look_up(client, range(1, 101))
+    assert (campaigns, type(failure)) == ([], AuthenticationError)
+    assert len(service.asked) <= 1 + 100 + 3
+
+
+@pytest.mark.parametrize(
+    "accepted", [6, 20, 40], ids=["early", "in the middle", "at the last report"]
+)
+async def test_an_export_under_a_revoked_key_raises_its_refusal(
+    accepted: int, tmp_path: Path
+) -> None:
+    account = Account(campaigns=40)
+
+    def script(asked: Asked) -> Any:
+        return account.answer(asked) if len(service.asked) <= accepted else 403
+
+    async with serving(script) as (client, service):
+        with pytest.raises(AuthenticationError) as caught:
+            await pull_to(client, None, "2023-01-01", "2023-01-31", out=tmp_path / "x.csv")
+    assert caught.value.subject is None
+    assert not (tmp_path / "x.csv").exists()

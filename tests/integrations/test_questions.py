@@ -1,0 +1,297 @@
+"""Questions about a database: what they answer and refuse, and the processes that answer them."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async import ConfigurationError
+from seorep_async.integrations import questions
+from seorep_async.integrations.questions import (
+    ChangesQuestion,
+    SqlQuestion,
+    ask,
+    environment_of_process,
+    reply_to,
+)
+from tests.history.made import Pull, day, made, nightly
+
+ENDLESS = "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
+RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11, 300)}]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of two nights, which no question changes."""
+    return made(tmp_path_factory.mktemp("history") / "rankings.duckdb", nightly(*RANKS))
+
+
+def sql(database: Path, query: str) -> str:
+    """Return the answer or the error of a query."""
+    reply = reply_to(SqlQuestion(database=str(database), sql=query))
+    return reply.answer if reply.error is None else f"error: {reply.error}"
+
+
+def changes_in(database: Path, *, account: str | None = None, **options: Any) -> dict[str, Any]:
+    """Return the answer of a comparison, decoded."""
+    question = ChangesQuestion(
+        database=str(database), account=account, default_account="mine", options=options
+    )
+    reply = reply_to(question)
+    if reply.error is not None:
+        return {"error": reply.error}
+    answer: dict[str, Any] = json.loads(reply.answer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("query", "fact"),
+    [
+        ("SELECT count(*) FROM keyword_rankings", '"rows": [[578]]'),
+        ("FROM pulls SELECT account, snapshot_date ORDER BY ALL", '["acme", "2026-03-01"]'),
+        ("DESCRIBE keyword_rankings", '"engine_a_ranking", "BIGINT"'),
+        ("SHOW TABLES", '["keyword_rankings_by_day"]'),
+        ("FROM keyword_rankings", '"left_out": ["further rows, as answers have 20000 bytes'),
+        ("SELECT repeat('漢', 100000)", "the ends of values longer than 500 characters"),
+        ("SELECT repeat('漢', 400), i FROM range(100) t(i)", "further rows"),
+        ("SELECT 'nan'::DOUBLE, 1.5, [1, NULL]", '["nan", "1.5", "[1, NULL]"]'),
+        ("SELECT age(DATE '2023-04-01', DATE '2023-01-01')", '[["3 months"]]'),
+        ("SELECT 'infinity'::DATE", '["infinity"]'),
+        ("SELECT TIMESTAMP_NS '2023-01-01 00:00:00.123456789'", "00.123456789"),
+        ("SELECT 1 AS x, 2 AS x, true, 1.5::DOUBLE; ", '"rows": [[1, 2, true, 1.5]]'),
+        ("FROM range(3) t(x) ORDER BY x DESC", '"rows": [[2], [1], [0]]'),
+        ("SELECT chr(8238) || 'drawkcab'", '"\\u202edrawkcab"'),
+        ("SELECT current_setting('lock_configuration')", "[[true]]"),
+    ],
+)
+def test_sql_is_answered_in_json(database: Path, query: str, fact: str) -> None:
+    answer = sql(database, query)
+    assert fact in answer
+    json.loads(answer)
+
+
+def test_numbers_that_json_lacks_are_not_left_out(database: Path) -> None:
+    assert "left_out" not in sql(database, "SELECT 'nan'::DOUBLE, '-inf'::FLOAT")
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT rank FROM keyword_rankings", 'Referenced column "rank" not found'),
+        ("SELECT", "DuckDB: "),
+        (f"SELECT {', '.join(f'1 AS a{n}' for n in range(3000))}", "no room for 3000 columns"),
+    ],
+    ids=["unknown column", "syntax", "too many columns"],
+)
+def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> None:
+    assert problem in sql(database, query)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO pulls SELECT * FROM pulls",
+        "DELETE FROM pulls",
+        "UPDATE pulls SET account = 'x'",
+        "CREATE TABLE x AS SELECT 1",
+        "CREATE TEMP TABLE x AS SELECT 1",
+        "DROP TABLE pulls",
+        "ALTER TABLE pulls ADD COLUMN x INT",
+        "COPY pulls TO 'pulls.csv'",
+        "EXPORT DATABASE 'copy'",
+        "ATTACH 'other.duckdb'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET memory_limit = '10GB'",
+        "RESET memory_limit",
+        "PRAGMA database_list",
+        "CALL pragma_version()",
+        "CHECKPOINT",
+        "BEGIN",
+        "USE memory",
+        "PREPARE x AS SELECT 1",
+        "EXPLAIN ANALYZE SELECT 1",
+        "SELECT 1; DELETE FROM pulls",
+        "SELECT * FROM query('DELETE FROM pulls')",
+    ],
+)
+def test_sql_writes_nothing(database: Path, statement: str) -> None:
+    before = _files_beside(database)
+    assert sql(database, statement).startswith(("error: sql must be one", "error: DuckDB: "))
+    assert _files_beside(database) == before
+
+
+def _files_beside(database: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in database.parent.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/proc/self/environ')",
+        "FROM '/etc/passwd'",
+        "SELECT * FROM glob('/*')",
+        "SELECT getenv('SEOREP_API_KEY')",
+        "SELECT * FROM questions",
+    ],
+)
+def test_sql_reads_nothing_else(database: Path, query: str) -> None:
+    assert sql(database, query).startswith("error: DuckDB: ")
+
+
+# --- Changes
+
+
+def test_changes_have_few_columns(database: Path) -> None:
+    answer = changes_in(database, limit=3)
+    assert answer["columns"] == [
+        "company",
+        "keyword_phrase",
+        "engine",
+        "kind",
+        "before",
+        "after",
+        "campaign_id",
+        "keyword_id",
+    ]
+    assert answer["columns_without_values"] == ["location"]
+
+
+def test_changes_beyond_the_limit_are_counted(database: Path) -> None:
+    answer = changes_in(database, limit=3)
+    assert len(answer["rows"]) == 3
+    assert answer["left_out"] == [f"{answer['changes'] - 3} smaller changes, beyond the limit"]
+
+
+def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
+    pulls = nightly({11: 1}, {11: 9})
+    pulls.append(Pull(day(1), day(-29), day(1), {}, failed=(2,)))
+    answer = changes_in(made(tmp_path / "a.duckdb", pulls))
+    assert answer["campaigns_not_compared"] == 1
+    assert "ServerError" in answer["reasons"]["2"]
+
+
+def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
+    windows = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(0), day(1), {11: 9})]
+    (note,) = changes_in(made(tmp_path / "a.duckdb", windows))["notes"]
+    assert "windows of other lengths compare badly" in note
+
+
+@pytest.mark.parametrize(
+    ("accounts", "account", "compared"),
+    [
+        (["acme"], None, "acme"),
+        (["acme", "mine"], None, "mine"),
+        (["acme", "mine"], "acme", "acme"),
+    ],
+)
+def test_changes_are_those_of_the_servers_account(
+    tmp_path: Path, accounts: list[str], account: str | None, compared: str
+) -> None:
+    database = tmp_path / "a.duckdb"
+    for name in accounts:
+        made(database, nightly({11: 1}, {11: 9}, account=name))
+    assert changes_in(database, account=account)["account"] == compared
+
+
+def test_two_accounts_of_others_are_named(tmp_path: Path) -> None:
+    database = tmp_path / "a.duckdb"
+    for name in ("acme", "other"):
+        made(database, nightly({11: 1}, account=name))
+    assert "several accounts, 'acme', 'other'" in changes_in(database)["error"]
+
+
+# --- Processes
+
+
+async def test_a_process_answers(database: Path) -> None:
+    answer = await ask(SqlQuestion(database=str(database), sql="SELECT 41 + 1"))
+    assert json.loads(answer)["rows"] == [[42]]
+
+
+async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "QUERY_SECONDS", 1.0)
+    with pytest.raises(ConfigurationError, match="took longer than 1 seconds; aggregate less"):
+        await ask(SqlQuestion(database=str(database), sql=ENDLESS))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
+async def test_a_huge_value_is_refused(database: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a query may take 1 GB"):
+        await ask(SqlQuestion(database=str(database), sql="SELECT length(repeat('x', 2000000000))"))
+
+
+@attrs.frozen
+class Started:
+    """The processes that were started, and the event of their first."""
+
+    processes: list[Any] = attrs.field(factory=list)
+    first: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    """Note every process that asyncio starts."""
+    start: Any = asyncio.create_subprocess_exec
+    noted = Started()
+
+    async def create(*command: str, **options: Any) -> Any:
+        process = await start(*command, **options)
+        noted.processes.append(process)
+        noted.first.set()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
+    yield noted
+    assert [process.returncode for process in noted.processes if process.returncode is None] == []
+
+
+async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:
+    question = asyncio.create_task(ask(SqlQuestion(database=str(database), sql=ENDLESS)))
+    await started.first.wait()
+    question.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await question
+    (process,) = started.processes
+    assert process.returncode != 0
+
+
+async def test_a_process_that_is_killed_says_why(database: Path, started: Started) -> None:
+    question = asyncio.create_task(ask(SqlQuestion(database=str(database), sql=ENDLESS)))
+    await started.first.wait()
+    started.processes[0].kill()  # as a system does that has no memory left
+    with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
+        await question
+
+
+async def test_a_bug_in_a_process_is_a_bug(
+    database: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(questions, "__name__", "seorep_async.integrations.no_such_module")
+    with pytest.raises(RuntimeError, match="a question's process failed"):
+        await ask(SqlQuestion(database=str(database), sql="SELECT 1"))
+    assert "no_such_module" in capfd.readouterr().err
+
+
+def test_a_process_ends_with_the_one_that_asked(database: Path) -> None:
+    question = b'{"type": "sql", "database": "%s", "sql": "%s"}\n'
+    command = [sys.executable, "-m", questions.__name__]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdin is not None
+        process.stdin.write(question % (str(database).encode(), ENDLESS.encode()))
+        process.stdin.flush()
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_a_process_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_API_KEY", "canary-7f3a9c51e8b24d06")
+    assert "canary" not in str(environment_of_process())

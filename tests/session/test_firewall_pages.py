@@ -1,0 +1,59 @@
+"""A firewall that refuses requests by an HTML page with status 403."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from seorep_async import AuthenticationError
+from seorep_async.session import Request, Session
+from seorep_async.session.response import Response
+from tests.session.simulated_service import SimulatedService, session_above
+
+pytestmark = pytest.mark.virtual
+
+
+async def ends(session: Session, paths: list[str]) -> list[Any]:
+    calls = [session.send(Request("GET", path, len)) for path in paths]
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+PAGE = b"<!DOCTYPE html><html><body>Request blocked</body></html>"
+
+
+def firewalled(first: int, last: int, body: bytes = PAGE) -> SimulatedService:
+    """Return a service whose firewall answers some requests itself, counted from 1."""
+
+    def says(path: str) -> int | Response:
+        blocked = len(service.paths) in range(first, last)
+        return Response(403, body, None, {"Content-Type": "text/html"}) if blocked else 200
+
+    service = SimulatedService(says=says, latency=0.05)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("blocked", "body", "lost"),
+    [
+        ((40, 61), PAGE, []),
+        ((0, 99), PAGE, [0, 1]),
+        ((2, 99), b'{"status": "error"}', [*range(1, 10)]),
+    ],
+    ids=["it is slowed down for and retried", "before any success it is a 403", "JSON stays a 403"],
+)
+async def test_a_page_after_a_success_is_a_firewall_s(
+    blocked: tuple[int, int], body: bytes, lost: list[int]
+) -> None:
+    async with session_above(firewalled(*blocked, body), max_concurrency=1) as session:
+        found = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
+        assert (session.stats.pace is None) is bool(lost)
+    assert [n for n, end in enumerate(found) if isinstance(end, AuthenticationError)] == lost
+    assert all(end == 0 or n in lost for n, end in enumerate(found))
+
+
+async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
+    service = firewalled(2, 3)
+    async with session_above(service, max_concurrency=1) as session:
+        await session.send(Request("GET", "/read", len))
+        assert await session.send(Request("POST", "/write", len, idempotent=False)) == 0
+    assert service.paths == ["/read", "/write", "/write"]

@@ -1,0 +1,325 @@
+"""What 401s and 403s do to a pull: when it asks about its key, for which page, and what the answer ends."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    AuthenticationError,
+    EngineNames,
+    Feed,
+    PullOutcome,
+    PullOutcomes,
+    SeoRepError,
+)
+from seorep_async.normalisation import decoder_for
+from seorep_async.pull import Pull
+from seorep_async.resources import Rankings
+from seorep_async.session import Request, Session
+from seorep_async.session.response import Response
+from tests.scripted_api import FEED
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import at_rest, here
+
+pytestmark = pytest.mark.virtual
+
+JANUARY = ("2023-01-01", "2023-01-31")
+LIST = 0
+"""Stands for the list of campaigns where an id is expected."""
+
+
+def campaign_of(path: str) -> int:
+    match = re.search("(?:campaign|keyword)_id=([0-9]+)", path)
+    return LIST if match is None else int(match[1])
+
+
+def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
+    """Answer for each campaign with a status; 200 with a report of one row, None with silence."""
+
+    def answer(path: str) -> Any:
+        campaign_id = campaign_of(path)
+        status = status_of(campaign_id)
+        if status != 200:
+            return status
+        return Response(200, json.dumps(FEED.envelope([campaign_id * 100], 1, 1)).encode())
+
+    return SimulatedService(says=answer, latency=0.05)
+
+
+def forbidding(forbidden_ids: Iterable[int]) -> SimulatedService:
+    forbidden = frozenset(forbidden_ids)
+    return answering(lambda campaign_id: 403 if campaign_id in forbidden else 200)
+
+
+@asynccontextmanager
+async def rankings_of(
+    service: SimulatedService, **settings: Any
+) -> AsyncIterator[tuple[Session, Rankings]]:
+    async with session_above(service, **settings) as session:
+        yield session, Rankings(session, decoder_for(EngineNames()), "account")
+
+
+def requested_ids(service: SimulatedService) -> list[int]:
+    return [campaign_of(path) for path in service.paths]
+
+
+def questions(service: SimulatedService) -> list[int]:
+    """Return the number of requests before each question, which repeats an id or asks for the list."""
+    ids = requested_ids(service)
+    return [
+        place
+        for place, campaign_id in enumerate(ids)
+        if campaign_id == LIST or campaign_id in ids[:place]
+    ]
+
+
+def failed_ids(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
+    return [outcome.id for outcome in outcomes if not outcome.ok]
+
+
+async def streamed(pull: Pull[Any]) -> tuple[list[PullOutcome[Any]], SeoRepError | None]:
+    """Return the outcomes of a pull and the error that ended it."""
+    outcomes = []
+    async with pull:
+        try:
+            async for outcome in pull:
+                outcomes.append(outcome)
+        except SeoRepError as error:
+            return outcomes, error
+    return outcomes, None
+
+
+# --- When a pull asks. With `max_concurrency=1`, one more id has begun as a question becomes due.
+
+
+async def test_questions_are_due_after_8_then_32_then_128_403s() -> None:
+    service = forbidding(range(1, 400))
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull(range(1, 400), *JANUARY)
+    first, second, third, fourth, *_ = questions(service)
+    # Each time the question before and one id that had begun come on top.
+    assert [first, second - first, third - second] == [8 + 1, 32 + 2, 128 + 2]
+    assert fourth - third == 128 + 2
+
+
+async def test_a_success_begins_the_row_of_403s_anew() -> None:
+    service = forbidding(campaign_id for campaign_id in range(1, 15) if campaign_id != 5)
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull(range(1, 15), *JANUARY)
+    assert questions(service)[0] == 5 + 8 + 1
+
+
+async def test_nothing_new_starts_until_the_question_is_answered() -> None:
+    service = answering(lambda campaign_id: None if campaign_id == LIST else 403)
+    async with (
+        rankings_of(service, max_concurrency=4) as (_, rankings),
+        rankings.pull(range(1, 100), *JANUARY) as pull,
+    ):
+        taker = asyncio.ensure_future(anext(pull))
+        await asyncio.sleep(5)
+        assert len(service.paths) <= 4 + 8 + 1
+        await taker
+
+
+async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:
+    service = answering(
+        lambda campaign_id: {LIST: None, 20: 200}.get(campaign_id, 403) if campaign_id else None
+    )
+    async with rankings_of(service) as (_, rankings):
+        outcomes = await rankings.pull(range(1, 21), *JANUARY)
+        assert 10 < here().now < 11
+    assert failed_ids(outcomes) == [*range(1, 20)]
+
+
+async def test_a_question_keeps_the_time_limit_of_its_pull() -> None:
+    service = answering(lambda campaign_id: None if campaign_id == LIST else 403)
+    async with rankings_of(service) as (session, rankings):
+        with session.call_timeout.limit(1.0):
+            outcomes = await rankings.pull([1, 2, 3], *JANUARY)
+        assert here().now == pytest.approx(1.0)
+    assert failed_ids(outcomes) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], [4, 1, 2, 3]], ids=["no report", "a report before"])
+async def test_a_pull_that_ends_in_doubt_asks(ids: list[int]) -> None:
+    service = forbidding([1, 2, 3])
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull(ids, *JANUARY)
+    assert questions(service) == [len(ids)]
+
+
+async def test_a_pull_whose_last_403_was_before_a_report_does_not_ask() -> None:
+    service = forbidding([1, 2, 3])
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull([1, 2, 3, 4], *JANUARY)
+    assert questions(service) == []
+
+
+async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:
+    answers = iter([503, 503, 403])
+    service = answering(lambda campaign_id: next(answers) if campaign_id == LIST else 403)
+    async with rankings_of(service, max_concurrency=1, max_attempts=2) as (_, rankings):
+        with pytest.raises(AuthenticationError):
+            await rankings.pull(range(1, 20), *JANUARY)
+
+
+# --- Which page it asks for
+
+
+async def test_the_question_is_the_last_report() -> None:
+    service = forbidding(range(3, 20))
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull(range(1, 20), *JANUARY)
+    assert requested_ids(service).count(2) == 1 + 2
+    assert LIST not in requested_ids(service)
+
+
+async def test_before_any_report_the_question_is_one_campaign() -> None:
+    service = forbidding(range(1, 4))
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull(range(1, 4), *JANUARY)
+    assert service.paths[-1] == "/v3/campaigns?limit=1"
+
+
+async def test_a_later_pull_asks_for_a_report_of_the_earlier_one() -> None:
+    service = forbidding([LIST, *range(2, 20)])
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        await rankings.pull([1], *JANUARY)
+        outcomes = await rankings.pull(range(2, 20), *JANUARY, feed=Feed.CAMPAIGN_BY_DATE)
+    assert LIST not in requested_ids(service)
+    assert not any("stopped" in str(outcome.error) for outcome in outcomes)
+
+
+# --- What the answer ends
+
+
+async def test_a_refused_question_ends_everything() -> None:
+    service = answering(lambda campaign_id: 403)
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        outcomes, error = await streamed(rankings.pull(range(1, 101), *JANUARY))
+    assert len(service.paths) <= 1 + 8 + 1
+    assert sorted(failed_ids(outcomes)) == [*range(1, 101)]
+    assert sum("because the API key was refused" in str(end.error) for end in outcomes) >= 91
+    assert isinstance(error, AuthenticationError)
+
+
+async def test_a_question_that_fails_otherwise_speaks_for_the_key() -> None:
+    service = answering(lambda campaign_id: 404 if campaign_id == LIST else 403)
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        outcomes = await rankings.pull(range(1, 20), *JANUARY)
+    assert not any("stopped" in str(outcome.error) for outcome in outcomes)
+
+
+async def test_a_401_ends_everything_at_once() -> None:
+    service = answering(lambda campaign_id: 401)
+    async with rankings_of(service, requests_per_second=0.001) as (_, rankings):
+        with pytest.raises(AuthenticationError) as caught:
+            await rankings.pull(range(1, 101), *JANUARY)
+        assert here().now < 1
+    assert (caught.value.subject, len(service.paths)) == (None, 1)
+
+
+async def test_a_key_revoked_late_raises_from_an_awaited_pull() -> None:
+    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        with pytest.raises(AuthenticationError) as caught:
+            await rankings.pull(range(1, 23), *JANUARY)
+    assert caught.value.subject is None
+
+
+async def test_a_key_revoked_late_is_known_after_a_streamed_pull() -> None:
+    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        pull = rankings.pull(range(1, 23), *JANUARY)
+        outcomes, error = await streamed(pull)
+    assert error is None
+    assert failed_ids(outcomes) == [21, 22]
+    assert isinstance(pull.key_refusal, AuthenticationError)
+
+
+async def test_the_401_of_another_call_does_not_concern_a_pull() -> None:
+    service = answering(lambda campaign_id: 401 if campaign_id == LIST else 200)
+    async with rankings_of(service) as (session, rankings):
+        pulling = session.spawn(streamed_reports(rankings))
+        with pytest.raises(AuthenticationError):
+            await session.send(Request("GET", "/v3/users", len))
+        assert await pulling == [1, 2, 3, 4]
+
+
+async def streamed_reports(rankings: Rankings) -> list[int]:
+    outcomes = await rankings.pull([1, 2, 3, 4], *JANUARY)
+    return [outcome.id for outcome in outcomes if outcome.ok]
+
+
+async def test_single_calls_fail_alone() -> None:
+    service = SimulatedService(says=lambda path: 401 if path == "/0" else 200)
+    async with session_above(service) as session:
+        calls = [session.send(Request("GET", f"/{number}", len)) for number in range(20)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(result) for result in results] == [AuthenticationError, *[int] * 19]
+
+
+async def test_each_refused_pull_raises_an_error_of_its_own() -> None:
+    async with rankings_of(answering(lambda campaign_id: 401)) as (_, rankings):
+        pulls = [awaited(rankings.pull([1], *JANUARY)) for _ in range(3)]
+        results = await asyncio.gather(*pulls, return_exceptions=True)
+    errors = {id(result) for result in results if isinstance(result, AuthenticationError)}
+    assert len(errors) == 3
+
+
+async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
+    return await pull
+
+
+async def test_what_failed_before_the_question_is_tried_again_after_it() -> None:
+    first_answers = iter([500, 500])
+
+    def status_of(campaign_id: int) -> int:
+        if campaign_id == 1:
+            return next(first_answers, 200)
+        return 200 if campaign_id in (LIST, 20) else 403
+
+    async with rankings_of(answering(status_of), max_concurrency=1, max_attempts=2) as (_, pulls):
+        outcomes = await pulls.pull([1, *range(2, 12), 20], *JANUARY)
+    assert {outcome.id for outcome in outcomes if outcome.ok} == {1, 20}
+
+
+@pytest.mark.parametrize("campaigns", [3, 20])
+async def test_leaving_a_pull_ends_its_question(campaigns: int) -> None:
+    service = answering(lambda campaign_id: 403 if campaign_id else None)
+    async with rankings_of(service) as (session, rankings):
+        pulling = session.spawn(streamed(rankings.pull(range(1, campaigns), *JANUARY)))
+        await asyncio.sleep(5)
+        pulling.cancel()
+        await asyncio.wait([pulling])
+        await at_rest()
+        assert session.stats.in_flight == 0
+
+
+# --- Row 37: nothing waits for forbidden campaigns
+
+PATTERNS: dict[str, Callable[[int], bool]] = {
+    "alternating": lambda campaign_id: campaign_id % 2 == 1,
+    "first half": lambda campaign_id: campaign_id <= 200,
+    "by chance": lambda campaign_id: campaign_id * 0x9E3779B1 % 2**32 < 2**31,
+    "runs of twenty": lambda campaign_id: campaign_id // 20 % 2 == 1,
+}
+
+
+async def seconds_of_400(is_forbidden: Callable[[int], bool]) -> float:
+    service = forbidding(filter(is_forbidden, range(1, 401)))
+    async with rankings_of(service) as (_, rankings):
+        begun = here().now
+        await rankings.pull(range(1, 401), *JANUARY)
+        return here().now - begun
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+async def test_half_of_the_campaigns_forbidden_takes_hardly_longer(pattern: str) -> None:
+    seconds = await seconds_of_400(lambda campaign_id: False)
+    assert await seconds_of_400(PATTERNS[pattern]) <= 1.15 * seconds

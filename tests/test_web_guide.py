@@ -1,0 +1,127 @@
+"""The guide `web`: its statuses, streams and background pulls, and calls that end with a visitor."""
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+
+import seorep_async
+from seorep_async import ConfigurationError, RateLimitedError, SeoRepError, guides
+from seorep_async.sandbox import Sandbox
+from tests.guide_names import names_of_guide
+from tests.session.calls import KEY
+from tests.session.canary import assert_key_is_not_in
+from tests.threads import in_a_thread
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[dict[str, Any]]:
+    with names_of_guide("web") as names:
+        yield names
+
+
+def test_no_response_holds_the_key(names: dict[str, Any]) -> None:
+    assert_key_is_not_in("\n".join(names["printed"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/campaigns/1", 200),
+        ("/campaigns/9999", 404),
+        ("/campaigns/0", 422),
+        ("/campaigns/12", 502),
+        ("/reports?start_date=2023-01-01&end_date=2022-01-01", 422),
+    ],
+)
+def test_an_error_has_the_status_of_the_table(
+    path: str, status: int, names: dict[str, Any]
+) -> None:
+    with TestClient(names["app"]) as web:
+        assert web.get(path).status_code == status
+
+
+async def test_the_wait_of_a_busy_service_is_passed_on(names: dict[str, Any]) -> None:
+    error = RateLimitedError("busy", retry_after=1.2)
+    response = await names["answer_error"](None, error)
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "2")
+
+
+def test_the_table_and_the_code_name_the_same_statuses(names: dict[str, Any]) -> None:
+    rows = re.findall(r"^\| (.*) \| (\d{3}) \|", guides.pages()["web"], re.MULTILINE)
+    in_table = {
+        getattr(seorep_async, error): int(status)
+        for errors, status in rows
+        for error in re.findall(r"`(\w+)`", errors)
+    }
+    assert in_table.pop(SeoRepError) == 502
+    assert {error: status for error, status in in_table.items() if status != 502} == names[
+        "STATUSES"
+    ]
+
+
+def test_no_error_of_the_table_hides_behind_another(names: dict[str, Any]) -> None:
+    parents = {parent for error in names["STATUSES"] for parent in error.__mro__[1:]}
+    assert parents.isdisjoint(names["STATUSES"])
+    assert ConfigurationError in names["STATUSES"]
+
+
+def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:
+    (line,) = [line for line in names["printed"] if "data: " in line]
+    end = {"total": 3, "reports": 2, "failures": 1, "running": False}
+    assert json.loads(line.partition("data: ")[2]) == end
+
+
+def test_the_end_of_the_service_cancels_its_pulls(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = {"campaign": list(range(1, 3000))}
+    with in_a_thread(Sandbox(campaigns=12, api_key=KEY)) as service:
+        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+        with TestClient(names["accounts"]) as web:
+            numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
+            web.delete(f"/pulls/{numbers[0]}")
+            assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
+        assert [names["jobs"][number][0].cancelled() for number in numbers] == [True, True]
+
+
+# --- A visitor who goes
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[int]:
+    """Serve an application by uvicorn on a free port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=0)
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:  # noqa: ASYNC110, uvicorn has no event for it
+        await asyncio.sleep(0.005)
+    yield listener.getsockname()[1]
+    server.should_exit = True
+    await task
+
+
+async def test_a_visitor_who_goes_ends_the_pull(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Sandbox(campaigns=400, keywords=5, api_key=KEY, latency=0.05)
+    with in_a_thread(slow) as service:
+        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+        async with serving(names["app"]) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            path = "/reports?start_date=2023-01-01&end_date=2023-03-31"
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+            while service.stats.requests < 30:  # noqa: ASYNC110, no event tells
+                await asyncio.sleep(0.005)
+            writer.close()
+            while service.stats.in_flight:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            assert service.stats.requests < 200
