@@ -57,6 +57,8 @@ if TYPE_CHECKING or globals().get("_is_used"):
     from seorep_async.paging import Listing as Listing
     from seorep_async.pull import Pull as Pull
     from seorep_async.reports import (
+        FailedReport as FailedReport,
+        PulledReport as PulledReport,
         PullOutcome as PullOutcome,
         PullOutcomes as PullOutcomes,
         RankingReport as RankingReport,

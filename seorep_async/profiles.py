@@ -7,7 +7,6 @@ connection.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import os
 import shlex
@@ -21,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.errors import ConfigurationError, one_line, shown, suggestion
 from seorep_async.secret import Secret
 from seorep_async.settings import EngineNames, Settings
 
@@ -376,12 +375,6 @@ def refuse_unknown(names: Iterable[str], known_names: Iterable[str], source: str
         if name not in choices:
             advice = suggestion(name, choices) or f" The settings are {', '.join(choices)}."
             raise ConfigurationError(f"{source}: there is no setting {shown(name)}.{advice}")
-
-
-def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return the question whether one of the choices was meant, or nothing."""
-    matches = difflib.get_close_matches(str(name), list(choices), 1)
-    return f" Did you mean {one_line(matches[0])}?" if matches else ""
 
 
 def _setting(name: str, value: object) -> object:

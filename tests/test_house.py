@@ -17,7 +17,7 @@ REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
 FLOORS = [
-    {"errors", "guides", "plain_values", "secret"},
+    {"errors", "guides", "plain_values", "reasons", "secret"},
     {"models", "settings"},
     {"profiles"},
     {"tables"},

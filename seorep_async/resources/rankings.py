@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import msgspec
 
@@ -30,11 +40,13 @@ from seorep_async.resources.arguments import (
     check_ids,
     check_limit,
     mask_secrets,
+    names_unknown_arguments,
     optional_strings,
     secrets_in,
+    unknown_argument,
 )
 from seorep_async.session import ParamValue, Session, encode_query
-from seorep_async.settings import FeedSearchParam
+from seorep_async.settings import FeedSearchParam, require_booleans
 
 _log = logging.getLogger("seorep_async")
 
@@ -210,6 +222,7 @@ class Rankings:
             raise ConfigurationError(
                 f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error"
             )
+        require_booleans(ordered=ordered)
         # One day for all reports: the pull may last until the next.
         snapshot_date = self._session.clock.now().date()
         query = self._query(feed, start_date, end_date, options, snapshot_date)
@@ -222,6 +235,12 @@ class Rankings:
             ordered=ordered,
             accepted=self._accepted,
         )
+
+    if not TYPE_CHECKING:
+        campaign = names_unknown_arguments(campaign, FeedOptions.__annotations__)
+        campaign_by_date = names_unknown_arguments(campaign_by_date, FeedOptions.__annotations__)
+        keyword_by_date = names_unknown_arguments(keyword_by_date, FeedOptions.__annotations__)
+        pull = names_unknown_arguments(pull, FeedOptions.__annotations__)
 
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
@@ -335,9 +354,9 @@ def feed_params(
     feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
 ) -> dict[str, ParamValue]:
     """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
-    if unknown := options.keys() - FeedOptions.__annotations__.keys():
-        problem = f"there is no argument {min(unknown)!r}; the feeds take {', '.join(FeedOptions.__annotations__)}"
-        raise ConfigurationError(problem, argument=min(unknown))
+    unknown_names = options.keys() - FeedOptions.__annotations__.keys()
+    if unknown_names:
+        raise unknown_argument(min(unknown_names), list(FeedOptions.__annotations__))
     (search,) = optional_strings(search=options.get("search")).values()
     named: dict[str, Any] = {
         "filter": search if names is not FeedSearchParam.SEARCH else None,

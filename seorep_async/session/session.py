@@ -64,7 +64,7 @@ class Session:
         self.state: State = State.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication)
-        self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
+        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings)
         wall_clock = self.clock.wall_clock
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin)

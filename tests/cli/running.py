@@ -123,6 +123,10 @@ class Terminal:
         """Type a text as it is; a line ends with a newline."""
         os.write(self._screen, text.encode())
 
+    def type_bytes(self, data: bytes) -> None:
+        """Type bytes that need not be text."""
+        os.write(self._screen, data)
+
     def interrupt(self) -> int:
         """Type Ctrl-C until the command ends, and return the exit status.
 

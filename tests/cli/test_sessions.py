@@ -43,6 +43,9 @@ VARYING = {
     r"(\"(?:seconds|pull|bytes)\": )[^,}]*": r"\1…",
     r"(\"waited\": \{)[^}]*": r"\1…",
     r"(duckdb \()\d.*?\)": r"\1SIZE)",
+    r"[\d.]+ GB free": "SIZE free",
+    r"duckdb [\d.]+, pyarrow [\d.]+": "duckdb VERSION, pyarrow VERSION",
+    r"by seorep \d[\w.]*": "by seorep VERSION",
 }
 """What is not the same each time, and what stands in its place."""
 
