@@ -57,6 +57,8 @@ from seorep_async.pull import (
     Pull as Pull,
 )
 from seorep_async.reports import (
+    FailedReport as FailedReport,
+    PulledReport as PulledReport,
     PullOutcome as PullOutcome,
     PullOutcomes as PullOutcomes,
     RankingReport as RankingReport,

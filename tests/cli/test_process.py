@@ -26,6 +26,7 @@ from tests.cli.running import (
 
 pytestmark = pytest.mark.heavy
 
+REPO = Path(__file__).parents[2]
 SLOW = ("pull", "-s", "campaigns=8000", "-s", "latency=0.2")  # 100 s
 
 
@@ -130,8 +131,19 @@ main()
     )
 
 
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    leave = f"os.chdir({str(folder)!r}); os.rmdir({str(folder)!r})"
+    ended = program(leave, "pull", "--sandbox", "--quiet", cwd=REPO)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "Error: the working directory is gone; change to another folder, and repeat\n",
+    )
+
+
 def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
-    imports = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import seorep_async.cli"
+    imports = f"import sys; sys.path.insert(0, {str(REPO)!r}); import seorep_async.cli"
     subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"],
         check=True,
