@@ -262,3 +262,24 @@ def suggestion(name: object, choices: Iterable[str]) -> str:
     matches = [choice for choice in names if word and choice.startswith(word)]
     matches = matches or difflib.get_close_matches(word, names, 1)
     return f" Did you mean {one_line(matches[0])}?" if matches else ""
+
+
+def duration(seconds: float) -> str:
+    """Return a time in a person's units: `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min`, `2 d 3 h`."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    whole_seconds = round(seconds)
+    if whole_seconds < 60:
+        return f"{whole_seconds} s"
+    minutes, rest = divmod(whole_seconds, 60)
+    if minutes < 60:
+        return _two_units(minutes, "min", rest, "s")
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours < 24:
+        return _two_units(hours, "h", minutes, "min")
+    days, hours = divmod(round(seconds / 3600), 24)
+    return _two_units(days, "d", hours, "h")
+
+
+def _two_units(count: int, unit: str, rest: int, rest_unit: str) -> str:
+    return f"{count:,} {unit} {rest} {rest_unit}" if rest else f"{count:,} {unit}"

@@ -173,3 +173,24 @@ def test_a_note_on_a_copy_is_not_on_the_original() -> None:
     changed = error.evolve(message="still gone")
     changed.add_note("two")
     assert (error.__notes__, changed.__notes__) == (["one"], ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.031, "0.031 s"),
+        (0.6, "0.6 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (90, "1 min 30 s"),
+        (3599.7, "1 h"),
+        (3900, "1 h 5 min"),
+        (86_400, "1 d"),
+        (100_000, "1 d 4 h"),
+        (1e9, "11,574 d 2 h"),
+    ],
+)
+def test_a_time_is_said_in_a_persons_units(seconds: float, words: str) -> None:
+    assert errors.duration(seconds) == words

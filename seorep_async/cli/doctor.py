@@ -21,7 +21,7 @@ from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json as json_of, duration, messages, write
+from seorep_async.cli.output import as_json as json_of, messages, write
 from seorep_async.cli.pull import Days, default_window
 from seorep_async.cli.running import wait_for
 from seorep_async.cli.target_check import check_target
@@ -31,6 +31,7 @@ from seorep_async.errors import (
     ConfigurationError,
     NotFoundError,
     SeoRepError,
+    duration,
 )
 from seorep_async.models import Page
 from seorep_async.profiles import PROFILE, config_file

@@ -201,27 +201,6 @@ def confirm(question: str) -> None:
 # --- Words
 
 
-def duration(seconds: float) -> str:
-    """Return a time as a person says it: `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return _two_units(minutes, "min", rest, "s")
-    hours, minutes = divmod(round(seconds / 60), 60)
-    if hours < 24:
-        return _two_units(hours, "h", minutes, "min")
-    days, hours = divmod(round(seconds / 3600), 24)
-    return _two_units(days, "d", hours, "h")
-
-
-def _two_units(count: int, unit: str, rest: int, rest_unit: str) -> str:
-    return f"{count:,} {unit} {rest} {rest_unit}" if rest else f"{count:,} {unit}"
-
-
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its word in singular or plural, by default with an s."""
     word = one if count == 1 else several or f"{one}s"

@@ -21,6 +21,7 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
     StatusError,
+    duration,
     one_line,
     status_error_type,
 )
@@ -220,7 +221,7 @@ class ErrorReader:
             excerpt = self._quoted(text, request, _LONGEST_EXCERPT, is_cut=is_cut)
             fields["body_excerpt"] = excerpt or None
         if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
-            pause = f"it asked for a pause of {response.retry_after:g} s"
+            pause = f"it asked for a pause of {duration(response.retry_after)}"
             fields["retry_after"] = response.retry_after
             fields["message"] = f"{error.message}; {pause}"
         failure = Failure(sent, cause, error.evolve(**fields), response.retry_after)

@@ -179,7 +179,7 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
     )
     await at_rest()
     release(share, held, refusal(pause))
-    said = f"not sent, because the service asked for a pause of another {pause:.3g} s"
+    said = f"not sent, because the service asked for a pause of another {errors.duration(pause)}"
     with (
         pytest.raises(errors.RateLimitedError, match=re.escape(said))
         if is_too_long

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from seorep_async.errors import ConfigurationError, RateLimitedError
+from seorep_async.errors import ConfigurationError, RateLimitedError, duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.lanes import ClientLanes, Permit, Waiter
 from seorep_async.session.flow_control.pace import Pace
@@ -104,7 +104,8 @@ class PermitQueue:
         """End a wait that would be longer than its caller is willing to wait."""
         pause = self.pace.paused_until - now
         if pause > min(waiter.lanes.longest_pause, waiter.deadline.at - now):
-            problem = f"not sent, because the service asked for a pause of another {pause:.3g} s"
+            wait = duration(pause)
+            problem = f"not sent, because the service asked for a pause of another {wait}"
             waiter.end(RateLimitedError(problem, retry_after=pause))
             return
         breaker = self.pace.breaker

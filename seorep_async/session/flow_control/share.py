@@ -7,6 +7,7 @@ import logging
 import math
 from collections import defaultdict
 
+from seorep_async.errors import duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.lanes import ClientLanes, Lane, Permit, Waiter
 from seorep_async.session.flow_control.limits import Limits
@@ -244,7 +245,7 @@ class Share:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
         if seconds <= _SHORTEST_WAIT:
             return ""
-        return f"{seconds:.3g} s for {self._cause(reason)}"
+        return f"{duration(seconds)} for {self._cause(reason)}"
 
     def _cause(self, reason: str) -> str:
         most = self._queue.pace.window.ceiling
