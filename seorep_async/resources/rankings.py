@@ -114,7 +114,7 @@ class Rankings:
 
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
-    ) -> ReportListing[KeywordRanking]:
+    ) -> Listing[KeywordRanking, RankingReport[KeywordRanking]]:
         """Fetch one row for each keyword of a campaign.
 
         Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
@@ -126,7 +126,7 @@ class Rankings:
 
     def campaign_by_date(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
-    ) -> ReportListing[CampaignPeriod]:
+    ) -> Listing[CampaignPeriod, RankingReport[CampaignPeriod]]:
         """Fetch one row for each period of a campaign, and totals.
 
         Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
@@ -138,7 +138,7 @@ class Rankings:
 
     def keyword_by_date(
         self, keyword_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
-    ) -> ReportListing[KeywordPeriod]:
+    ) -> Listing[KeywordPeriod, RankingReport[KeywordPeriod]]:
         """Fetch one row for each date of a keyword, and totals.
 
         Args: see `Rankings`, also for the `options`; `keyword_id` is 1 to 2**31 - 1.
