@@ -6,8 +6,6 @@ What is tried again, and how limits are found: the guide `errors-and-limits`.
 from __future__ import annotations
 
 import difflib
-import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
@@ -236,53 +234,6 @@ def status_error_type(status: int) -> type[StatusError]:
     if 400 <= status < 500:
         return InvalidRequestError
     return ServerError if status >= 500 else StatusError
-
-
-_REASON_NAMES = ("message", "messages", "error", "errors", "detail")
-"""Usual names of the reason in the body of an error response."""
-_REASON_IN_CUT_BODY = re.compile(r'"(?:message|error|detail)"\s*:\s*("(?:[^"\\]|\\.)*")')
-_LONGEST_REASON = 300
-
-
-def service_reason(error: BaseException) -> str | None:
-    """Return the reason that the service gave for an error as one line.
-
-    Return None if it gave none, or if the error's message has it already.
-    """
-    if not isinstance(error, SeoRepError):
-        return None
-    excerpt = error.body_excerpt or ""
-    try:
-        reason = _reason_in(json.loads(excerpt))
-    except (ValueError, RecursionError):
-        reason = _reason_in_cut_body(excerpt)
-    if not reason:
-        return None
-    if not isinstance(reason, str):
-        reason = json.dumps(reason, ensure_ascii=False)
-    line = one_line(reason)
-    return None if line in one_line(error.message) else line[:_LONGEST_REASON]
-
-
-def _reason_in(body: object) -> object:
-    """Return the first member of a body that has the name of a reason."""
-    if not isinstance(body, dict):
-        return None
-    for name in _REASON_NAMES:
-        if name in body:
-            return body[name]
-    return _reason_in(body.get("results"))
-
-
-def _reason_in_cut_body(excerpt: str) -> object:
-    """Return the first string with the name of a reason in JSON that is cut short."""
-    quoted = _REASON_IN_CUT_BODY.search(excerpt)
-    if quoted is None:
-        return None
-    try:
-        return json.loads(quoted[1])
-    except ValueError:
-        return None
 
 
 def one_line(string: str) -> str:

@@ -194,25 +194,3 @@ def test_a_note_on_a_copy_is_not_on_the_original() -> None:
 )
 def test_a_time_is_said_in_a_persons_units(seconds: float, words: str) -> None:
     assert errors.duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ('{"message": "too many months"}', "too many months"),
-        ('{"status": "error", "error": {"code": 7}}', '{"code": 7}'),
-        ('{"status": "error", "results": {"messages": ["a", "b"]}}', '["a", "b"]'),
-        ('{"detail": "two\\nlines"}', "two lines"),
-        ('{"code": 7, "message": "too \\"many\\"", "trace": "cut sho…', 'too "many"'),
-        ('{"message": ""}', None),
-        ('{"message": "OOPS"}', None),
-        ("<h1>Oops</h1>", None),
-        ("[1]", None),
-        (None, None),
-    ],
-)
-def test_the_reason_of_the_service_is_read_from_the_body(
-    body: str | None, reason: str | None
-) -> None:
-    error = errors.InvalidRequestError("the service refused: OOPS", body_excerpt=body)
-    assert errors.service_reason(error) == reason

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from seorep_async import errors
-from seorep_async.errors import SeoRepError, one_line, service_reason
+from seorep_async.errors import SeoRepError, one_line
 
 
 class ExitCode(enum.IntEnum):
@@ -104,12 +104,9 @@ def facts_of_error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, click.UsageError):
         kind = "UsageError"  # click's own classes are nothing that a program should know
     message = explain(error)
-    quote = service_reason(error)
     if code is ExitCode.INTERRUPTED:
         kind = "Interrupted"
         message = "interrupted"
-    if quote is not None:
-        message = f"{message}; the service said: {quote}"
     return {"code": int(code), "kind": kind, "message": message}
 
 

@@ -26,7 +26,6 @@ from seorep_async.errors import (
     ExportError,
     PullPausedError,
     one_line,
-    service_reason,
 )
 from seorep_async.tables.text import printable_json
 
@@ -70,9 +69,6 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     if isinstance(error, PullPausedError):
         word = Text("Paused")
     messages().print(Text.assemble(word, f": {explain(error)}"))
-    reason = service_reason(error)
-    if reason is not None:
-        messages().print(f"The service said: {reason}")
     return code
 
 

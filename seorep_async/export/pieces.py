@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from seorep_async.errors import ExportError, SeoRepError, service_reason
+from seorep_async.errors import ExportError, SeoRepError
 from seorep_async.export.request import ExportRequest, Plan
 
 if sys.platform == "win32":
@@ -69,11 +69,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, id_: int, error: SeoRepError) -> Failure:
-        message = error.message
-        reason = service_reason(error)
-        if reason is not None:
-            message = f"{message}; the service said: {reason}"
-        return cls(id_, type(error).__name__, message, error.status, error.attempts)
+        return cls(id_, type(error).__name__, error.message, error.status, error.attempts)
 
     @property
     def facts(self) -> tuple[str, str, int | None, int | None]:

@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -51,6 +50,7 @@ from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
+from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
 _ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
@@ -452,7 +452,7 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
         len(summary.failures),
         request.compared,
         request.reading,
-        version("seorep-async"),
+        __version__,
     ]
 
 
