@@ -98,13 +98,14 @@ def code_of(error: BaseException) -> ExitCode:
 
 
 def facts_of_error(error: BaseException) -> dict[str, Any]:
-    """Return an error as JSON has it: the exit code, the kind of error and a message."""
+    """Return the exit code, the kind and the message of an error, for JSON."""
     code = code_of(error)
     kind = type(error).__name__
-    if isinstance(error, click.UsageError):
-        kind = "UsageError"  # click's own classes are nothing that a program should know
     message = explain(error)
-    if code is ExitCode.INTERRUPTED:
+    if isinstance(error, click.UsageError):
+        # a program should not have to know the classes of click
+        kind = "UsageError"
+    elif code is ExitCode.INTERRUPTED:
         kind = "Interrupted"
         message = "interrupted"
     return {"code": int(code), "kind": kind, "message": message}
@@ -132,7 +133,9 @@ def explain(error: BaseException) -> str:
 
 
 def _hint(error: SeoRepError) -> str:
+    """Return the next step, or nothing."""
     if isinstance(error, errors.NotFoundError):
+        # a wrong id is a wrong id; a list that is missing is at another address
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
     for kind, hint in _HINTS:
@@ -161,6 +164,8 @@ def option_of(argument: str) -> str:
 
 def in_shell_words(message: str) -> str:
     """Return a message of the library with options in place of settings and arguments."""
+    # Messages name settings as Settings.name or Settings(name=…), and arguments as name=True or
+    # name=…, so that they can be told from ordinary words.
     message = message.replace(".page(…)", "--limit")
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message

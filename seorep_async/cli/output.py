@@ -128,6 +128,7 @@ def write(text: str) -> None:
     if on_terminal():
         text = "".join(map(_harmless, text))
     try:
+        # click, and Python itself, may have left something in the buffer
         sys.stdout.flush()
         # not through the buffer: an abandoned thread would hold its lock while Python exits
         stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
