@@ -105,6 +105,7 @@ class SeoRepClient:
             None,
             limits,
             on_attempt,
+            self._account,
         )
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)

@@ -14,7 +14,7 @@ from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.flow_control import Limits, Permit, Share
-from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
+from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
@@ -40,17 +40,18 @@ class Session:
         clock: clocks.Clock | None = None,
         limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
+        account: str = "",
     ) -> None:
         self.settings = settings
         self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: str = "not open yet"
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication)
-        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings)
+        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings, account)
         self._transport = Transport(
             base_url, authentication, settings, borrowed, self.clock.wall_clock
         )
-        self.share: Share = Share(settings, self.clock, limits, base_url.origin)
+        self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -100,6 +101,7 @@ class Session:
             concurrency=share.concurrency,
             pace=share.pace,
             waited=dict(share.waited),
+            account=self.observer.account,
         )
 
     def require_open(self) -> None:
@@ -273,7 +275,7 @@ class Session:
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
-        log_retry(call, failure, retry.delay)
+        self.observer.log_retry(call, failure, retry.delay)
         self.share.waited["backoff"] += retry.delay
         sleep = self.spawn(self.clock.sleep(retry.delay))  # closing ends it
         try:
