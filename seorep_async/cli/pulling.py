@@ -50,7 +50,7 @@ _CONTENTS = (
 _MANNER = ("restart", "retry_failed", "force")
 """The options that say how it is made."""
 _ALIKE = 2
-"""Months are alike: after so many estimates, the last one is taken for those that follow."""
+"""Estimates after which the last one is taken for the months that follow, which are alike."""
 
 
 class NoCampaignsError(UsageError):
@@ -68,7 +68,7 @@ class NoCampaignsError(UsageError):
 
 @attrs.frozen
 class _Months:
-    """The windows of a run: those that are left, in their order, and the number of complete ones."""
+    """The windows of a run that are left, in their order, and the number of complete ones."""
 
     left: list[Days]
     skipped: int = 0
@@ -151,6 +151,7 @@ async def _months_left(
         for window, (is_complete, _) in pulled.items()
         if is_complete and window != unfinished
     }
+    # months that were never pulled come before those that were
     never = dt.datetime.min
     left = [window for window in windows if window not in complete]
     left.sort(key=lambda window: pulled[window][1] if window in pulled else never)
@@ -180,7 +181,7 @@ def _pulled_windows(
     """
     if not Path(arguments.target).exists():
         return {}
-    known = complete_windows(
+    states_by_feed = complete_windows(
         arguments.target,
         account=request.account,
         selection=request.selection,
@@ -188,7 +189,7 @@ def _pulled_windows(
     )
     pulled = {}
     for window in windows:
-        states = [known.get((*window, feed)) for feed in request.feeds]
+        states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
         if all(states):
             # the feed that is not complete counts, or else the one that was pulled longest ago
             pulled[window] = min(state for state in states if state is not None)
@@ -223,6 +224,7 @@ async def _preview_each(
                 **_manner(arguments),
                 **options,
             )
+        # with --retry-failed, no campaign means that none has failed
         if not last.campaigns and not arguments.retry_failed:
             raise NoCampaignsError(arguments)
         previews[month_of((first_day, last_day))] = last
@@ -299,6 +301,7 @@ async def _pull_one(
         return await _stream(arguments, window, client, options, show)
     requests_left = None
     if arguments.max_requests is not None:
+        # the budget is that of the run, so earlier months have used a part of it
         requests_left = arguments.max_requests - client.stats.attempts
         if requests_left <= 0:
             raise PullPausedError("stopped at --max-requests")
@@ -359,6 +362,7 @@ async def _report(
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # nobody reads the summary, which is no error: the export succeeded
+    # an error that ended the run says everything; its pulls so far are in the database
     if error is None or pull_run.was_stopped_in_order:
         summary.show_failures(pull_run.pulls)
         if pull_run.pulls:

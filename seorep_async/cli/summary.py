@@ -40,7 +40,7 @@ _PLAIN_FACTS = (
 
 @attrs.frozen(kw_only=True)
 class PullRun:
-    """A run of one pull, or of one for each month, as far as it came.
+    """A run of one pull, or of one for each month; it may have ended early.
 
     Attributes:
         by_month: whether each month is pulled by itself.

@@ -42,13 +42,14 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
-    found = format_of(Path(out).suffix.lower(), excel=False)
-    if found is None or not found.needs:
-        return
-    for library in found.needs:
+    file_format = format_of(Path(out).suffix.lower(), excel=False)
+    if file_format is None:
+        return  # the check of the file says so
+    for library in file_format.needs:
         require(library)
-    versions = [f"{library} {importlib.metadata.version(library)}" for library in found.needs]
-    findings.ok("extra", ", ".join(versions))
+    versions = [f"{library} {importlib.metadata.version(library)}" for library in file_format.needs]
+    if versions:
+        findings.ok("extra", ", ".join(versions))
 
 
 def _check_space(findings: Findings, out: str) -> None:
@@ -69,6 +70,7 @@ def _check_space(findings: Findings, out: str) -> None:
 
 
 async def _check_file(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
+    # the checks of a real pull, which stop before its first request
     request = ExportRequest.of(client, None, window, {})
     try:
         async with (

@@ -52,7 +52,6 @@ _log = logging.getLogger("seorep_async")
 
 R = TypeVar("R")
 Ids: TypeAlias = Iterable[int]
-ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 _Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
 _CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
@@ -244,7 +243,7 @@ class Rankings:
 
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
-    ) -> ReportListing[Any]:
+    ) -> Listing[Any, RankingReport[Any]]:
         # in all frames that hold it
         options["extra_params"] = mask_secrets(options.get("extra_params"))
         id = check_id(f"{feed.object_name}_id", id)
@@ -312,7 +311,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     def __repr__(self) -> str:
         return f"FeedQuery({self.feed})"
 
-    def listing(self, id: int) -> ReportListing[R]:
+    def listing(self, id: int) -> Listing[R, RankingReport[R]]:
         """Return the listing of one campaign or keyword."""
         path, row, key = _ENDPOINTS[self.feed]
         kind = self.feed.object_name
