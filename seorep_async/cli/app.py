@@ -72,6 +72,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         today: the day on which it runs; the clock's by default.
     """
     _forget_empty_window()
+    # whether errors are JSON must be known before options are parsed, because that may fail
     as_json = _asks_for_json(arguments)
     try:
         code = seorep.main(
@@ -104,7 +105,7 @@ def _forget_empty_window() -> None:
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Return whether errors are answered as JSON, which must be known before options are parsed."""
+    """Return whether errors are answered as JSON."""
     options = list(arguments)
     if "--" in options:
         options = options[: options.index("--")]

@@ -121,7 +121,11 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
 async def _check_service(
     findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Days
 ) -> None:
-    """Fetch the campaigns and a page of each feed; a failure of the key or the service is raised."""
+    """Fetch the campaigns, and a page of each feed.
+
+    Raises:
+        SeoRepError: the key was refused, or the service failed.
+    """
     try:
         with client.timeout(_LONGEST_SECONDS):
             campaigns = await client.campaigns.list().page(1)

@@ -98,8 +98,9 @@ class PullArguments:
         Raises:
             UsageError: the options contradict each other.
         """
-        given = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
-        names = [name for name, value in given.items() if value is not None]
+        days = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
+        names = [name for name, value in days.items() if value is not None]
+        # --from and --to belong together; any other pair names the days twice
         if len(names) > 1 and names != ["--from", "--to"]:
             problem = f"{' and '.join(names)} can't be combined"
             advice = "give one of --last and --month, or --from and --to"
@@ -181,7 +182,8 @@ def _end_of_last_month(today: dt.date) -> dt.date:
 
 
 def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
-    """Return the first day of so many months that the last one is that of `last_day`."""
+    """Return the first day of a number of months; the last one is that of `last_day`."""
+    # months are counted from year 0, so that subtracting crosses years; January is month 0
     year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
     return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
 
@@ -196,6 +198,7 @@ def _months(value: str, today: dt.date) -> list[Days]:
     while months[-1] < until:
         months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
     if (last or first) == "this":
+        # the days to come have no rankings
         months[-1] = until[0], today
     return months
 
@@ -242,6 +245,7 @@ def read_ids(value: str) -> tuple[int, ...]:
     header = [cell.strip() for cell in lines[0][1]] if lines else []
     column = next((header.index(name) for name in _ID_COLUMNS if name in header), None)
     if column is not None:
+        # a CSV with a header: its other columns, such as a company, are of no interest
         lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
     ids = []
     for number, cells in lines:

@@ -33,8 +33,9 @@ from seorep_async.export import (
     pull_to,
     stream,
 )
-from seorep_async.export.pull_to import at_target
+from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
+from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
 
 _CONTENTS = (
@@ -50,7 +51,7 @@ _CONTENTS = (
 _MANNER = ("restart", "retry_failed", "force")
 """The options that say how it is made."""
 _ALIKE = 2
-"""Months are alike: after so many estimates, the last one is taken for those that follow."""
+"""Estimates after which the last one is taken for the months that follow, which are alike."""
 
 
 class NoCampaignsError(UsageError):
@@ -68,7 +69,7 @@ class NoCampaignsError(UsageError):
 
 @attrs.frozen
 class _Months:
-    """The windows of a run: those that are left, in their order, and the number of complete ones."""
+    """The windows of a run that are left, in their order, and the number of complete ones."""
 
     left: list[Days]
     skipped: int = 0
@@ -90,7 +91,7 @@ async def _run(
     warnings: Sequence[str],
 ) -> ExitCode:
     async with connection.opened() as client:
-        options = _export_options(arguments, client)
+        options = _export_options(arguments)
         months = _Months(list(windows))
         if len(windows) > 1 or arguments.skip_complete:
             months = await _months_left(arguments, windows, client, options)
@@ -99,9 +100,7 @@ async def _run(
         by_month = len(windows) > 1
         if arguments.dry_run and months.left:
             previews = await _preview_each(arguments, months.left, client, options)
-            facts = summary.facts_of_previews(
-                arguments, months.left, previews, months.skipped, options["account"]
-            )
+            facts = summary.facts_of_previews(arguments, months.left, previews, months.skipped)
             text = summary.preview_in_words(facts, connection.label)
             await in_daemon_thread(write, as_json(facts) if arguments.json else text)
             code = ExitCode.OK
@@ -113,11 +112,12 @@ async def _run(
         return code
 
 
-def _export_options(arguments: PullArguments, client: SeoRepClient) -> dict[str, Any]:
+def _export_options(arguments: PullArguments) -> dict[str, Any]:
     """Return the library's arguments that are the same for each month."""
     options = {name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)}
     options["exclude"] = arguments.excluded_ids
-    options["account"] = arguments.account or client.account
+    # without a name, the database may know the account under one
+    options["account"] = arguments.account
     return options
 
 
@@ -137,12 +137,18 @@ async def _months_left(
     """Find the months that are left, an unfinished one first.
 
     Those that were pulled longest ago follow those that never were: otherwise, a campaign that
-    always fails would use up the requests of each night.
+    always fails would use up the requests of each night. The account's name is put into `options`.
     """
     request = ExportRequest.of(client, arguments.campaign_ids, windows[0], options)
+    place = Place(arguments.target, options)
+    look = Beginning(restart=arguments.restart, only_look=True)
+    async with opened_target(client, request, place, look) as target:
+        request = target.target.request
+        staged = target.staging.found
+    options["account"] = request.account
     unfinished = None
-    if len(windows) > 1 and not arguments.restart:
-        unfinished = await _unfinished_window(arguments, request, options)
+    if staged is not None and not staged.ended:
+        unfinished = (staged.start_date, staged.end_date)
     pulled: dict[Days, tuple[bool, dt.datetime]] = {}
     if arguments.skip_complete:
         pulled = await asyncio.to_thread(_pulled_windows, arguments, request, windows)
@@ -151,6 +157,7 @@ async def _months_left(
         for window, (is_complete, _) in pulled.items()
         if is_complete and window != unfinished
     }
+    # months that were never pulled come before those that were
     never = dt.datetime.min
     left = [window for window in windows if window not in complete]
     left.sort(key=lambda window: pulled[window][1] if window in pulled else never)
@@ -158,17 +165,6 @@ async def _months_left(
         left.remove(unfinished)
         left.insert(0, unfinished)
     return _Months(left, len(complete))
-
-
-async def _unfinished_window(
-    arguments: PullArguments, request: ExportRequest, options: Any
-) -> Days | None:
-    """Return the window of a pull that is staged unfinished for the target, or None."""
-    async with at_target(arguments.target, request, options, only_look=True) as (_, _, staging):
-        staged = staging.found
-    if staged is None or staged.ended:
-        return None
-    return staged.start_date, staged.end_date
 
 
 def _pulled_windows(
@@ -180,7 +176,7 @@ def _pulled_windows(
     """
     if not Path(arguments.target).exists():
         return {}
-    known = complete_windows(
+    states_by_feed = complete_windows(
         arguments.target,
         account=request.account,
         selection=request.selection,
@@ -188,7 +184,7 @@ def _pulled_windows(
     )
     pulled = {}
     for window in windows:
-        states = [known.get((*window, feed)) for feed in request.feeds]
+        states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
         if all(states):
             # the feed that is not complete counts, or else the one that was pulled longest ago
             pulled[window] = min(state for state in states if state is not None)
@@ -223,6 +219,7 @@ async def _preview_each(
                 **_manner(arguments),
                 **options,
             )
+        # with --retry-failed, no campaign means that none has failed
         if not last.campaigns and not arguments.retry_failed:
             raise NoCampaignsError(arguments)
         previews[month_of((first_day, last_day))] = last
@@ -264,7 +261,7 @@ async def _pull_each(
         ended_by = error
     return PullRun(
         arguments=arguments,
-        account=options["account"],
+        account=options["account"] or client.account,
         by_month=by_month,
         pulls=pulls,
         windows_left=left,
@@ -299,6 +296,7 @@ async def _pull_one(
         return await _stream(arguments, window, client, options, show)
     requests_left = None
     if arguments.max_requests is not None:
+        # the budget is that of the run, so earlier months have used a part of it
         requests_left = arguments.max_requests - client.stats.attempts
         if requests_left <= 0:
             raise PullPausedError("stopped at --max-requests")
@@ -359,6 +357,7 @@ async def _report(
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # nobody reads the summary, which is no error: the export succeeded
+    # an error that ended the run says everything; its pulls so far are in the database
     if error is None or pull_run.was_stopped_in_order:
         summary.show_failures(pull_run.pulls)
         if pull_run.pulls:
