@@ -73,7 +73,7 @@ async def test_a_table_has_the_rows_of_all_reports(frame: Callable[..., list[int
     assert frame(await pulled([3, 1])) == [30, 31, 10, 11]
 
 
-async def test_a_frame_begins_with_ids_and_ends_with_what_all_rows_share() -> None:
+async def test_a_frame_ends_with_what_all_rows_share() -> None:
     outcomes = await pulled([3, 1])
     for columns in (list(outcomes.to_pandas().columns), outcomes.to_polars().columns):
         assert columns[:3] == ["campaign_id", "keyword_id", "keyword_phrase"]
