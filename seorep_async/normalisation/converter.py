@@ -44,6 +44,7 @@ class ModelConverter:
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         self._cattrs = Converter(detailed_validation=True)
+        # cattrs coerces silently: "None" from null, True from "false", 3 from 3.9.
         self._cattrs.register_structure_hook(int, _as_hook(values.integer))
         self._cattrs.register_structure_hook(str, _as_hook(values.string))
         self._cattrs.register_structure_hook(bool, _as_hook(values.boolean))
@@ -83,6 +84,7 @@ class ModelConverter:
             instance = structure(value, model)
             changes: dict[str, Any] = {}
             extra = {name: value[name] for name in value if name not in known_names}
+            # The part is in the instance already; this is about what it leaves out.
             for name, take in partial_values.items():
                 _part, rest = take(value.get(names[name]))
                 if types[name] is CALENDAR.date:

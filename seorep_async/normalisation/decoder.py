@@ -57,6 +57,7 @@ class Decoder:
         unknown_fields = None
         with suppress(*REFUSALS):
             rows, unknown_fields = reader.read_objects(page.items)
+        # Asked before the converter names a bad field: of another campaign it would mislead.
         if subject is not None:
             envelopes.refuse_another(envelope, page, unknown_fields, *subject)
         if rows is None:

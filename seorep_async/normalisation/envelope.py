@@ -131,6 +131,7 @@ def _read_metadata(page: RawPage) -> None:
     unknown = dict(metadata)
     page.total_pages = _count(unknown.pop("total_pages", None))
     page.total_records = _count(unknown.pop("total_records", None))
+    # A version that is not a boolean is kept as an unknown field.
     version = unknown.get("version")
     if values.is_boolean(version):
         page.version = values.boolean(version)
@@ -166,6 +167,7 @@ def refuse_another(
     _refuse_another_id(envelope["data"], "data.", kind, requested_id)
     if unknown_fields is not None and not {f"{kind}_id", f"{kind}Id", kind} & {*unknown_fields}:
         return
+    # Only now is it worth the time to look at every item.
     for place, item in enumerate(page.items):
         _refuse_another_id(item, f"{page.items_path}[{place}].", kind, requested_id)
 
@@ -212,6 +214,7 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
         error = envelope.get(name)
         if error and not _is_false(error):
             return True
+    # A message beside data is no error: services greet their callers in many ways.
     has_message = not envelope.keys().isdisjoint(_MESSAGE_FIELDS)
     return has_message and "data" not in envelope
 

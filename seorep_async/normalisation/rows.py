@@ -117,6 +117,7 @@ class RowReader(Generic[M]):
 
         Unknown fields go into `extra`. Their names are returned beside the rows.
         """
+        # Most odd rows are current ones with an unknown field. To make these is faster.
         try:
             return self._read_objects(objects, self._current_rows, self._make_current)
         except REFUSALS:
@@ -125,6 +126,7 @@ class RowReader(Generic[M]):
 
     def _page(self, envelope: Any, number: int, make_models: MakeModels[M]) -> Page[M]:
         rows, totals = _content(envelope)
+        # What fails here fails before a row has become a model, so the page can be read again.
         self._values.convert(rows)
         metadata = envelope.metadata or _Metadata()
         return Page(
@@ -139,6 +141,7 @@ class RowReader(Generic[M]):
     def _read_objects(
         self, objects: Sequence[Any], raw_rows: Any, make_models: MakeModels[M]
     ) -> tuple[list[M], set[str]]:
+        # From the same parsed JSON as the reference path, so both see the same of double keys.
         rows = msgspec.convert(objects, raw_rows)
         unknown_fields = self._add_unknown_fields(rows, objects)
         self._values.convert_parsed(rows)
@@ -228,8 +231,10 @@ class RowReader(Generic[M]):
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
         rows = self._raw_rows(wire_types, strict=True)
+        # Unset totals differ from null: in the nested shape, totals beside `data` are refused.
         totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
         metadata = ("metadata", _Metadata | None, None)
+        # msgspec tells the shapes apart by itself: `data` is an array, or an object with rows.
         nested = struct("Nested", [("rows", rows), totals])
         envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
         return msgspec.json.Decoder(envelope).decode

@@ -134,6 +134,7 @@ def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
         return None, None
     if not isinstance(value, dict) or "value" not in value:
         raise refusal('an object with "value"', value)
+    # What is beside the value must not be lost.
     rest = value if len(value) > 1 else None
     inner = value["value"]
     if inner is None or (type(inner) is float and math.isfinite(inner)):
