@@ -113,7 +113,8 @@ class Pull(Generic[R_co]):
                 failed,
                 self._session.clock.monotonic() - self._started,
             )
-            fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
+            fields: dict[str, Any] = {"account": self._session.observer.account}
+            fields |= zip(("ids", "reports", "failures", "seconds"), facts, strict=True)
             _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
         self._changed.set()
