@@ -22,10 +22,17 @@ from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
 from seorep_async.paging import Listing, Schedule
-from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
+from seorep_async.reports import (
+    FailedReport,
+    Outcome,
+    PulledReport,
+    PullOutcomes,
+    RankingReport,
+)
 from seorep_async.session import Deadline, Lane, Request, Session, cancel_all
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 _log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
@@ -42,10 +49,10 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 
 
 @attrs.define(slots=False, eq=False, repr=False)
-class Pull(Generic[R]):
+class Pull(Generic[R_co]):
     """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
 
-    `async with` gives an async iterator of `PullOutcome`, and holds few of them at once.
+    `async with` gives an async iterator of `PulledReport` and `FailedReport`, and holds few of them at once.
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
     At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
     consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a
@@ -60,7 +67,7 @@ class Pull(Generic[R]):
     _session: Session
     _feed: Feed
     _ids: Collection[int]
-    _listing: Callable[[int], Listing[R, RankingReport[R]]]
+    _listing: Callable[[int], Listing[R_co, RankingReport[R_co]]]
     _on_error: Literal["collect", "raise"]
     _ordered: bool
     _accepted: AcceptedQuery
@@ -71,7 +78,7 @@ class Pull(Generic[R]):
     def _new_key_check(self) -> KeyCheck:
         return KeyCheck(self._send_question)
 
-    async def __aenter__(self) -> Pull[R]:
+    async def __aenter__(self) -> Pull[R_co]:
         self._session.require_open()
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
@@ -86,10 +93,10 @@ class Pull(Generic[R]):
         self._key = self._new_key_check()
         self._total = len(self)
         self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
-        self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
-        self._deferred: dict[int, _Item[R]] = {}
-        self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
-        self._outcomes: dict[int, PullOutcome[R]] = {}  # not taken, in the order in which they came
+        self._items: dict[int, _Item[R_co]] = {}  # started and not taken, but for the deferred
+        self._deferred: dict[int, _Item[R_co]] = {}
+        self._retries: deque[_Item[R_co]] = deque()  # formerly deferred, to start again
+        self._outcomes: dict[int, Outcome[R_co]] = {}  # not taken, in the order in which they came
         self._running = self._taken = self._succeeded = 0
         self._started = self._session.clock.monotonic()
         self._unexpected: BaseException | None = None
@@ -106,7 +113,8 @@ class Pull(Generic[R]):
                 failed,
                 self._session.clock.monotonic() - self._started,
             )
-            fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
+            fields: dict[str, Any] = {"account": self._session.observer.account}
+            fields |= zip(("ids", "reports", "failures", "seconds"), facts, strict=True)
             _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
         self._changed.set()
@@ -116,10 +124,10 @@ class Pull(Generic[R]):
         """Return the number of outcomes."""
         return len(self._ids)
 
-    def __aiter__(self) -> Pull[R]:
+    def __aiter__(self) -> Pull[R_co]:
         return self
 
-    async def __anext__(self) -> PullOutcome[R]:
+    async def __anext__(self) -> Outcome[R_co]:
         """Return the next outcome: as they finish, or in the order of the ids if the pull is `ordered`.
 
         Raises:
@@ -159,7 +167,7 @@ class Pull(Generic[R]):
                 f"{problem}: await it, or use `async with client.rankings.pull(...) as outcomes:`"
             )
 
-    def _take(self) -> PullOutcome[R] | None:
+    def _take(self) -> Outcome[R_co] | None:
         """Return the next outcome, or None to wait for it."""
         self._require_running()
         if self._unexpected is not None:
@@ -184,7 +192,7 @@ class Pull(Generic[R]):
             item.task = self._session.spawn(self._fetch(item), partial(self._on_done, item))
         asyncio.get_running_loop().call_soon(self._start)
 
-    def _next(self) -> _Item[R] | None:
+    def _next(self) -> _Item[R_co] | None:
         """Return the next id to start, unless the consumer is too far behind."""
         others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
         if len(self._items) >= self._limit and not others_wait:
@@ -194,7 +202,7 @@ class Pull(Generic[R]):
         number, one = next(self._remaining, (0, None))
         return None if one is None else _Item(number, one)
 
-    async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
+    async def _fetch(self, item: _Item[R_co]) -> RankingReport[R_co]:
         """Fetch one report, unless the key is refused."""
         key = self._key
         await key.answered.wait()
@@ -212,7 +220,9 @@ class Pull(Generic[R]):
         self._accepted.query = listing.query
         return report
 
-    async def _read(self, listing: Listing[R, RankingReport[R]], number: int) -> RankingReport[R]:
+    async def _read(
+        self, listing: Listing[R_co, RankingReport[R_co]], number: int
+    ) -> RankingReport[R_co]:
         """Read a report; read pages that don't add up again, because they may have changed meanwhile."""
         schedule = msgspec.structs.replace(self._schedule, priority=number)
         for _ in range(MAX_REPULLS):
@@ -252,7 +262,7 @@ class Pull(Generic[R]):
         stopped = "stopped, because the API key was refused for another request"
         return AuthenticationError(stopped, status=refusal.status)
 
-    def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:
+    def _on_done(self, item: _Item[R_co], task: asyncio.Task[RankingReport[R_co]]) -> None:
         error = self._stopped() if task.cancelled() else task.exception()
         if self._items.get(item.number) is not item:
             return  # it is of an earlier run, which was cancelled while it waited for its end
@@ -262,7 +272,7 @@ class Pull(Generic[R]):
         if isinstance(error, SeoRepError) and error.subject is None:
             error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
         if error is None:
-            self._finish(item, PullOutcome(item.id, report=task.result()))
+            self._finish(item, PulledReport(item.id, task.result()))
             self._succeeded += 1
             if self._ordered and (awaited := self._deferred.pop(self._taken, None)):
                 self._retries.appendleft(awaited)  # the others wait for it, and the service answers
@@ -278,7 +288,7 @@ class Pull(Generic[R]):
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
-            self._finish(item, PullOutcome(item.id, error=error))
+            self._finish(item, FailedReport(item.id, error))
         if not self._running:
             self._end_deferral()
         self._start()
@@ -286,7 +296,7 @@ class Pull(Generic[R]):
     def _is_late(self) -> bool:
         return self._session.clock.monotonic() >= self._schedule.deadline.at
 
-    def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
+    def _finish(self, item: _Item[R_co], outcome: Outcome[R_co]) -> None:
         self._outcomes[item.number] = outcome
         self._changed.set()
 
@@ -298,9 +308,10 @@ class Pull(Generic[R]):
             return
         for item in deferred:
             self._items[item.number] = item
-            self._finish(item, PullOutcome(item.id, error=item.error))
+            if item.error is not None:
+                self._finish(item, FailedReport(item.id, item.error))
 
-    def __await__(self) -> Generator[Any, None, PullOutcomes[R]]:
+    def __await__(self) -> Generator[Any, None, PullOutcomes[R_co]]:
         """Return every outcome, in the order of the ids; of many rows, all are in memory: `async with` holds few.
 
         Raises:
@@ -309,7 +320,7 @@ class Pull(Generic[R]):
         """
         return self._collected().__await__()
 
-    async def _collected(self) -> PullOutcomes[R]:
+    async def _collected(self) -> PullOutcomes[R_co]:
         async with self:
             outcomes = {outcome.id: outcome async for outcome in self}
         if (refusal := self.key_refusal) is not None:

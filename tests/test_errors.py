@@ -1,5 +1,6 @@
 """The exception tree: who is whose child, what each carries, that each reads well and travels between processes."""
 
+import ast
 import copy
 import inspect
 import pathlib
@@ -93,10 +94,16 @@ def test_an_error_keeps_all_in_a_pickle_or_copy(kind: type[errors.SeoRepError]) 
         assert (str(again), again.args) == (str(error), error.args)
 
 
-@every_class
-def test_an_error_says_in_its_docstring_what_happened(kind: type[errors.SeoRepError]) -> None:
-    assert kind.__doc__
-    assert all(name in kind.__doc__ for name in OWN.get(kind, {}))
+def test_each_class_and_each_field_of_an_error_is_explained() -> None:
+    page = ast.parse(pathlib.Path(errors.__file__).read_text(encoding="utf-8"))
+    for node in page.body:
+        if not isinstance(node, ast.ClassDef) or node.name == "ErrorFields":
+            continue
+        assert ast.get_docstring(node)
+        for statement, following in zip(node.body, node.body[1:], strict=False):
+            if isinstance(statement, ast.AnnAssign):
+                assert isinstance(following, ast.Expr), ast.unparse(statement)
+                assert isinstance(following.value, ast.Constant)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +167,37 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
         418,
         "campaign 1: tea [status 418]",
     )
+
+
+def test_a_repr_names_the_subject() -> None:
+    error = errors.NotFoundError("there is no such object", subject="campaign 42")
+    assert repr(error) == "NotFoundError('campaign 42: there is no such object')"
+
+
+def test_a_note_on_a_copy_is_not_on_the_original() -> None:
+    error = errors.NotFoundError("gone")
+    error.add_note("one")
+    changed = error.evolve(message="still gone")
+    changed.add_note("two")
+    assert (error.__notes__, changed.__notes__) == (["one"], ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.031, "0.031 s"),
+        (0.6, "0.6 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (90, "1 min 30 s"),
+        (3599.7, "1 h"),
+        (3900, "1 h 5 min"),
+        (86_400, "1 d"),
+        (100_000, "1 d 4 h"),
+        (1e9, "11,574 d 2 h"),
+    ],
+)
+def test_a_time_is_said_in_a_persons_units(seconds: float, words: str) -> None:
+    assert errors.duration(seconds) == words

@@ -64,18 +64,20 @@ class RankingValues:
             row.search_language = languages[b"" + row.search_language]
             row.tags = tags[b"" + row.tags]
 
-    def convert_current(self, rows: Sequence[Any]) -> None:
-        """Convert the flags, too, which current rows have as documented."""
-        self.convert(rows)
+    def convert_parsed(self, rows: Sequence[Any]) -> None:
+        """Replace parsed objects by models. They are found by their JSON, as in `convert`."""
+        locations = self._locations
+        languages = self._languages
+        tags = self._tags
+        for row in rows:
+            row.search_location = locations[_encode(row.search_location)]
+            row.search_language = languages[_encode(row.search_language)]
+            row.tags = tags[_encode(row.tags)]
+
+    def convert_flags(self, rows: Sequence[Any]) -> None:
+        """Replace the flags of current rows by booleans."""
         for row in rows:
             row.primary_keyword = _FLAGS[row.primary_keyword]
-
-    def encode_objects(self, rows: Sequence[Any]) -> None:
-        """Turn parsed objects into JSON again, by which `convert` finds their models."""
-        for row in rows:
-            row.search_location = _encode(row.search_location)
-            row.search_language = _encode(row.search_language)
-            row.tags = _encode(row.tags)
 
 
 class PeriodValues:
@@ -92,10 +94,10 @@ class PeriodValues:
             if precision != "month":  # the default
                 row.date_precision = precision
 
-    convert_current = convert
+    convert_parsed = convert
 
-    def encode_objects(self, rows: Sequence[Any]) -> None:
-        """Do nothing: rows by date hold no objects."""
+    def convert_flags(self, rows: Sequence[Any]) -> None:
+        """Do nothing: rows by date have no flags."""
 
 
 def _object_memo(read: Callable[[bytes], Any]) -> Memo:

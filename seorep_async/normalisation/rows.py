@@ -121,16 +121,17 @@ class RowReader(Generic[M]):
         try:
             rows = msgspec.convert(objects, self._current_rows)
             unknown = self._add_unknown_fields(rows, objects)
-            self._values.encode_objects(rows)
+            self._values.convert_parsed(rows)
             return self._make_current(rows), unknown
         except REFUSALS:
             rows = msgspec.convert(objects, self._accepted_rows)
             unknown = self._add_unknown_fields(rows, objects)
-            self._values.encode_objects(rows)
+            self._values.convert_parsed(rows)
             return self._make_models(rows, ACCEPTED), unknown
 
     def _page(self, envelope: Any, number: int, make: Callable[[list[Any]], list[M]]) -> Page[M]:
         rows, totals = _content(envelope)
+        self._values.convert(rows)
         metadata = envelope.metadata or _Metadata()
         return Page(
             items=tuple(make(rows)),
@@ -159,7 +160,7 @@ class RowReader(Generic[M]):
         return all_unknown
 
     def _make_current(self, rows: list[Any]) -> list[M]:
-        self._values.convert_current(rows)
+        self._values.convert_flags(rows)
         return become(rows, self._model)
 
     def _make_models(self, rows: list[Any], wire_types: WireTypes) -> list[M]:
@@ -168,7 +169,6 @@ class RowReader(Generic[M]):
         A model holds only a part of some values, such as the day of a date-time. Then the original
         is in `extra`.
         """
-        self._values.convert(rows)
         model = self._model
         integers = self._integers if wire_types is ACCEPTED else []
         integer_strings = self._integer_strings

@@ -103,6 +103,12 @@ def _diagnose(error: Exception) -> _Diagnosis:
                 cause=Cause.PERMANENT,
                 error_type=ProtocolError,
             )
+        case aiohttp.ClientResponseError() if "Please install" in error.message:
+            return _Diagnosis(
+                "the response has a Content-Encoding that this client did not ask for",
+                cause=Cause.PERMANENT,
+                error_type=ProtocolError,
+            )
         case aiohttp.ClientPayloadError():
             return _Diagnosis("the response broke off")
     return _Diagnosis("the response is not valid HTTP", error_type=ProtocolError)

@@ -2,17 +2,28 @@
 
 import datetime as dt
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import pytest
 from hypothesis import settings, strategies as st
 
 from seorep_async.models import KeywordRanking, RankingTotals, SearchLanguage, SearchLocation, Tag
+from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
-from tests.normalisation.wire import FEED_ROWS, Json, as_bytes, envelope, wire_row
+from tests.normalisation.wire import (
+    BRANDS,
+    FEED_ROWS,
+    SWAPPED,
+    Json,
+    as_bytes,
+    branded,
+    envelope,
+    wire_row,
+)
 
-SOME, MANY = 2_500, pytest.param(10_000, marks=pytest.mark.slow)
+SOME = 2_500
+MANY = pytest.param(20_000, marks=pytest.mark.slow)
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
     "", " ", "0", "1", "-1", "12", "1.0", "9" * 19, "true", "FALSE", "True ", "null", "n/a", "None", "NaN",
@@ -26,23 +37,37 @@ VALUES: list[Any] = [
 PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
 
 
-def generated(number: int) -> tuple[bytes, type]:
-    """Return body `number`, and the row that it is to be read as."""
+NAMINGS = (EngineNames(), BRANDS, SWAPPED)
+
+
+class Body(NamedTuple):
+    """A generated body, the row that it is read as, and the account's names for the engines."""
+
+    body: bytes
+    row: type
+    names: EngineNames
+
+
+def generated(number: int) -> Body:
+    """Return body `number`: one or two rows, in which some values, fields or parts are odd."""
     chance = random.Random(number)
     row = chance.choice(FEED_ROWS)
+    names = NAMINGS[number % len(NAMINGS)]
     rows = [
         wire_row(row, place, chance.choice(["current", "older"]))
         for place in range(chance.randint(1, 2))
     ]
     totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
-    names = [field.name for field in REFERENCE[row]]
+    fields = [field.name for field in REFERENCE[row]]
     for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
         target = chance.choice([*rows, totals or rows[0]])
-        name = chance.choice([*names, "unknown"])
+        name = chance.choice([*fields, "unknown"])
         if chance.random() < 0.2:
             target.pop(name, None)
         else:
             target[name] = chance.choice(VALUES)
+    rows = [_branded(wire, names) for wire in rows]
+    totals = totals and _branded(totals, names)
     answer: Any = envelope(rows, chance.choice(["nested", "flat"]), totals)
     if chance.random() < 0.1:
         part = chance.choice([answer, answer["metadata"], answer["data"]])
@@ -50,20 +75,30 @@ def generated(number: int) -> tuple[bytes, type]:
             part[0] = chance.choice(VALUES)
         else:
             part[chance.choice([*part, "status", "error"])] = chance.choice(VALUES)
-    body = bytearray(as_bytes(answer))
-    if chance.random() < 0.3:
-        for _ in range(chance.randint(1, 4)):
-            place = chance.randrange(len(body))
-            match chance.randrange(4):
-                case 0:
-                    body[place] = chance.randrange(256)
-                case 1:
-                    del body[place : place + chance.randint(1, 30)]
-                case 2:
-                    body[place:place] = chance.choice(PIECES)
-                case 3:
-                    body[place:place] = body[place : place + chance.randint(1, 60)]
-    return bytes(body), row
+    return Body(as_bytes(answer), row, names)
+
+
+def mutated(number: int) -> Body:
+    """Return body `number` with some bytes changed, removed, inserted or repeated."""
+    whole = generated(number)
+    chance = random.Random(-number)
+    body = bytearray(whole.body)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(body))
+        match chance.randrange(4):
+            case 0:
+                body[place] = chance.randrange(256)
+            case 1:
+                del body[place : place + chance.randint(1, 30)]
+            case 2:
+                body[place:place] = chance.choice(PIECES)
+            case 3:
+                body[place:place] = body[place : place + chance.randint(1, 60)]
+    return whole._replace(body=bytes(body))
+
+
+def _branded(wire: Json, names: EngineNames) -> Json:
+    return {branded(name, names): value for name, value in wire.items()}
 
 
 bounded = settings(max_examples=50, derandomize=True, database=None)

@@ -17,9 +17,10 @@ from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
 from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
 from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.reports import RankingReport
+from seorep_async.settings import EngineNames
 from seorep_async.tables.output_tables import totals_values
 from tests.models.reference import REFERENCE
-from tests.normalisation.generated import bounded, generated, json_values, texts
+from tests.normalisation.generated import bounded, json_values, mutated, texts
 from tests.normalisation.wire import (
     FEED_ROWS,
     as_bytes,
@@ -36,7 +37,8 @@ DAY = dt.date(2023, 1, 1)
 
 def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
     for number in range(1_000):
-        error = refusal(*generated(number))
+        body, row, names = mutated(number)
+        error = refusal(body, row, names)
         if error is not None:
             again = pickle.loads(pickle.dumps(error))  # noqa: S301
             assert (str(again), vars(again)) == (str(error), vars(error))
@@ -44,9 +46,13 @@ def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
             assert str(error).isprintable()
 
 
-def refusal(body: bytes, row: type = KeywordRanking) -> SeoRepError | None:
+def refusal(
+    body: bytes,
+    row: type = KeywordRanking,
+    names: EngineNames = EngineNames(),  # noqa: B008
+) -> SeoRepError | None:
     try:
-        decode(body, row)
+        decode(body, row, names)
     except SeoRepError as error:
         return error
     return None

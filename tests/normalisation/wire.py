@@ -33,11 +33,19 @@ every_feed = pytest.mark.parametrize("row", FEED_ROWS, ids=lambda row: row.__nam
 BRANDS = EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt")
 
 
-def branded(wire: str) -> str:
-    """Return a wire name as an account with real brand names has it."""
-    for token, brand in (("engineA", "google"), ("engineB", "bing"), ("wmt", "gwt")):
+SWAPPED = EngineNames(engine_a="yahoo", engine_b="engineA", webmaster_tools="console")
+
+
+def branded(wire: str, names: EngineNames = BRANDS) -> str:
+    """Return a wire name as an account with these names for the engines has it."""
+    brands = {
+        "engineA": names.engine_a,
+        "engineB": names.engine_b,
+        "wmt": names.webmaster_tools,
+    }
+    for token, brand in brands.items():
         wire = re.sub(f"^{token}", brand, wire)
-        wire = wire.replace(token[0].upper() + token[1:], brand.capitalize())
+        wire = wire.replace(token[0].upper() + token[1:], brand[0].upper() + brand[1:])
     return wire
 
 

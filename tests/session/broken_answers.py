@@ -53,14 +53,6 @@ CUT: Broken = {
     "gzip, wrong checksum": (answer(GZIPPED[:-8] + bytes(8), headers=[GZIP]), TransportError),
     "gzip announced, plain sent": (answer(PAGE, headers=[GZIP]), TransportError),
     "deflate, corrupt": (answer(b"\xff\xff\xff\xff", headers=[DEFLATE]), TransportError),
-    "brotli that nobody asked for": (
-        answer(b"\x0b\x02\x80[]\x03", headers=[("Content-Encoding", "br")]),
-        TransportError,
-    ),
-    "unknown encoding": (
-        answer(PAGE[:-3], headers=[("Content-Encoding", "none such")]),
-        ProtocolError,
-    ),
     "empty": (answer(b""), ProtocolError),
     "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
     "only spaces": (answer(b" \r\n"), ProtocolError),

@@ -36,6 +36,33 @@ async def test_broken_answer_is_an_error_after_all_attempts(
     )
 
 
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("br", b"\x0b\x02\x80[]\x03"),
+        ("BR", b"\x0b\x02\x80[]\x03"),
+        ("zstd", b"(\xb5/\xfd"),
+        ("gzip, br", GZIPPED),
+        ("compress", b"\x1f\x9d"),
+        ("none such", PAGE[:-3]),
+        ("", PAGE[:-3]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_an_encoding_that_was_not_asked_for_is_one_attempt(
+    encoding: str, body: bytes, connect: Connect
+) -> None:
+    step = answer(body, headers=[("Content-Encoding", encoding)])
+    client, _ = await connect(step, max_attempts=3)
+    error = await failure(client, ProtocolError, match="a Content-Encoding that this client did")
+    assert (error.attempts, encoding.lower() in str(error).lower()) == (1, True)
+
+
+async def test_a_whole_answer_under_an_unknown_encoding_is_read(connect: Connect) -> None:
+    client, _ = await connect(answer(PAGE, headers=[("Content-Encoding", "none such")]))
+    assert (await ask(client)).total_records == 0
+
+
 WHOLE: dict[str, Step] = {
     "gzip": answer(GZIPPED, headers=[GZIP]),
     "deflate": answer(zlib.compress(PAGE), headers=[DEFLATE]),
