@@ -158,7 +158,7 @@ def test_nights_merge_and_failures_are_named(loaded: Loaded, tmp_path: Path) -> 
     assert_key_in_no_file(tmp_path)
 
 
-def test_every_column_has_its_description_and_nested_ones_are_json(loaded: Loaded) -> None:
+def test_columns_have_descriptions_and_nested_ones_are_json(loaded: Loaded) -> None:
     with served(campaigns=1):
         loaded.load(*Feed)
     tables = loaded.pipeline.default_schema.data_tables()
