@@ -315,10 +315,8 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
 
 
 def description_of(model: type, attribute: str) -> str:
-    """Return the description of an attribute of a model."""
-    if model.__name__ not in _DESCRIPTIONS:
-        return ""  # a change of the history, whose own docstring describes it
-    return _DESCRIPTIONS[model.__name__][attribute]
+    """Return the description of an attribute of a model, or "" if it has none here."""
+    return _DESCRIPTIONS.get(model.__name__, {}).get(attribute, "")
 
 
 def with_descriptions(model: type[M]) -> type[M]:

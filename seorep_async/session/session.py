@@ -165,6 +165,7 @@ class Session:
             concurrency=self.share.concurrency,
             pace=self.share.pace,
             waited=dict(self.share.waited),
+            account=self.observer.account,
         )
 
     # One call
