@@ -7,6 +7,7 @@ a number of requests; it is pulled through once for each seed. The figure is the
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -93,17 +94,25 @@ class Cell:
         return self.rate * kind.window
 
     def ideal(self, seed: int) -> float:
-        """Return the seconds that a client would take that knew the limit."""
-        seconds = (self.requests - self.burst) / self.rate
-        window = KINDS[self.kind].window
-        if window > 1:
-            # Without that knowledge, the first burst uses the window up.
-            windows = (self.requests - 1) // self.burst
-            seconds = float(windows * window)
-            if "fixed" in self.kind:
-                first = window * _phase(seed)
-                seconds = max(20.0, seconds - window + first)
+        """Return the seconds that the pull would take if all requests were sent in time."""
+        kind = KINDS[self.kind]
+        if kind.window == 1:
+            seconds = (self.requests - self.burst) / self.rate
+        elif "fixed" in self.kind:
+            seconds = max(20.0, self._ideal_in_windows(kind.window, kind.window * _phase(seed)))
+        else:
+            # Without knowledge of the limit, the first burst uses the window up.
+            seconds = float(kind.window * ((self.requests - 1) // self.burst))
         return max(seconds, self.requests * self.latency / PERMITS, 1.0)
+
+    def _ideal_in_windows(self, window: int, first: float) -> float:
+        """Return the seconds until the last window begins, if the first one ends in `first`."""
+        sent_in_first = min(self.burst, int(first * PERMITS / self.latency))
+        left = self.requests - sent_in_first
+        if left <= 0:
+            return 0.0
+        further_windows = math.ceil(left / self.burst) - 1
+        return first + further_windows * window
 
     def run(self, seed: int) -> Figures:
         """Pull through the service in virtual time."""

@@ -10,106 +10,93 @@ async with SeoRepClient() as client:  # the profile of `seorep login`
 ```
 """
 
-TYPE_CHECKING = (
-    False  # importing typing takes 20 ms, in which Ctrl-C would show a traceback of `seorep`
+from importlib import import_module
+
+from seorep_async.version import __version__ as __version__
+
+# Public names are loaded when they are first used: aiohttp takes 0.3 s, and `seorep --help` need
+# not wait. Editors and type checkers read the same names in `__init__.pyi`.
+_MODULES_OF_NAMES = {
+    "SeoRepClient": "seorep_async.client",
+    "AttemptTimeoutError": "seorep_async.errors",
+    "AuthenticationError": "seorep_async.errors",
+    "BodyTooLargeError": "seorep_async.errors",
+    "ConfigurationError": "seorep_async.errors",
+    "ConnectionFailedError": "seorep_async.errors",
+    "DeadlineExceededError": "seorep_async.errors",
+    "DecodeError": "seorep_async.errors",
+    "ExportError": "seorep_async.errors",
+    "InvalidRequestError": "seorep_async.errors",
+    "NotFoundError": "seorep_async.errors",
+    "OutcomeUnknownError": "seorep_async.errors",
+    "PaginationError": "seorep_async.errors",
+    "ProtocolError": "seorep_async.errors",
+    "PullPausedError": "seorep_async.errors",
+    "RateLimitedError": "seorep_async.errors",
+    "RedirectError": "seorep_async.errors",
+    "SeoRepError": "seorep_async.errors",
+    "ServerError": "seorep_async.errors",
+    "StatusError": "seorep_async.errors",
+    "TransportError": "seorep_async.errors",
+    "Backlink": "seorep_async.models",
+    "Campaign": "seorep_async.models",
+    "CampaignPeriod": "seorep_async.models",
+    "Feed": "seorep_async.models",
+    "Keyword": "seorep_async.models",
+    "KeywordPeriod": "seorep_async.models",
+    "KeywordRanking": "seorep_async.models",
+    "LoginGrant": "seorep_async.models",
+    "Page": "seorep_async.models",
+    "RankingTotals": "seorep_async.models",
+    "SearchLanguage": "seorep_async.models",
+    "SearchLocation": "seorep_async.models",
+    "Tag": "seorep_async.models",
+    "User": "seorep_async.models",
+    "Listing": "seorep_async.paging",
+    "Pull": "seorep_async.pull",
+    "FailedReport": "seorep_async.reports",
+    "PullOutcome": "seorep_async.reports",
+    "PullOutcomes": "seorep_async.reports",
+    "PulledReport": "seorep_async.reports",
+    "RankingReport": "seorep_async.reports",
+    "Attempt": "seorep_async.session",
+    "Limits": "seorep_async.session",
+    "RawAnswer": "seorep_async.session",
+    "Stats": "seorep_async.session",
+    "ArrayEncoding": "seorep_async.settings",
+    "EngineNames": "seorep_async.settings",
+    "FeedSearchParam": "seorep_async.settings",
+    "RequestEncoding": "seorep_async.settings",
+    "Settings": "seorep_async.settings",
+    "ModelList": "seorep_async.tables.tabular",
+    "Tabular": "seorep_async.tables.tabular",
+}
+_SUBMODULES = (
+    "errors",
+    "export",
+    "guides",
+    "history",
+    "integrations",
+    "resources",
+    "sandbox",
+    "settings",
+    "tables",
 )
 
-if TYPE_CHECKING or globals().get("_is_used"):
-    from seorep_async.client import SeoRepClient as SeoRepClient
-    from seorep_async.errors import (
-        AttemptTimeoutError as AttemptTimeoutError,
-        AuthenticationError as AuthenticationError,
-        BodyTooLargeError as BodyTooLargeError,
-        ConfigurationError as ConfigurationError,
-        ConnectionFailedError as ConnectionFailedError,
-        DeadlineExceededError as DeadlineExceededError,
-        DecodeError as DecodeError,
-        ExportError as ExportError,
-        InvalidRequestError as InvalidRequestError,
-        NotFoundError as NotFoundError,
-        OutcomeUnknownError as OutcomeUnknownError,
-        PaginationError as PaginationError,
-        ProtocolError as ProtocolError,
-        PullPausedError as PullPausedError,
-        RateLimitedError as RateLimitedError,
-        RedirectError as RedirectError,
-        SeoRepError as SeoRepError,
-        ServerError as ServerError,
-        StatusError as StatusError,
-        TransportError as TransportError,
-    )
-    from seorep_async.models import (
-        Backlink as Backlink,
-        Campaign as Campaign,
-        CampaignPeriod as CampaignPeriod,
-        Feed as Feed,
-        Keyword as Keyword,
-        KeywordPeriod as KeywordPeriod,
-        KeywordRanking as KeywordRanking,
-        LoginGrant as LoginGrant,
-        Page as Page,
-        RankingTotals as RankingTotals,
-        SearchLanguage as SearchLanguage,
-        SearchLocation as SearchLocation,
-        Tag as Tag,
-        User as User,
-    )
-    from seorep_async.paging import Listing as Listing
-    from seorep_async.pull import Pull as Pull
-    from seorep_async.reports import (
-        PullOutcome as PullOutcome,
-        PullOutcomes as PullOutcomes,
-        RankingReport as RankingReport,
-    )
-    from seorep_async.session import (
-        Attempt as Attempt,
-        Limits as Limits,
-        RawAnswer as RawAnswer,
-        Stats as Stats,
-    )
-    from seorep_async.settings import (
-        ArrayEncoding as ArrayEncoding,
-        EngineNames as EngineNames,
-        FeedSearchParam as FeedSearchParam,
-        RequestEncoding as RequestEncoding,
-        Settings as Settings,
-    )
-    from seorep_async.tables.tabular import ModelList as ModelList, Tabular as Tabular
-else:
-    _is_used = False
-    _MODULES = {
-        "errors",
-        "export",
-        "guides",
-        "history",
-        "integrations",
-        "resources",
-        "sandbox",
-        "settings",
-        "tables",
-    }
+__all__ = sorted(_MODULES_OF_NAMES)
 
-    def __getattr__(name: str) -> object:
-        """Load all public names when the first is used: aiohttp takes 0.3 s, and `seorep --help` need not wait."""
-        global _is_used
-        import importlib
-        import sys
 
-        if name in _MODULES:
-            return importlib.import_module(f"{__name__}.{name}")
-        if not _is_used and (name == "__all__" or not name.startswith("_")):
-            _is_used = True
-            importlib.reload(sys.modules[__name__])  # which runs the imports above
-            known = {
-                found for found, value in globals().items() if not isinstance(value, type(sys))
-            }
-            globals()["__all__"] = sorted(
-                found for found in known - {"TYPE_CHECKING"} if found[0] != "_"
-            )
-            if name in globals():
-                return globals()[name]
+def __getattr__(name: str) -> object:
+    # Several threads may come here at once: each import has a lock of its own, and imports of this
+    # package go down only, so no thread waits for one that waits for it.
+    if name in _SUBMODULES:
+        return import_module(f"seorep_async.{name}")
+    if name not in _MODULES_OF_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES_OF_NAMES[name]), name)
+    globals()[name] = value
+    return value
 
-    def __dir__() -> list[str]:
-        __getattr__("__all__") if not _is_used else None
-        return sorted({*globals(), *_MODULES})
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES_OF_NAMES, *_SUBMODULES})

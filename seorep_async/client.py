@@ -215,7 +215,7 @@ class SeoRepClient:
             self, "_session"
         ):  # tracebacks with locals show clients with refused arguments
             return "<SeoRepClient (not built)>"
-        return f"<SeoRepClient {self._base_url.string} ({self._session.state})>"
+        return f"<SeoRepClient {self._base_url.string} ({self._session.state.value})>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

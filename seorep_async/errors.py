@@ -5,6 +5,8 @@ What is tried again, and how limits are found: the guide `errors-and-limits`.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -66,16 +68,24 @@ class SeoRepError(Exception):
             facts.append(f"status {self.status}")
         if self.attempts:
             facts.append("1 attempt" if self.attempts == 1 else f"{self.attempts} attempts")
-        shown = f"{self.subject}: {self.message}" if self.subject else self.message
+        string = self._about_subject()
         if facts:
-            shown += f" [{', '.join(facts)}]"
+            string += f" [{', '.join(facts)}]"
         if self.body_excerpt:
-            shown += f" body: {self.body_excerpt}"
-        return shown
+            string += f" body: {self.body_excerpt}"
+        return string
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._about_subject()!r})"
+
+    def _about_subject(self) -> str:
+        return f"{self.subject}: {self.message}" if self.subject else self.message
 
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with other fields, and without traceback, cause and context."""
         fields = vars(self) | changes
+        if hasattr(self, "__notes__"):
+            fields["__notes__"] = list(self.__notes__)  # a note on one must not appear on the other
         copy = type(self)(fields["message"])
         vars(copy).update(fields)
         return copy
@@ -131,7 +141,7 @@ class StatusError(SeoRepError):
     """The service sent an error: a status that is no success, or an error body under status 200.
 
     Attributes:
-        retry_after: seconds that the service asked to wait (429, 5xx), or None.
+        retry_after: seconds that the service asked to wait, or None.
     """
 
     retry_after: float | None = None
@@ -146,7 +156,10 @@ class NotFoundError(StatusError):
 
 
 class RateLimitedError(StatusError):
-    """The service asked to slow down (429), or for a pause (429, 503), for longer than the call could wait."""
+    """The service, or a firewall before it, asked to slow down or to wait for longer than the call could.
+
+    The status is 429, or another one with `Retry-After`, or that of a page that is not the service's (403, 404).
+    """
 
     retryable = True
 
@@ -204,6 +217,8 @@ class PullPausedError(SeoRepError):
     """A pull stopped at its `max_requests`; the fetched reports are stored, and the same pull goes on with the rest."""
 
 
+_LONGEST_VALUE = 60
+"""Characters of a wrong value in a message."""
 _STATUS_ERRORS: dict[int, type[StatusError]] = {
     401: AuthenticationError,
     403: AuthenticationError,
@@ -214,18 +229,20 @@ _STATUS_ERRORS: dict[int, type[StatusError]] = {
 
 def status_error_type(status: int) -> type[StatusError]:
     """Return the error class for an HTTP status."""
+    if status in _STATUS_ERRORS:
+        return _STATUS_ERRORS[status]
     if 400 <= status < 500:
-        return _STATUS_ERRORS.get(status, InvalidRequestError)
+        return InvalidRequestError
     return ServerError if status >= 500 else StatusError
 
 
 def one_line(string: str) -> str:
     """Return a string as one line without control characters, which a service may send."""
     line = " ".join(string.split())
-    return (
-        line
-        if line.isprintable()
-        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line
     )
 
 
@@ -235,4 +252,34 @@ def shown(value: object) -> str:
         quoted = repr(value)
     except ValueError:  # an integer of thousands of digits
         return f"a huge {type(value).__name__}"
-    return quoted if len(quoted) <= 60 else f"{quoted[:60]}…"
+    return quoted if len(quoted) <= _LONGEST_VALUE else f"{quoted[:_LONGEST_VALUE]}…"
+
+
+def suggestion(name: object, choices: Iterable[str]) -> str:
+    """Return the question whether one of the choices was meant, or nothing."""
+    word = str(name)
+    names = list(choices)
+    matches = [choice for choice in names if word and choice.startswith(word)]
+    matches = matches or difflib.get_close_matches(word, names, 1)
+    return f" Did you mean {one_line(matches[0])}?" if matches else ""
+
+
+def duration(seconds: float) -> str:
+    """Return a time in a person's units: `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min`, `2 d 3 h`."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    whole_seconds = round(seconds)
+    if whole_seconds < 60:
+        return f"{whole_seconds} s"
+    minutes, rest = divmod(whole_seconds, 60)
+    if minutes < 60:
+        return _two_units(minutes, "min", rest, "s")
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours < 24:
+        return _two_units(hours, "h", minutes, "min")
+    days, hours = divmod(round(seconds / 3600), 24)
+    return _two_units(days, "d", hours, "h")
+
+
+def _two_units(count: int, unit: str, rest: int, rest_unit: str) -> str:
+    return f"{count:,} {unit} {rest} {rest_unit}" if rest else f"{count:,} {unit}"

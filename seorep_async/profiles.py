@@ -7,7 +7,6 @@ connection.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import os
 import shlex
@@ -21,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.errors import ConfigurationError, one_line, shown, suggestion
 from seorep_async.secret import Secret
 from seorep_async.settings import EngineNames, Settings
 
@@ -124,6 +123,7 @@ def find_access(
     del api_key  # a traceback with locals must not show it
     if not is_string:
         raise ConfigurationError(f"api_key must be a string, not {type_name}", argument="api_key")
+    # 1. A profile that the caller names. An address or a key beside it would be another account's.
     if profile is not None:
         if base_url is not None or key is not None:
             name = "base_url" if base_url is not None else "api_key"
@@ -131,6 +131,7 @@ def find_access(
             raise ConfigurationError(problem, argument="profile")
         return _access_of_profile(profile)
 
+    # 2. An address and a key, each from the caller or else from the environment.
     sources = {"base_url": "base_url", "api_key": "api_key"}
     if base_url is None and BASE_URL in os.environ:
         base_url = os.environ[BASE_URL]
@@ -138,6 +139,7 @@ def find_access(
     if key is None and API_KEY in os.environ:
         key = Secret(os.environ[API_KEY])
         sources["api_key"] = API_KEY
+    # 3. Neither: a stored profile.
     if base_url is None and key is None:
         default_name = _default_profile()
         if default_name is None:
@@ -146,6 +148,7 @@ def find_access(
             )
             raise ConfigurationError(problem, argument="base_url")
         return _access_of_profile(default_name)
+    # Half of an account is never completed from a profile, whose other half is another account's.
     if base_url is None or key is None:
         raise _half_given(sources["api_key"] if base_url is None else sources["base_url"], key)
     _refuse_empty(base_url, sources["base_url"])
@@ -290,7 +293,7 @@ def stored_tables() -> dict[str, object]:
     """
     file = config_file()
     tables, problem = _parsed(file)
-    # raised here, as an error of the parser keeps frames that hold the text, and so the key
+    # raised here, because an error of the parser keeps frames that hold the text, and so the key
     if problem:
         raise ConfigurationError(problem)
     return tables
@@ -376,12 +379,6 @@ def refuse_unknown(names: Iterable[str], known_names: Iterable[str], source: str
         if name not in choices:
             advice = suggestion(name, choices) or f" The settings are {', '.join(choices)}."
             raise ConfigurationError(f"{source}: there is no setting {shown(name)}.{advice}")
-
-
-def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return the question whether one of the choices was meant, or nothing."""
-    matches = difflib.get_close_matches(str(name), list(choices), 1)
-    return f" Did you mean {one_line(matches[0])}?" if matches else ""
 
 
 def _setting(name: str, value: object) -> object:

@@ -21,10 +21,17 @@ from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
 from seorep_async.paging import Crawl, Listing, Reading, Schedule
-from seorep_async.reports import PullOutcome, PullOutcomes, RankingReport
+from seorep_async.reports import (
+    FailedReport,
+    Outcome,
+    PulledReport,
+    PullOutcomes,
+    RankingReport,
+)
 from seorep_async.session import Deadline, Lane, Request, Session
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 _log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
@@ -32,10 +39,10 @@ MAX_REPULLS = 3
 
 
 @attrs.define(slots=False, eq=False, repr=False)
-class Pull(Generic[R]):
+class Pull(Generic[R_co]):
     """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
 
-    `async with` gives an async iterator of `PullOutcome`, and holds few of them at once.
+    `async with` gives an async iterator of `PulledReport` and `FailedReport`, and holds few of them at once.
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before
     those of the next. At most twice `max_concurrency` pages are in progress, and as many ids in
     progress or waiting to be taken: a slow consumer slows the pull. An id whose pages don't add up
@@ -50,13 +57,13 @@ class Pull(Generic[R]):
     _session: Session
     _feed: Feed
     _ids: Collection[int]
-    _listing_of: Callable[[int], Listing[R, RankingReport[R]]]
+    _listing_of: Callable[[int], Listing[R_co, RankingReport[R_co]]]
     _on_error: Literal["collect", "raise"]
     _ordered: bool
     _accepted: AcceptedQuery
-    _run: _Run[R] | None = attrs.field(default=None, init=False)
+    _run: _Run[R_co] | None = attrs.field(default=None, init=False)
 
-    async def __aenter__(self) -> Pull[R]:
+    async def __aenter__(self) -> Pull[R_co]:
         self._session.require_open()
         if self._run is not None and self._run.crawl.is_open:
             raise ConfigurationError("this pull is running already; make another one")
@@ -80,10 +87,10 @@ class Pull(Generic[R]):
         """Return the number of outcomes."""
         return len(self._ids)
 
-    def __aiter__(self) -> Pull[R]:
+    def __aiter__(self) -> Pull[R_co]:
         return self
 
-    async def __anext__(self) -> PullOutcome[R]:
+    async def __anext__(self) -> Outcome[R_co]:
         """Return the next outcome: as they finish, or in the order of the ids if the pull is `ordered`.
 
         Raises:
@@ -118,7 +125,7 @@ class Pull(Generic[R]):
         """Start no more ids; each that has begun still ends in its outcome."""
         self._running().finish()
 
-    def _running(self) -> _Run[R]:
+    def _running(self) -> _Run[R_co]:
         if self._run is None or not self._run.crawl.is_open:
             raise ConfigurationError(
                 "this pull has ended or was not started: await it, or use "
@@ -126,7 +133,7 @@ class Pull(Generic[R]):
             )
         return self._run
 
-    def __await__(self) -> Generator[Any, None, PullOutcomes[R]]:
+    def __await__(self) -> Generator[Any, None, PullOutcomes[R_co]]:
         """Return every outcome, in the order of the ids; of many rows, all are in memory: `async with` holds few.
 
         Raises:
@@ -136,7 +143,7 @@ class Pull(Generic[R]):
         """
         return self._collected().__await__()
 
-    async def _collected(self) -> PullOutcomes[R]:
+    async def _collected(self) -> PullOutcomes[R_co]:
         async with self:
             outcomes = {outcome.id: outcome async for outcome in self}
         refusal = self.key_refusal
@@ -198,7 +205,7 @@ class _Run(Generic[R]):
         self._remaining: Iterator[tuple[int, int]] = enumerate(ids)
         self._begun: dict[int, _Item[R]] = {}  # by number, as the next two
         self._deferred: dict[int, _Item[R]] = {}
-        self._outcomes: dict[int, PullOutcome[R]] = {}  # in the order in which they came
+        self._outcomes: dict[int, Outcome[R]] = {}  # in the order in which they came
         self._second_tries: list[tuple[int, _Item[R]]] = []  # a heap
         self._total = len(ids)
         self._taken = 0
@@ -212,7 +219,7 @@ class _Run(Generic[R]):
         """Whether every outcome was taken."""
         return self._taken == self._total
 
-    def take(self) -> PullOutcome[R] | None:
+    def take(self) -> Outcome[R] | None:
         """Return the next outcome, or None if it is not here yet."""
         if self._bug is not None:
             raise self._bug
@@ -272,7 +279,7 @@ class _Run(Generic[R]):
         self._succeeded += 1
         self.key.accept()
         self._accepted.query = reading.query
-        self._end(item, PullOutcome(item.id, report=report))
+        self._end(item, PulledReport(item.id, report))
         if self._ordered and self._taken in self._deferred:
             # The consumer can't go on without this one, and the service answers.
             self._try_again(self._deferred.pop(self._taken))
@@ -328,12 +335,12 @@ class _Run(Generic[R]):
             self._ordered and bool(self._second_tries) and self._second_tries[0][0] == self._taken
         )
 
-    def _failed(self, item: _Item[R], error: SeoRepError) -> PullOutcome[R]:
+    def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
         if error.subject is None:
             error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
-        return PullOutcome(item.id, error=error)
+        return FailedReport(item.id, error)
 
-    def _end(self, item: _Item[R], outcome: PullOutcome[R] | None) -> None:
+    def _end(self, item: _Item[R], outcome: Outcome[R] | None) -> None:
         """Note that an id is not read any more, and its outcome unless it is deferred."""
         self._begun.pop(item.number, None)
         if outcome is not None:

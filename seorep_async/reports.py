@@ -1,49 +1,47 @@
-"""Ranking reports and outcomes of pulls: rows and totals, and how they become tables and data frames."""
+"""Ranking reports and outcomes of pulls: rows and totals, and how they become tables and frames."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, TypeAlias, TypeVar
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field
-from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Columns, Table
 from seorep_async.tables.html import SHOWN_ROWS, html_table
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    Reports: TypeAlias = "RankingReport[Any] | Iterable[RankingReport[Any] | PullOutcome[Any]]"
-
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
-_SHOWN_ROWS = 3
-_SHARED = 2
-"""Columns of account and night, which all rows of a pull share."""
+_ROWS_IN_REPR = 3
+_FAILURES_IN_REPR = 3
+_SHARED_COLUMNS = 2
+"""The number of columns, account and night, that are the same in all rows of a pull."""
 
 
-def _shown_rows(rows: Sequence[object]) -> str:
-    if len(rows) <= _SHOWN_ROWS:
+def _first_rows(rows: Sequence[object]) -> str:
+    if len(rows) <= _ROWS_IN_REPR:
         return repr(rows)
-    return f"({', '.join(map(repr, rows[:_SHOWN_ROWS]))}, … {len(rows) - _SHOWN_ROWS:,} more)"
+    first = ", ".join(map(repr, rows[:_ROWS_IN_REPR]))
+    return f"({first}, … {len(rows) - _ROWS_IN_REPR:,} more)"
 
 
 @attrs.frozen(weakref_slot=False)
-class RankingReport(Model, Tabular, Generic[R]):
-    """Every row of one feed for one campaign or keyword, with the request that it is the response to.
+class RankingReport(Model, Tabular, Generic[R_co]):
+    """Every row of one feed for one campaign or keyword, with the request that it responds to.
 
     Attributes:
         feed: the feed that was requested.
@@ -53,26 +51,45 @@ class RankingReport(Model, Tabular, Generic[R]):
         rows: as many as the service announced, none twice, in its order.
         totals: the feed's totals, or None if it has none.
         total_records: rows that the service announced, or None if it did not.
-        version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.
+        version: `metadata.version` of the response, or None. It is not compared, because it depends
+            on the shape of the response.
         extra: unknown fields of the envelope, as the service sent them.
-        account: name of the account in tables: that of the client; not compared.
-        snapshot_date: UTC day on which the report was fetched, or on which its pull began; not compared.
-        compared: whether changes from the previous period were requested. If not, every change is null in tables, data
-            frames and files; `rows` and `totals` hold what the service sent, often 0.
+        account: name of the account in tables: that of the client. It is not compared.
+        snapshot_date: UTC day on which the report was fetched, or on which its pull began. It is
+            not compared.
+        compared: whether changes from the previous period were requested. If not, every change is
+            null in tables, data frames and files; `rows` and `totals` hold what the service sent,
+            often 0.
     """
 
     feed: Feed
+    """The feed that was requested."""
     id: int
+    """The campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`."""
     start_date: dt.date
+    """First day requested."""
     end_date: dt.date
-    rows: tuple[R, ...] = attrs.field(repr=_shown_rows)
+    """Last day requested."""
+    rows: tuple[R_co, ...] = attrs.field(repr=_first_rows)
+    """As many as the service announced, none twice, in its order."""
     totals: RankingTotals | None = None
+    """The feed's totals, or None if it has none."""
     total_records: int | None = None
+    """Rows that the service announced, or None if it did not."""
     version: bool | None = attrs.field(default=None, eq=False)
+    """`metadata.version` of the response, or None. It is not compared, because it depends on the
+    shape of the response.
+    """
     extra: Mapping[str, Any] = extra_field()
+    """Unknown fields of the envelope, as the service sent them."""
     account: str | None = attrs.field(default=None, eq=False)
+    """Name of the account in tables: that of the client. It is not compared."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
+    """UTC day on which the report was fetched, or on which its pull began. It is not compared."""
     compared: bool = True
+    """Whether changes from the previous period were requested. If not, every change is null in
+    tables, data frames and files; `rows` and `totals` hold what the service sent, often 0.
+    """
 
     @property
     def campaign_id(self) -> int | None:
@@ -88,27 +105,41 @@ class RankingReport(Model, Tabular, Generic[R]):
         return _table(self.feed), [column_values(self)]
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        subject = f"{self.feed.object_name.title()} {self.id}"
+        if self.account:
+            subject += f" of {self.account}"
+        caption = f"{subject}, {self.start_date} to {self.end_date}, feed {self.feed.value}"
+        totals = None
+        if self.totals:
+            values = totals_values(self.totals, compared=self.compared)
+            totals = dict(zip(TOTALS, values, strict=True))
+        table = table_of(self.feed)
+        columns = table.column_values(self.rows[:SHOWN_ROWS], compared=self.compared)
+        rows = zip(*columns, strict=True)
+        return html_table(caption, table.columns[table.lead :], rows, len(self.rows), totals)
 
 
-@attrs.frozen
-class PullOutcome(Generic[R]):
-    """The outcome of one campaign (or keyword) of a pull: either `report` or `error` is set.
+@attrs.frozen(init=False)
+class PullOutcome(Generic[R_co]):
+    """The outcome of one campaign or keyword of a pull: a `PulledReport` or a `FailedReport`.
+
+    After `if outcome.report is not None:` type checkers know which of the two it is.
 
     Attributes:
         id: id of the campaign or keyword.
         report: the whole report, or None if it failed.
         error: why it failed, or None if it did not.
+        ok: whether there is a report.
     """
 
     id: int
-    report: RankingReport[R] | None = None
-    error: SeoRepError | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is a report."""
-        return self.error is None
+    """Id of the campaign or keyword."""
+    report: RankingReport[R_co] | None
+    """The whole report, or None if it failed."""
+    error: SeoRepError | None
+    """Why it failed, or None if it did not."""
+    ok: bool
+    """Whether there is a report."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row of the report; see `RankingReport.to_dicts`.
@@ -116,31 +147,99 @@ class PullOutcome(Generic[R]):
         Raises:
             SeoRepError: the outcome's own error, if it failed: no rows are left out silently.
         """
-        (report,) = _reports_of([self])
-        return report.to_dicts()
+        raise NotImplementedError
 
 
-class PullOutcomes(TableList[PullOutcome[R]]):
+@attrs.frozen
+class PulledReport(PullOutcome[R_co]):
+    """The outcome of a campaign or keyword whose report was fetched.
+
+    Attributes:
+        id: id of the campaign or keyword.
+        report: the whole report.
+        error: why it failed, or None if it did not.
+        ok: whether there is a report.
+    """
+
+    id: int
+    """Id of the campaign or keyword."""
+    report: RankingReport[R_co]
+    """The whole report."""
+    error: None = attrs.field(default=None, init=False, repr=False)
+    """Why it failed, or None if it did not."""
+    ok: Literal[True] = attrs.field(default=True, init=False, repr=False)
+    """Whether there is a report."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each row of the report; see `RankingReport.to_dicts`."""
+        return self.report.to_dicts()
+
+
+@attrs.frozen
+class FailedReport(PullOutcome[Never]):
+    """The outcome of a campaign or keyword whose report could not be fetched.
+
+    Attributes:
+        id: id of the campaign or keyword.
+        error: why it failed.
+        report: the whole report, or None if it failed.
+        ok: whether there is a report.
+    """
+
+    id: int
+    """Id of the campaign or keyword."""
+    error: SeoRepError
+    """Why it failed."""
+    report: None = attrs.field(default=None, init=False, repr=False)
+    """The whole report, or None if it failed."""
+    ok: Literal[False] = attrs.field(default=False, init=False, repr=False)
+    """Whether there is a report."""
+
+    def to_dicts(self) -> NoReturn:
+        """Raise the outcome's own error."""
+        # Otherwise each further table would lengthen the traceback.
+        raise self.error.with_traceback(None)
+
+
+Outcome: TypeAlias = PulledReport[R] | FailedReport
+
+
+class PullOutcomes(TableList[Outcome[R]]):
     """The outcomes of an awaited pull: a list in the order of its ids, and a table of all rows.
 
-    Slices, copies and sums stay such lists. Every table of them raises the error of the first outcome that failed,
-    unless `skip_failures=True` leaves failures out; without any report it has the feed's columns and no rows.
+    Slices, copies and sums stay such lists. Every table of them raises the error of the first
+    outcome that failed, unless `skip_failures=True` leaves failures out. Without any report it has
+    the feed's columns and no rows.
     """
 
     __slots__ = ()
 
-    def __init__(self, outcomes: Iterable[PullOutcome[R]], feed: Feed) -> None:
+    def __init__(self, outcomes: Iterable[Outcome[R]], feed: Feed) -> None:
         super().__init__(outcomes, feed)
 
+    @property
+    def reports(self) -> list[RankingReport[R]]:
+        """The reports that were fetched, in the order of their ids."""
+        return [outcome.report for outcome in self if outcome.report is not None]
+
+    @property
+    def failures(self) -> list[FailedReport]:
+        """The outcomes that failed, in the order of their ids."""
+        return [outcome for outcome in self if isinstance(outcome, FailedReport)]
+
     def _takes(self, items: Iterable[Any]) -> bool:
-        kind = self._kind
-        return all(
-            isinstance(one, PullOutcome) and getattr(one.report, "feed", kind) is kind
-            for one in items
-        )
+        return all(self._takes_one(item) for item in items)
+
+    def _takes_one(self, item: object) -> bool:
+        if isinstance(item, PulledReport):
+            return item.report.feed is self._kind
+        return isinstance(item, FailedReport)
 
     def _rows(self, skip_failures: bool) -> _Rows:
-        return _Rows((one for one in self if one.ok) if skip_failures else self, self._kind)
+        if not skip_failures:
+            for failure in self.failures[:1]:
+                failure.to_dicts()  # which raises its error
+        return _Rows(self.reports, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
         """Return a dictionary for each row of all reports; see `RankingReport.to_dicts`.
@@ -170,37 +269,43 @@ class PullOutcomes(TableList[PullOutcome[R]]):
         return self._rows(skip_failures).to_polars()
 
     def __repr__(self) -> str:
-        return f"<{_counted(self, self._kind)}>"
+        return f"<{self._summary()}>"
 
     def _repr_html_(self) -> str:
-        table, reports = _table(self._kind), [one.report for one in self if one.report]
-        begun = (column_values(attrs.evolve(one, rows=one.rows[:SHOWN_ROWS])) for one in reports)
-        rows = chain.from_iterable(zip(*columns[_SHARED:], strict=True) for columns in begun)
+        reports = self.reports
+        first_rows = (attrs.evolve(report, rows=report.rows[:SHOWN_ROWS]) for report in reports)
+        columns_of_reports = (column_values(report)[_SHARED_COLUMNS:] for report in first_rows)
+        rows = chain.from_iterable(zip(*columns, strict=True) for columns in columns_of_reports)
         total = sum(len(report.rows) for report in reports)
-        return html_table(_counted(self, self._kind), table.columns[_SHARED:], rows, total)
+        columns = _table(self._kind).columns[_SHARED_COLUMNS:]
+        return html_table(self._summary(), columns, rows, total)
+
+    def _summary(self) -> str:
+        """Return the numbers of reports and failures, and the ids that failed first."""
+        failures = self.failures
+        counts = [
+            _count(len(self) - len(failures), "report"),
+            _count(len(failures), "failure"),
+        ]
+        summary = f"Pull of feed {self._kind.value}: {', '.join(counts)}"
+        if failures:
+            first = failures[:_FAILURES_IN_REPR]
+            names = [f"{failure.id}: {type(failure.error).__name__}" for failure in first]
+            if len(failures) > len(first):
+                names.append("…")
+            summary += f" ({', '.join(names)})"
+        return summary
 
 
 @attrs.frozen
 class _Rows(Tabular):
-    """The rows of reports, or of outcomes of a pull, as one table."""
+    """The rows of reports of one feed, as one table."""
 
-    reports: Reports
-    feed: Feed | None
+    reports: Sequence[RankingReport[Any]]
+    feed: Feed
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        reports = list(_reports_of(self.reports))
-        feed = self.feed or (reports[0].feed if reports else None)
-        if feed is None:
-            problem = (
-                "there is no report; say which feed's columns an empty table should have: feed=…"
-            )
-            raise ConfigurationError(problem, argument="feed")
-        for report in reports:
-            if report.feed is not feed:
-                raise ConfigurationError(
-                    f"reports of one feed make one table; these are {feed} and {report.feed}"
-                )
-        return _table(feed), map(column_values, reports)
+        return _table(self.feed), map(column_values, self.reports)
 
 
 @cache
@@ -209,11 +314,11 @@ def _table(feed: Feed) -> Table:
     table = table_of(feed)
     if feed is not Feed.KEYWORD_BY_DATE:
         return table
-    columns = tuple(
-        attrs.evolve(one, nullable=one.nullable or one.name == "campaign_id")
-        for one in table.columns
-    )
-    return attrs.evolve(table, columns=columns)
+    columns = [
+        attrs.evolve(column, nullable=True) if column.name == "campaign_id" else column
+        for column in table.columns
+    ]
+    return attrs.evolve(table, columns=tuple(columns))
 
 
 def column_values(
@@ -222,93 +327,25 @@ def column_values(
     campaign_id: int | None = None,
     snapshot_date: dt.date | None = None,
 ) -> list[Sequence[Any]]:
-    """Return a report's rows as columns of its feed's table; a keyword's report does not know its `campaign_id`."""
-    by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
-    named = (
+    """Return a report's rows as columns of its feed's table.
+
+    Args:
+        report: the report.
+        campaign_id: the campaign of a keyword's report, which does not know it.
+        snapshot_date: the night of the rows, if it is not the report's own.
+    """
+    lead = [
         report.account,
         snapshot_date or report.snapshot_date,
         report.campaign_id or campaign_id,
-    )
-    lead = (
-        [value] * len(report.rows)
-        for value in (*named, *by_keyword, report.start_date, report.end_date)
-    )
-    return [*lead, *table_of(report.feed).column_values(report.rows, compared=report.compared)]
+    ]
+    if report.feed is Feed.KEYWORD_BY_DATE:
+        lead.append(report.id)
+    lead += [report.start_date, report.end_date]
+    lead_columns = [[value] * len(report.rows) for value in lead]
+    rows = table_of(report.feed).column_values(report.rows, compared=report.compared)
+    return [*lead_columns, *rows]
 
 
-def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
-    """Return the rows of reports as one Arrow table, with the columns of an exported file (see `schema`).
-
-    Args:
-        reports: a report, or several of one feed, or outcomes of a pull.
-        feed: their feed; needed only if there may be no report at all.
-
-    Returns:
-        A `pyarrow.Table`. A keyword's report does not know its campaign: there `campaign_id` is null.
-
-    Raises:
-        ImportError: pyarrow, or the library of the frame, is missing; the message says how to install it.
-        SeoRepError: an outcome's own error, if it failed: no rows are left out silently.
-        ConfigurationError: the reports are of different feeds, or there is none and `feed` was not given.
-        OverflowError: an integer needs more than 64 bits.
-    """
-    return _Rows(reports, feed).to_arrow()
-
-
-def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
-    """Return the rows of reports as a pandas data frame; see `to_arrow` for arguments and errors."""
-    return _Rows(reports, feed).to_pandas()
-
-
-def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
-    """Return the rows of reports as a polars data frame; see `to_arrow` for arguments and errors."""
-    return _Rows(reports, feed).to_polars()
-
-
-def schema(feed: Feed) -> pa.Schema:
-    """Return the Arrow schema of a feed's reports in memory; files differ only in that no key is null in them.
-
-    Raises:
-        ImportError: pyarrow is missing; the message says how to install it.
-    """
-    return arrow_schema(_table(feed))
-
-
-def to_html(report: RankingReport[Any]) -> str:
-    """Return the first rows of a report and its totals as an HTML table for notebooks, without empty columns."""
-    table = table_of(report.feed)
-    caption = f"{report.feed.object_name.title()} {report.id}" + (
-        f" of {report.account}" if report.account else ""
-    )
-    caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
-    columns = table.column_values(report.rows[:SHOWN_ROWS], compared=report.compared)
-    totals = None
-    if report.totals:
-        totals = dict(
-            zip(TOTALS, totals_values(report.totals, compared=report.compared), strict=True)
-        )
-    return html_table(
-        caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), totals
-    )
-
-
-def _reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
-    """Yield reports, also of outcomes, or raise the error of the first failed outcome."""
-    for one in [reports] if isinstance(reports, RankingReport) else reports:
-        if isinstance(one, RankingReport):
-            yield one
-        elif one.report is None:
-            raise one.error or ConfigurationError(
-                f"the outcome of {one.id} has neither report nor error"
-            )
-        else:
-            yield one.report
-
-
-def _counted(outcomes: Sequence[PullOutcome[Any]], feed: Feed) -> str:
-    """Return the numbers of reports and failures, and the ids that failed first."""
-    failed = [f"{one.id}: {type(one.error).__name__}" for one in outcomes if one.error]
-    counts = ((len(outcomes) - len(failed), "report"), (len(failed), "failure"))
-    words = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
-    named = ", ".join(failed[:_SHOWN_ROWS]) + ", …" * (len(failed) > _SHOWN_ROWS)
-    return f"Pull of feed {feed.value}: {words}" + (f" ({named})" if failed else "")
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

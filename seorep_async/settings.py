@@ -15,6 +15,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.plain_values import plain
+from seorep_async.version import __version__
 
 
 class RequestEncoding(enum.Enum):
@@ -121,7 +122,7 @@ class Settings:
         feed_search_param: the parameter that carries a feed's search string.
         engine_names: what the account's responses call the search engines.
         allow_insecure_http: allow `http://` to a host that is not this machine; the key is then sent unencrypted.
-        user_agent: the `User-Agent` header.
+        user_agent: the `User-Agent` header; by default the name and version of this package.
         proxy: address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment names none. Its
             password is in no repr, and settings with one are not pickled.
 
@@ -145,7 +146,7 @@ class Settings:
     feed_search_param: FeedSearchParam = FeedSearchParam.BOTH
     engine_names: EngineNames = EngineNames()
     allow_insecure_http: bool = False
-    user_agent: str = "seorep-async"
+    user_agent: str = f"seorep-async/{__version__}"
     proxy: str | None = attrs.field(
         default=None, repr=lambda proxy: repr(proxy and without_password(proxy))
     )

@@ -160,3 +160,37 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
         418,
         "campaign 1: tea [status 418]",
     )
+
+
+def test_a_repr_names_the_subject() -> None:
+    error = errors.NotFoundError("there is no such object", subject="campaign 42")
+    assert repr(error) == "NotFoundError('campaign 42: there is no such object')"
+
+
+def test_a_note_on_a_copy_is_not_on_the_original() -> None:
+    error = errors.NotFoundError("gone")
+    error.add_note("one")
+    changed = error.evolve(message="still gone")
+    changed.add_note("two")
+    assert (error.__notes__, changed.__notes__) == (["one"], ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.031, "0.031 s"),
+        (0.6, "0.6 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (90, "1 min 30 s"),
+        (3599.7, "1 h"),
+        (3900, "1 h 5 min"),
+        (86_400, "1 d"),
+        (100_000, "1 d 4 h"),
+        (1e9, "11,574 d 2 h"),
+    ],
+)
+def test_a_time_is_said_in_a_persons_units(seconds: float, words: str) -> None:
+    assert errors.duration(seconds) == words

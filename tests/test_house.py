@@ -17,7 +17,7 @@ REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
 FLOORS = [
-    {"errors", "guides", "plain_values", "secret"},
+    {"errors", "guides", "plain_values", "reasons", "secret", "version"},
     {"models", "settings"},
     {"profiles"},
     {"tables"},
@@ -39,7 +39,6 @@ APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
-    "seorep_async": {"importlib", "sys"},  # loads the public names when the first is used
     "seorep_async.cli": {"rich", "cli"},  # says how to install what is missing
     # pytest loads it always, few tests ask for it
     "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},
@@ -234,19 +233,74 @@ def test_only_the_session_and_the_sandbox_import_aiohttp() -> None:
     assert {module for module, _ in found if room(module) != "session"} <= others
 
 
-def test_the_package_gives_its_public_names_and_no_others() -> None:
-    given: dict[str, object] = {}
-    exec("from seorep_async import *", given)  # noqa: S102
-    page = ast.parse(SOURCES["seorep_async"].read_text(encoding="utf-8"))
-    listed = {
-        alias.name
-        for node in ast.walk(page)
+def names_of_stub() -> dict[str, str]:
+    """Return the names that editors and type checkers see, with their modules."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    return {
+        alias.name: node.module or ""
+        for node in ast.walk(stub)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert given.keys() - {"__builtins__"} == listed <= set(dir(seorep_async))
+
+
+def test_the_table_of_names_and_the_stub_are_equal() -> None:
+    expected = dict(vars(seorep_async)["_MODULES_OF_NAMES"])
+    expected |= dict.fromkeys(vars(seorep_async)["_SUBMODULES"], "seorep_async")
+    expected["__version__"] = "seorep_async.version"
+    assert names_of_stub() == expected
+
+
+def test_the_package_gives_its_public_names_and_no_others() -> None:
+    given: dict[str, object] = {}
+    exec("from seorep_async import *", given)  # noqa: S102
+    assert given.keys() - {"__builtins__"} == set(vars(seorep_async)["_MODULES_OF_NAMES"])
+    assert names_of_stub().keys() <= set(dir(seorep_async))
+    for name, module in names_of_stub().items():
+        assert getattr(seorep_async, name) is getattr(importlib.import_module(module), name)
     with pytest.raises(AttributeError, match="module 'seorep_async' has no attribute 'Nothing'"):
         _ = seorep_async.Nothing  # type: ignore[attr-defined]
+
+
+RACE = """
+import sys, threading
+import seorep_async
+
+names = [*seorep_async.__all__, *seorep_async._SUBMODULES]
+failures = []
+barrier = threading.Barrier(8)
+
+def use(number):
+    barrier.wait()
+    for name in names[number:] + names[:number]:
+        try:
+            getattr(seorep_async, name)
+        except Exception as error:
+            failures.append(f"{name}: {error!r}")
+
+threads = [threading.Thread(target=use, args=(7 * number,)) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failures)
+"""
+
+
+def test_eight_threads_may_use_the_package_first_at_once() -> None:
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RACE], capture_output=True, text=True, check=False
+    )
+    assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+def test_an_import_of_the_package_loads_three_modules() -> None:
+    script = (
+        "import sys; before = {*sys.modules}; import seorep_async; print(*{*sys.modules} - before)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    allowed = {"seorep_async", "seorep_async.version", "importlib", "importlib._bootstrap"}
+    assert set(result.stdout.split()) <= allowed | {"importlib._bootstrap_external", "warnings"}
 
 
 def test_the_package_is_typed() -> None:
@@ -288,7 +342,7 @@ def test_an_import_loads_nothing_of_the_extras(name: str) -> None:
     )  # the rest loads it once a public name is used
     found = f"{late} & sys.modules.keys()"
     if name == ".pytest_plugin":  # which pytest loads always
-        found = "[name for name in sys.modules if 'seorep' in name][2:]"
+        found = "[name for name in sys.modules if 'seorep' in name][3:]"
     script = f"import sys, seorep_async{name}; print(*{found})"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, cwd=REPO

@@ -84,7 +84,7 @@ def failed_ids(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
 
 async def streamed(pull: Pull[Any]) -> tuple[list[PullOutcome[Any]], SeoRepError | None]:
     """Return the outcomes of a pull and the error that ended it."""
-    outcomes = []
+    outcomes: list[PullOutcome[Any]] = []
     async with pull:
         try:
             async for outcome in pull:

@@ -14,13 +14,17 @@ from seorep_async import (
     AuthenticationError,
     ConfigurationError,
     DeadlineExceededError,
+    FailedReport,
     Feed,
     KeywordRanking,
     NotFoundError,
+    PulledReport,
+    PullOutcome,
     PullOutcomes,
+    RankingReport,
     SeoRepClient,
 )
-from seorep_async.export import schema
+from seorep_async.tables.output_tables import table_of
 from tests.scripted_api import FEED, LIST, Asked, Clock, sends, serving, tasks_of_ours
 
 JANUARY = ("2023-01-01", "2023-01-31")
@@ -82,8 +86,9 @@ async def test_a_table_raises_the_first_failure_or_skips(frame: Callable[..., li
 @pytest.mark.parametrize("feed", Feed)
 async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> None:
     outcomes = await pulled(ids, feed=feed)
-    assert outcomes.to_arrow(skip_failures=True).equals(schema(feed).empty_table())
-    columns = schema(feed).names
+    columns = [column.name for column in table_of(feed).columns]
+    arrow = outcomes.to_arrow(skip_failures=True)
+    assert (arrow.column_names, arrow.num_rows) == (columns, 0)
     assert list(outcomes.to_pandas(skip_failures=True).columns) == columns
     assert outcomes.to_polars(skip_failures=True).columns == columns
     assert outcomes.to_dicts(skip_failures=True) == []
@@ -110,13 +115,45 @@ async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
 
 
+async def test_reports_and_failures_are_lists_of_their_own() -> None:
+    outcomes = await pulled([3, 404, 1])
+    assert [(type(report), report.id) for report in outcomes.reports] == [
+        (RankingReport, 3),
+        (RankingReport, 1),
+    ]
+    assert [(type(failure), failure.id) for failure in outcomes.failures] == [(FailedReport, 404)]
+
+
+async def test_an_outcome_is_a_report_or_a_failure() -> None:
+    pulled_report, failed = await pulled([3, 404])
+    assert isinstance(pulled_report, PulledReport)
+    assert isinstance(failed, FailedReport)
+    for outcome in (pulled_report, failed):
+        assert isinstance(outcome, PullOutcome)
+        assert (outcome.report is None, outcome.error is None) == (not outcome.ok, outcome.ok)
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            outcome.ok = False  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("campaign_id", [3, 404])
+async def test_a_pickled_outcome_is_as_before(campaign_id: int) -> None:
+    (outcome,) = await pulled([campaign_id])
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(outcome, protocol))  # noqa: S301
+        assert (type(again), again.id, again.ok) == (type(outcome), outcome.id, outcome.ok)
+        assert again.report == outcome.report
+        assert str(again.error) == str(outcome.error)
+
+
+def test_an_outcome_without_report_and_error_is_not_made() -> None:
+    with pytest.raises(TypeError):
+        PullOutcome(1)  # type: ignore[call-arg]
+
+
 async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     outcomes = await pulled([1])
-    assert outcomes[0].report
     months = await pulled([404], feed=Feed.CAMPAIGN_BY_DATE)
-    month: Any = attrs.evolve(
-        outcomes[0], report=attrs.evolve(outcomes[0].report, feed=Feed.CAMPAIGN_BY_DATE)
-    )
+    month: Any = PulledReport(1, attrs.evolve(outcomes.reports[0], feed=Feed.CAMPAIGN_BY_DATE))
     for other in (months, [month], [1], [outcomes[0], None]):
         for mine in (outcomes, outcomes[:0]):
             both: list[Any] = mine + other

@@ -1,4 +1,4 @@
-"""The `seorep` command, which needs the extra `cli`; `seorep --help` and `seorep guide command` explain it."""
+"""The `seorep` command (extra `cli`); `seorep --help` and `seorep guide command` explain it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ TYPE_CHECKING = False  # `typing` would take long to import
 if TYPE_CHECKING:
     from typing import Any
 
+_INSTALL = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
+
 
 class _Messages(io.FileIO):
-    """The bytes of stderr: what a full disk or a closed pipe refuses is lost, and ends no pull."""
+    """The bytes of stderr; those that a full disk or a closed pipe refuses are lost.
+
+    A pull must not end because its messages can't be written.
+    """
 
     def write(self, data: Any) -> int:
         try:
@@ -31,7 +36,7 @@ def main() -> None:
         )
     signals.install()
     try:
-        import rich  # noqa: F401  # only to find out whether it is there
+        import rich  # noqa: F401  # to find out whether it is installed
 
         from seorep_async.cli.app import run
 
@@ -43,7 +48,6 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("click", "rich"):
             raise
-        advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
-        print(f"seorep needs more than the library: {advice}", file=sys.stderr)
+        print(f"seorep needs more than the library: {_INSTALL}", file=sys.stderr)
         code = 2
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""The command as a whole: its subcommands, loaded on use, its errors and its exit code."""
+"""The command as a whole: its subcommands, its errors and its exit code."""
 
 from __future__ import annotations
 
@@ -9,38 +9,35 @@ from collections.abc import Sequence
 import click
 
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.options import Commands, command, later
+from seorep_async.cli.options import LazyGroup, later
 
 _COMMANDS = {
-    "login": ("login", "Ask for address and key, try them, and store them as a profile."),
+    "login": ("commands", "Ask for address and key, try them, and store them as a profile."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
-    "columns": ("guide", "Explain the columns of the tables that a pull writes."),
-    "changes": (
-        "history",
-        "Show which keywords rose, fell, are new, lost or found between two days.",
-    ),
-    "report": ("history", "Make a page to look at from the days of a database."),
-    "doctor": ("doctor", "Check the settings, the connection and the service's responses."),
-    "sandbox": ("sandbox", "Run the embedded service on this machine until Ctrl-C."),
-    "campaigns": ("resources", "List, get, create, update and delete campaigns."),
-    "users": ("resources", "List, get, create, update and delete users; get one-time logins."),
+    "columns": ("commands", "Explain the columns of the tables that a pull writes."),
+    "changes": ("commands", "Show which keywords rose, fell, are new, lost or found."),
+    "report": ("commands", "Make a page to look at from the days of a database."),
+    "doctor": ("commands", "Check settings, connection, responses and a pull's target."),
+    "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
+    "campaigns": ("resources", "List and get campaigns."),
+    "users": ("resources", "List and get users."),
     "keywords": ("resources", "List and get keywords."),
-    "backlinks": ("resources", "List, get, create, update and delete backlinks."),
-    "api": (
-        "calls",
-        "Send any request, authenticated and retried, and print the response as JSON.",
-    ),
-    "mcp": ("history", "Serve the history and the service to agents (MCP)."),
-    "guide": ("guide", "Show a page of the guide."),
+    "backlinks": ("resources", "List and get backlinks."),
+    "api": ("commands", "Send any request, also one that changes the account."),
+    "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
+    "guide": ("commands", "Show a page of the guide."),
 }
+"""The module of each command, and its line in the help."""
 _EPILOGUE = """
 Environment:
-  SEOREP_BASE_URL  address of the service, such as https://api.example.com
-  SEOREP_API_KEY   key of the account
-  SEOREP_PROFILE   profile of the configuration file, in place of both
+  SEOREP_BASE_URL        address of the service: https://api.example.com
+  SEOREP_API_KEY         key of the account; set both, or neither
+  SEOREP_PROFILE         stored profile to use where neither is set
+  SEOREP_REPORT_ENGINES  names in `seorep report`, such as "Google, Bing"
 
-Profiles, in ~/.config/seorep/config.toml; `seorep login` makes one. That
-named default is used where the environment and the options name none.
+Profiles, in ~/.config/seorep/config.toml; `seorep login` makes one, for
+this command and for SeoRepClient() in Python. That named default is used
+where the environment and the options name none.
   [acme]
   base_url = "https://api.example.com"
   key = "…"
@@ -56,19 +53,10 @@ Completion, for bash; or zsh_source, fish_source:
 """.format("\n".join(f"  {code:<3}  {code.meaning}" for code in ExitCode))
 
 
-def _command(name: str) -> click.Command:
-    module, summary = _COMMANDS[name]
-    found = later(module, name)
-    made = found if isinstance(found, click.Command) else command(found)
-    made.help = made.help or summary
-    return made
-
-
-seorep: Commands = Commands(
-    "seorep",
-    {name: summary for name, (_, summary) in _COMMANDS.items()},
-    _command,
-    help="Pull the rankings of many campaigns at once, from the service or from an embedded sandbox.",
+seorep: LazyGroup = LazyGroup(
+    name="seorep",
+    lazy_commands=_COMMANDS,
+    help="Pull the rankings of many campaigns at once, from the service or from a sandbox.",
     epilog=_EPILOGUE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -78,22 +66,48 @@ click.version_option(
 
 
 def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
-    """Run the command, report errors on stderr, and return the exit code; `today` is the clock's unless given."""
-    for size in ("COLUMNS", "LINES"):
-        if not os.environ.get(size, "1").strip("0"):  # a shell in a window without a size exports 0
-            del os.environ[size]
+    """Run the command, report errors, and return the exit code.
+
+    Args:
+        today: the day on which it runs; the clock's by default.
+    """
+    _forget_empty_window()
+    # whether errors are JSON must be known before options are parsed, because that may fail
+    as_json = _asks_for_json(arguments)
     try:
         code = seorep.main(
-            list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today()
+            list(arguments),
+            prog_name="seorep",
+            standalone_mode=False,
+            obj=today or dt.date.today(),
         )
     except click.UsageError as error:
-        if "pull" in arguments[:1] and "--json" in arguments:  # before any option was parsed
-            later("pulling", "print_failure")(error)
-        error.show()
+        if as_json:
+            later("output", "write_error")(error)
+        later("output", "show_usage_error")(error)
         return ExitCode.USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if as_json:
+            later("output", "write_error")(error)
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
-        return int(later("output", "failed")(error))
+        return int(later("output", "failed")(error, as_json=as_json))
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _forget_empty_window() -> None:
+    """Unset a window's size of 0, which a shell in a window without a size exports."""
+    for variable in ("COLUMNS", "LINES"):
+        size = os.environ.get(variable)
+        if size is not None and not size.strip("0"):
+            del os.environ[variable]
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Return whether errors are answered as JSON."""
+    options = list(arguments)
+    if "--" in options:
+        options = options[: options.index("--")]
+    after_format = options[options.index("--format") + 1 :] if "--format" in options else []
+    return "--json" in options or "--format=json" in options or after_format[:1] == ["json"]

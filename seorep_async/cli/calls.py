@@ -1,173 +1,187 @@
-"""One call of a resource, or any other: ask for what is missing, send it, and write the result."""
+"""Requests that a person sends from the shell: lists, single objects, and any other."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from contextlib import aclosing
-from operator import attrgetter
-from typing import Annotated, Any
+from typing import Any
 
 import click
 
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.options import LARGEST, Format, Opt, Service, name_and_value
-from seorep_async.cli.output import (
-    as_json,
-    cell,
-    confirm,
-    fields_of,
-    formatted,
-    messages,
-    password,
-    write,
-)
-from seorep_async.cli.resources import Call
+from seorep_async.cli.formatting import fields_of, format_object, format_objects
+from seorep_async.cli.options import LARGEST, Service
+from seorep_async.cli.output import as_json, can_ask, confirm, messages, write
+from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import DecodeError
+from seorep_async.models import Backlink, Campaign, Keyword, User
+from seorep_async.secret import Secret
 
-COLUMNS = {
-    "campaigns": ["id", "company", "url", "group_title", "status"],
-    "users": ["id", "username", "first_name", "last_name", "role", "email"],
-    "keywords": ["id", "keyword_phrase", "primary_keyword", "campaign_id"],
-    "backlinks": ["id", "title", "status", "date_published", "url"],
+MODELS: dict[str, type[Any]] = {
+    "campaigns": Campaign,
+    "users": User,
+    "keywords": Keyword,
+    "backlinks": Backlink,
 }
-"""The default columns of a table of many; by the second and third a person recognises one."""
 _PAGES_AHEAD = 4
-_DONE = {"create": "created", "update": "changed", "delete": "deleted"}
+"""Requests at once for a list that ends at `--limit`: more pages would be fetched for nothing."""
+_FROM_STDIN = "@-"
+_METHODS_WITH_QUERY = ("GET", "DELETE")
 
 
-def call(
+def list_objects(
     resource: str,
-    verb: str,
-    model: Any,
-    how: Call,
-    kind: Format,
     service: Service,
-    given: dict[str, Any],
-) -> None:
-    """Call a method of the client, and write what it returns."""
-    names = _chosen(
-        how.columns, model, COLUMNS[resource] if verb == "list" and kind == "table" else []
-    )
-    arguments = given | {"limit": how.page_size, "extra_params": _repeated(how.param or ())}
-    arguments = {name: value for name, value in arguments.items() if value not in (None, (), {})}
-    connection = connect(service)
-    if how.ask_password or how.password_stdin or (resource, verb) == ("users", "create"):
-        arguments["password"] = password(from_stdin=how.password_stdin)
-    if verb == "list":
-        wait_for(_list(connection, resource, arguments, names, kind, how.most))
-        return
-    one, done = resource.removesuffix("s"), _DONE.get(verb, "")
-    if verb == "delete" and not how.yes:
-        found = wait_for(_send(connection, f"{resource}.get", arguments))
-        label = ", ".join(cell(getattr(found, name)) for name in COLUMNS[resource][1:3])
-        confirm(f"Delete {one} {found.id} ({label})?")
-    doubt = done and f"The {one} may have been {done}"
-    found = wait_for(_send(connection, f"{resource}.{verb}", arguments, doubt))
-    if done:
-        messages().print(f"{done.capitalize()} {one} {arguments.get('id') or found.id}.")
-    if found is not None:
-        write(formatted([found], names, kind, one=True))
-
-
-def api(
-    method: str,
-    path: str,
-    parameters: Annotated[
-        list[str] | None, Opt(metavar="NAME=VALUE...", read=name_and_value)
-    ] = None,
-    /,
     *,
-    yes: Annotated[bool, Opt("-y --yes")] = False,
-    service: Service = Service(),
+    format: str,
+    columns: str | None,
+    limit: int | None,
+    page_size: int | None,
+    param: Sequence[tuple[str, str]],
+    **filters: Any,
 ) -> None:
-    """Send any request, authenticated and retried, and print the response as JSON.
-
-    GET and DELETE send the parameters in the query, POST and PUT in the body. A name that is repeated is an array. A
-    response that is no object, or one to GET that has no data, is refused.
-
-    Args:
-        yes: Do not ask for confirmation of a DELETE.
-
-    Examples:
-      seorep api GET /v3/campaigns limit=2
-      seorep api PUT /v3/campaigns/7 group_title=Retail
-      seorep api DELETE /v3/backlinks/700001 --yes
-    """
-    connection, method = connect(service), method.upper()
-    if method == "DELETE" and not yes:
-        confirm(f"DELETE {path}?")
-    place, doubt = (
-        ("params" if method in ("GET", "DELETE") else "body"),
-        f"The {method} may have had its effect",
-    )
-    arguments = {"method": method, "path": path, place: _repeated(parameters or ()) or None}
-    write(
-        as_json(wait_for(_send(connection, "request", arguments, "" if method == "GET" else doubt)))
-    )
-
-
-def _repeated(pairs: Sequence[Any]) -> dict[str, Any]:
-    """Return parameters by their names; a name that is repeated has a list of values."""
-    found: dict[str, list[str]] = {}
-    for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
-
-
-def _chosen(columns: str | None, model: Any, default: list[str]) -> list[str]:
-    known = [] if model is type(None) else fields_of(model)
-    names = (
-        [*dict.fromkeys(one.strip() for one in columns.split(","))]
-        if columns is not None
-        else default or known
-    )
-    if unknown := [name for name in names if name not in known]:
-        raise click.UsageError(
-            f"--columns: there is no {unknown[0]!r}; choose from {', '.join(known)}."
-        )
-    return names
-
-
-async def _send(
-    connection: Connection, method: str, arguments: dict[str, Any], doubt: str = ""
-) -> Any:
-    """Call a method of the client; where its response is not had, or not understood, say which `doubt` that leaves."""
-    async with connection.opened() as client:
-        try:
-            return await attrgetter(method)(client)(**arguments)
-        except (asyncio.CancelledError, DecodeError):
-            if doubt:
-                messages().print(f"{doubt}: check before you repeat it.")
-            raise
+    """Write the objects of a list: lines as each page arrives, a table or an array whole."""
+    default = COLUMNS[resource] if format == "table" else None
+    names = _chosen_columns(columns, MODELS[resource], default)
+    arguments = {name: value for name, value in filters.items() if value not in (None, ())}
+    arguments |= {"limit": page_size, "extra_params": _by_name(param) or None}
+    wait_for(_list(connect(service), resource, arguments, names, format, limit))
 
 
 async def _list(
     connection: Connection,
     resource: str,
     arguments: Any,
-    columns: list[str],
-    kind: Format,
+    columns: Sequence[str],
+    format: str,
     limit: int | None,
 ) -> None:
-    """Write listed objects: lines as each page arrives, a table or an array together."""
-    ahead = (
-        {"max_concurrency": min(connection.settings.max_concurrency, _PAGES_AHEAD)} if limit else {}
-    )
-    waiting, most = list[Any](), limit or LARGEST
-    shown, header = 0, True
-    async with connection.opened(**ahead) as client:
-        async with aclosing(getattr(client, resource).list(**arguments).pages()) as pages:
+    at_once = connection.settings.max_concurrency
+    if limit is not None:
+        at_once = min(at_once, _PAGES_AHEAD)
+    most = limit or LARGEST
+    is_of_lines = format in ("jsonl", "csv")
+    objects: list[Any] = []
+    count = 0
+    needs_header = True
+    async with connection.opened(max_concurrency=at_once) as client:
+        listing = getattr(client, resource).list(**arguments)
+        async with aclosing(listing.pages()) as pages:
             async for page in pages:
-                waiting += page.items[: most - shown]
-                shown += len(page.items)
-                if kind in ("jsonl", "csv"):
-                    await in_daemon_thread(write, formatted(waiting, columns, kind, header=header))
-                    waiting, header = [], False
-                if shown >= most:
+                objects += page.items[: most - count]
+                count += len(page.items)
+                if is_of_lines:
+                    # a reader gets each page as it arrives, and may have enough
+                    text = format_objects(objects, columns, format, header=needs_header)
+                    await in_daemon_thread(write, text)
+                    objects = []
+                    needs_header = False
+                if count >= most:
                     break
-        if header:
-            await in_daemon_thread(write, formatted(waiting, columns, kind))
-    if not shown and kind == "table":
+        if needs_header:
+            await in_daemon_thread(write, format_objects(objects, columns, format))
+    if not count and format == "table":
         messages().print(f"No {resource}.")
+
+
+def get_object(
+    resource: str,
+    service: Service,
+    *,
+    id: int,
+    format: str,
+    columns: str | None,
+    param: Sequence[tuple[str, str]],
+) -> None:
+    """Write one object."""
+    names = _chosen_columns(columns, MODELS[resource], None)
+    item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
+    write(format_object(item, names, format))
+
+
+async def _get(connection: Connection, resource: str, id: int, extra_params: Any) -> Any:
+    async with connection.opened() as client:
+        return await getattr(client, resource).get(id, extra_params=extra_params)
+
+
+def send_any(
+    service: Service,
+    *,
+    method: str,
+    path: str,
+    parameters: Sequence[tuple[str, str]],
+    yes: bool,
+) -> None:
+    """Send a request, and write the response as JSON."""
+    connection = connect(service)
+    method = method.upper()
+    values = _by_name(_with_value_of_stdin(parameters)) or None
+    if method == "DELETE" and not yes:
+        confirm(f"DELETE {path}?")
+    place = "params" if method in _METHODS_WITH_QUERY else "body"
+    write(as_json(wait_for(_request(connection, method, path, {place: values}))))
+
+
+async def _request(connection: Connection, method: str, path: str, values: Any) -> Any:
+    async with connection.opened() as client:
+        try:
+            return await client.request(method, path, **values)
+        except (asyncio.CancelledError, DecodeError):
+            # the response did not come, or can't be understood: the request may have worked
+            if method != "GET":
+                doubt = f"The {method} may have had its effect"
+                messages().print(f"{doubt}: check before you repeat it.")
+            raise
+
+
+def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Read a value that is given as `@-` from stdin, so that no command shows a password."""
+    from_stdin = [name for name, value in parameters if value == _FROM_STDIN]
+    if not from_stdin:
+        return list(parameters)
+    if len(from_stdin) > 1:
+        names = " and ".join(from_stdin)
+        raise click.UsageError(f"{names}: only one value can be read from stdin.")
+    if can_ask():
+        raise click.UsageError(
+            f"{from_stdin[0]}=@-: stdin is a terminal, which would show the value; pipe it in."
+        )
+    secret = _line_of_stdin(from_stdin[0])
+    return [(name, secret if value == _FROM_STDIN else value) for name, value in parameters]
+
+
+def _line_of_stdin(name: str) -> Secret:
+    lines = [] if sys.stdin is None else sys.stdin.buffer.read().splitlines()
+    if len(lines) != 1 or not lines[0]:
+        raise click.UsageError(f"{name}=@-: stdin must be one line, the value.")
+    try:
+        return Secret(lines[0].decode())
+    except UnicodeDecodeError:
+        pass  # its message would show the value
+    raise click.UsageError(f"{name}=@-: stdin is not UTF-8.")
+
+
+def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return parameters by their names; a name that is repeated has a list of values."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
+
+
+def _chosen_columns(
+    columns: str | None, model: type[Any], default: Sequence[str] | None
+) -> list[str]:
+    """Return the columns that `--columns` names, or the default ones, or all."""
+    fields = fields_of(model)
+    if columns is None:
+        return list(default or fields)
+    names = list(dict.fromkeys(name.strip() for name in columns.split(",")))
+    for name in names:
+        if name not in fields:
+            choices = ", ".join(fields)
+            raise click.UsageError(f"--columns: there is no {name!r}; choose from {choices}.")
+    return names

@@ -44,10 +44,11 @@ class Connection:
             UsageError: the address, the key or the account's name can't be used.
         """
         async with AsyncExitStack() as running:
+            # a sandbox has an address and a key once it runs
             base_url: Any = self.access.base_url
             api_key = self.access.api_key
             if self.sandbox is not None:
-                service = await later("sandbox", "started")(self.sandbox, running)
+                service = await later("sandbox", "start_embedded")(self.sandbox, running)
                 base_url = service.base_url
                 api_key = Secret(service.api_key)
             try:
@@ -85,7 +86,7 @@ def connect(service: Service) -> Connection:
         if service.base_url is not None:
             access = access.evolve(sources={**access.sources, "base_url": "--base-url"})
     else:
-        sandbox = later("sandbox", "build")(sandbox_options)
+        sandbox = later("sandbox", "build_embedded")(sandbox_options)
         access = Access(base_url="", api_key=Secret(), account="sandbox")
     access = _with_settings(access, service.settings)
     try:

@@ -1,4 +1,8 @@
-"""`seorep doctor`: can the service be reached, do the clocks agree, and which shapes do its responses have?"""
+"""`seorep doctor`: is everything ready for a pull?
+
+It checks the settings and their sources, a target, the connection, the clocks, the key, and the
+shapes of the service's responses.
+"""
 
 from __future__ import annotations
 
@@ -12,215 +16,220 @@ from typing import Any
 
 import attrs
 import click
-from rich.text import Text
 
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.errors import ExitCode, UsageError, code_of, explain, reason
+from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
+from seorep_async.cli.findings import Findings
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import messages
-from seorep_async.cli.pull import Days, Job
+from seorep_async.cli.output import as_json as json_of, messages, write
+from seorep_async.cli.pull import Days, default_window
 from seorep_async.cli.running import wait_for
+from seorep_async.cli.target_check import check_target
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
     NotFoundError,
     SeoRepError,
-    one_line,
+    duration,
 )
 from seorep_async.models import Page
-from seorep_async.paging import Listing
 from seorep_async.profiles import PROFILE, config_file
 from seorep_async.session import RawAnswer
 from seorep_async.session.retry_policy import seconds_since_epoch
 from seorep_async.settings import without_password
 
-_SECONDS = 20.0
-_TRIED = 5
+_LONGEST_SECONDS = 20.0
+_TRIED_CAMPAIGNS = 5
 _CLOCK_SECONDS = 60.0
-_STYLES = {"ok": "green", "note": "yellow", "FAIL": "bold red"}
+"""The difference of two clocks that may be the time of the request."""
+_LISTED_FIELDS = 10
 
 
-def doctor(*, service: Service = Service()) -> int:
-    """Check the settings, the connection and the service's responses.
+class _NoAccessError(UsageError):
+    """The key may see the account, and none of its campaigns."""
 
-    It only reads: the list of campaigns, and one page of each feed.
-    """
+    exit_code = ExitCode.REFUSED
+
+
+def check(service: Service, *, out: str | None, as_json: bool) -> ExitCode:
+    """Check everything, show the findings, and return the exit code."""
+    today: dt.date = click.get_current_context().obj
+    findings = Findings(messages(quiet=as_json))
     try:
-        return wait_for(_check(connect(service), click.get_current_context().obj))
+        wait_for(_check(findings, connect(service), out, default_window(today)))
     except (UsageError, ConfigurationError) as error:
-        _show("FAIL", "settings", explain(error))
-        return ExitCode.USAGE
+        findings.fail("settings", error)
+    if as_json:
+        write(json_of(findings.facts()))
+    return findings.code
 
 
-def _show(level: str, subject: str, message: str) -> None:
-    messages().print(
-        Text.assemble(
-            (f"{level:<4}", _STYLES.get(level, "")), f"  {subject:<20}{one_line(message)}"
-        )
-    )
-
-
-async def _check(connection: Connection, today: dt.date) -> ExitCode:
+async def _check(findings: Findings, connection: Connection, out: str | None, window: Days) -> None:
     # one retry is enough for a connection that was closed, or a limit of the service
     attempts = min(2, connection.settings.max_attempts)
     async with connection.opened(max_attempts=attempts) as client:
-        _show("ok", "settings", f"{client.base_url}, and a key")
+        findings.ok("settings", f"{client.base_url}, and a key")
         if connection.sandbox is None:
-            _show_sources(connection)
+            _add_sources(findings, connection)
+        if out is not None:
+            await check_target(findings, client, out, window)
         with client.record_answers() as answers:
             try:
-                return await _check_responses(client, answers, Job().windows(today)[0])
+                await _check_service(findings, client, answers, window)
             except SeoRepError as error:
-                code = code_of(error)
-                refused = code is ExitCode.AUTHENTICATION and len(answers) == 1
-                _show(
-                    "FAIL",
-                    "key" if refused else "responses" if answers else "connection",
-                    explain(error),
-                )
-                return code
+                findings.fail(_subject_of(error, answers), error)
 
 
-def _show_sources(connection: Connection) -> None:
-    """Show each value that is no default, and its source."""
+def _subject_of(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
+    if not answers:
+        return "connection"
+    is_first = len(answers) == 1
+    if is_first and code_of(error) is ExitCode.AUTHENTICATION:
+        return "key"
+    return "responses"
+
+
+def _add_sources(findings: Findings, connection: Connection) -> None:
+    """Add each value that is no default, and its source."""
     access = connection.access
+    settings = connection.settings
     if access.profile is not None:
-        _show("", "profile", f"{access.profile}, from {config_file()}")
+        findings.fact("profile", f"{access.profile}, from {config_file()}")
     elif PROFILE in os.environ:
-        _show(
-            "note",
-            "profile",
-            f"{PROFILE} is set, and not used: the environment has address and key",
-        )
+        findings.note("profile", f"{PROFILE} is set, and not used: address and key are given")
     if access.account is not None:
-        _show("", "account", str(access.account))
-    known = {
-        "base_url": "the address",
-        "api_key": "the key",
-        "proxy": without_password(connection.settings.proxy or ""),
-    }
+        findings.fact("account", access.account)
     for name, source in access.sources.items():
-        found = known.get(name) or getattr(connection.settings, name, None)
-        if found is not None:
-            _show(
-                "",
-                "key" if name == "api_key" else name,
-                f"{getattr(found, 'value', found)}, from {source}",
-            )
-    _show("", "other settings", "defaults")
-    unused = next((name for name in ("HTTPS_PROXY", "https_proxy") if os.environ.get(name)), None)
-    if unused and not connection.settings.proxy:
-        _show(
-            "note",
-            "proxy",
-            f"{unused} is set, and not used: a proxy sees requests; -c proxy=URL uses one",
-        )
+        if name == "base_url":
+            findings.fact(name, f"the address, from {source}")
+        elif name == "api_key":
+            findings.fact("key", f"the key, from {source}")
+        elif name == "proxy":
+            findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
+        elif hasattr(settings, name):
+            value = getattr(settings, name)
+            findings.fact(name, f"{getattr(value, 'value', value)}, from {source}")
+    findings.fact("other settings", "defaults")
+    for variable in ("HTTPS_PROXY", "https_proxy"):
+        if os.environ.get(variable) and not settings.proxy:
+            advice = "a proxy sees requests; -c proxy=URL uses one"
+            findings.note("proxy", f"{variable} is set, and not used: {advice}")
+            break
 
 
-def _show_answer(client: SeoRepClient, answer: RawAnswer) -> None:
-    """Show that the service answers, and whether its clock agrees with this machine's."""
-    url = urllib.parse.urlsplit(client.base_url)
-    secured = " over TLS" if url.scheme == "https" else ", not encrypted"
-    _show(
-        "ok", "connection", f"{url.hostname} answered after {answer.seconds * 1000:.0f} ms{secured}"
-    )
-    theirs = seconds_since_epoch(answer.headers.get("Date", ""))
-    apart = time.time() - (theirs or 0.0)
-    if theirs is None:
-        _show("note", "clock", "the service does not send its time")
-    elif abs(apart) <= _CLOCK_SECONDS:
-        _show("ok", "clock", "agrees with the service's")
-    else:
-        order = f"{abs(apart):,.0f} s {'ahead of' if apart > 0 else 'behind'} the service's"
-        _show("note", "clock", f"this machine's is {order}; default dates may be wrong")
+async def _check_service(
+    findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Days
+) -> None:
+    """Fetch the campaigns, and a page of each feed.
 
-
-async def _check_responses(
-    client: SeoRepClient, answers: Sequence[RawAnswer], days: Days
-) -> ExitCode:
-    """Fetch the campaigns, and a page of each feed; show shapes, rows, page sizes and unknown fields."""
+    Raises:
+        SeoRepError: the key was refused, or the service failed.
+    """
     try:
-        with client.timeout(_SECONDS):
+        with client.timeout(_LONGEST_SECONDS):
             campaigns = await client.campaigns.list().page(1)
     finally:
         if answers:  # even if it is a refusal
-            _show_answer(client, answers[-1])
-    _show("ok", "key", "accepted")
-    _show("", "campaigns", _counts(campaigns))
-    _show_unknown_fields("campaigns", campaigns.items)
-    feeds = client.rankings
-    for one in (campaign.id for campaign in campaigns.items[:_TRIED]):
+            _add_answer(findings, client, answers[-1])
+    findings.ok("key", "accepted")
+    findings.fact("campaigns", _counts(campaigns, "campaigns"))
+    _add_unknown_fields(findings, "campaigns", campaigns.items)
+    if not campaigns.items:
+        findings.note("feeds", "not checked, because the account has no campaign")
+        return
+    for campaign in campaigns.items[:_TRIED_CAMPAIGNS]:
         try:
-            rows = await _show_feed(
-                "campaign", f"campaign {one}", feeds.campaign(one, *days), answers
-            )
-        except (
-            AuthenticationError,
-            NotFoundError,
-        ) as error:  # of this campaign only, as the key was accepted
-            _show("note", "campaign", f"campaign {one}: {reason(error)} (status {error.status})")
-            continue
-        await _show_feed(
-            "campaign-by-date", f"campaign {one}", feeds.campaign_by_date(one, *days), answers
-        )
-        if rows:
-            id_ = rows[0].keyword_id
-            await _show_feed(
-                "keyword-by-date", f"keyword {id_}", feeds.keyword_by_date(id_, *days), answers
-            )
-        else:
-            _show("note", "keyword-by-date", f"not checked, as campaign {one} has no keyword")
-        return ExitCode.OK
-    if campaigns.items:
-        _show(
-            "FAIL",
-            "responses",
-            "the key may not see these campaigns; ask for its rights, or use another key",
-        )
-        return ExitCode.REFUSED
-    _show("note", "feeds", "not checked, as the account has no campaign")
-    return ExitCode.OK
+            await _check_feeds(findings, client, answers, campaign.id, window)
+            return
+        except (AuthenticationError, NotFoundError) as error:
+            # the key was accepted, so this is about the campaign
+            status = f"(status {error.status})"
+            findings.note("campaign", f"campaign {campaign.id}: {reason(error)} {status}")
+    advice = "ask for its rights, or use another key"
+    findings.fail("responses", _NoAccessError(f"the key may not see these campaigns; {advice}"))
 
 
-async def _show_feed(
-    feed: str, subject: str, rows: Listing[Any, Any], answers: Sequence[RawAnswer]
-) -> Sequence[Any]:
-    """Fetch a page of a feed, show it, and return its rows."""
-    page = await rows.page(1)
-    data = json.loads(answers[-1].body)["data"]  # the models do not show its shape
-    sent = data if isinstance(data, list) else data.get("rows") or []
-    shape = "flat" if isinstance(data, list) else "nested"
-    age = "older" if any("globalMonthlySearches" in row for row in sent) else "current"
-    totals = "totals" if page.totals is not None else "no totals"
-    _show("", feed, f"{subject}: {_counts(page, ' rows')}, {shape} shape, {age} rows, {totals}")
-    _show_unknown_fields(feed, page.items)
+def _add_answer(findings: Findings, client: SeoRepClient, answer: RawAnswer) -> None:
+    """Add how the service answered, and whether its clock agrees with this machine's."""
+    url = urllib.parse.urlsplit(client.base_url)
+    security = "over TLS" if url.scheme == "https" else "not encrypted"
+    milliseconds = answer.seconds * 1000
+    findings.ok("connection", f"{url.hostname} answered after {milliseconds:.0f} ms, {security}")
+    service_time = seconds_since_epoch(answer.headers.get("Date", ""))
+    if service_time is None:
+        findings.note("clock", "the service does not send its time")
+        return
+    difference = time.time() - service_time
+    if abs(difference) <= _CLOCK_SECONDS:
+        findings.ok("clock", "agrees with the service's")
+        return
+    order = "ahead of" if difference > 0 else "behind"
+    clocks = f"this machine's is {duration(abs(difference))} {order} the service's"
+    findings.note("clock", f"{clocks}; default dates may be wrong")
+
+
+async def _check_feeds(
+    findings: Findings,
+    client: SeoRepClient,
+    answers: Sequence[RawAnswer],
+    campaign_id: int,
+    window: Days,
+) -> None:
+    """Fetch a page of each feed of a campaign."""
+    feeds = client.rankings
+    subject = f"campaign {campaign_id}"
+    page = await feeds.campaign(campaign_id, *window).page(1)
+    _add_feed(findings, "campaign", subject, page, answers[-1])
+    by_date = await feeds.campaign_by_date(campaign_id, *window).page(1)
+    _add_feed(findings, "campaign-by-date", subject, by_date, answers[-1])
+    if not page.items:
+        findings.note("keyword-by-date", f"not checked, because {subject} has no keyword")
+        return
+    keyword_id = page.items[0].keyword_id
+    by_keyword = await feeds.keyword_by_date(keyword_id, *window).page(1)
+    _add_feed(findings, "keyword-by-date", f"keyword {keyword_id}", by_keyword, answers[-1])
+
+
+def _add_feed(
+    findings: Findings, feed: str, subject: str, page: Page[Any], answer: RawAnswer
+) -> None:
+    """Add the shape of a feed's response, which the models do not show, and its counts."""
+    data = json.loads(answer.body)["data"]
+    if isinstance(data, list):
+        shape = "flat"
+        rows = data
+    else:
+        shape = "nested"
+        rows = data.get("rows") or []
+    is_older = any("globalMonthlySearches" in row for row in rows)
+    generation = "older" if is_older else "current"
+    totals = "no totals" if page.totals is None else "totals"
+    counts = _counts(page, "rows")
+    findings.fact(feed, f"{subject}: {counts}, {shape} shape, {generation} rows, {totals}")
+    _add_unknown_fields(findings, feed, page.items)
     if page.total_records is None or page.total_pages is None:
-        _show("note", feed, "no total counts; a pull reads pages until one is empty")
-    return page.items
+        findings.note(feed, "no total counts; a pull reads pages until one is empty")
 
 
-def _show_unknown_fields(name: str, items: Sequence[Any]) -> None:
-    fields = {field for item in items for field in item.extra}
+def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> None:
+    fields = set()
     for item in items:
-        nested = ((field.name, getattr(item, field.name)) for field in attrs.fields(type(item)))
-        fields.update(
-            f"{field}.{extra}"
-            for field, one in nested
-            if attrs.has(type(one))
-            for extra in one.extra
-        )
+        fields.update(item.extra)
+        for field in attrs.fields(type(item)):
+            value = getattr(item, field.name)
+            if attrs.has(type(value)):
+                fields.update(f"{field.name}.{unknown}" for unknown in value.extra)
     if fields:
-        _show(
-            "note", name, f"undocumented fields, stored in extra: {', '.join(sorted(fields)[:10])}"
-        )
-    if engine := min((field for field in fields if field.endswith("Ranking")), default=None):
-        advice = f"no column takes {engine}; if the account calls a search engine so, pass -c engine_names=A,B,WMT"
-        _show("note", "engine_names", advice)
+        names = ", ".join(sorted(fields)[:_LISTED_FIELDS])
+        findings.note(name, f"undocumented fields, stored in extra: {names}")
+    rankings = sorted(field for field in fields if field.endswith("Ranking"))
+    if rankings:
+        advice = "if the account calls a search engine so, pass -c engine_names=A,B,WMT"
+        findings.note("engine_names", f"no column takes {rankings[0]}; {advice}")
 
 
-def _counts(page: Page[Any], noun: str = "") -> str:
-    records, pages = (
-        "unknown" if one is None else f"{one:,}" for one in (page.total_records, page.total_pages)
-    )
-    return f"{records}{noun}, {len(page.items)} on page 1 of {pages}"
+def _counts(page: Page[Any], noun: str) -> str:
+    records = "an unknown number of" if page.total_records is None else f"{page.total_records:,}"
+    pages = "an unknown number" if page.total_pages is None else f"{page.total_pages:,}"
+    return f"{records} {noun}, {len(page.items)} on page 1 of {pages}"

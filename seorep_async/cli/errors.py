@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
-import json
 import re
-from collections.abc import Iterable
+from typing import Any
 
 import click
 
@@ -29,11 +27,13 @@ class ExitCode(enum.IntEnum):
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
     REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
+    CHANGED = 10, "seorep changes --exit-code found a change"
     INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
         self = int.__new__(cls, code)
-        self._value_, self.meaning = code, meaning
+        self._value_ = code
+        self.meaning = meaning
         return self
 
 
@@ -56,22 +56,28 @@ _OPTIONS = {
     "ids": "--campaign",
     "limit": "--page-size",
     "method": "METHOD",
-    "password": "the password",
     "path": "PATH",
     "start_date": "--from",
 }
-"""The arguments of the library whose options have other names."""
-_CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (  # the first match counts
-    ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
-    ((click.ClickException, ImportError), ExitCode.USAGE),
-    ((errors.ExportError,), ExitCode.UNWRITTEN),
-    ((errors.AuthenticationError,), ExitCode.AUTHENTICATION),
+"""The options for arguments of the library that have other names there."""
+_CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
+    (UsageError, ExitCode.USAGE),
+    (KeyboardInterrupt, ExitCode.INTERRUPTED),
+    (click.Abort, ExitCode.INTERRUPTED),
+    (click.ClickException, ExitCode.USAGE),
+    (ImportError, ExitCode.USAGE),
+    (errors.ExportError, ExitCode.UNWRITTEN),
+    (errors.AuthenticationError, ExitCode.AUTHENTICATION),
     # the caller has to mend these, even if only the service could find them
-    ((errors.ConfigurationError, errors.RedirectError), ExitCode.USAGE),
-    ((errors.InvalidRequestError, errors.NotFoundError), ExitCode.USAGE),
-    ((errors.DecodeError, errors.PaginationError), ExitCode.SHAPE),
-    ((SeoRepError,), ExitCode.UNAVAILABLE),
+    (errors.ConfigurationError, ExitCode.USAGE),
+    (errors.RedirectError, ExitCode.USAGE),
+    (errors.InvalidRequestError, ExitCode.USAGE),
+    (errors.NotFoundError, ExitCode.USAGE),
+    (errors.DecodeError, ExitCode.SHAPE),
+    (errors.PaginationError, ExitCode.SHAPE),
+    (SeoRepError, ExitCode.UNAVAILABLE),
 )
+"""The exit code for each class of error; the first that matches counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
     (errors.AuthenticationError, "; check the key"),
     (errors.ConnectionFailedError, "; check the address and the network"),
@@ -85,7 +91,24 @@ def code_of(error: BaseException) -> ExitCode:
         return error.exit_code
     if isinstance(error, errors.InvalidRequestError) and error.retryable:  # 408
         return ExitCode.UNAVAILABLE
-    return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return ExitCode.UNEXPECTED
+
+
+def facts_of_error(error: BaseException) -> dict[str, Any]:
+    """Return the exit code, the kind and the message of an error, for JSON."""
+    code = code_of(error)
+    kind = type(error).__name__
+    message = explain(error)
+    if isinstance(error, click.UsageError):
+        # a program should not have to know the classes of click
+        kind = "UsageError"
+    elif code is ExitCode.INTERRUPTED:
+        kind = "Interrupted"
+        message = "interrupted"
+    return {"code": int(code), "kind": kind, "message": message}
 
 
 def explain(error: BaseException) -> str:
@@ -94,23 +117,44 @@ def explain(error: BaseException) -> str:
         return one_line(error.format_message())
     if not isinstance(error, SeoRepError):
         return one_line(str(error)) or "interrupted"
-    facts = [f"status {error.status}"] if error.status is not None else []
-    facts += [f"{error.attempts} attempts"] if error.attempts > 1 else []
-    known = f" ({', '.join(facts)})" if facts else ""
-    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
-    if isinstance(error, errors.NotFoundError) and not re.search(
-        r"\d$|address", f"{error.message} {error.path}"
-    ):
-        hint = "; check the address"  # the request was for a list, not for an object
-    return one_line(f"{f'{error.subject}: ' if error.subject else ''}{reason(error)}{known}{hint}")
+    parts = []
+    if error.subject:
+        parts.append(f"{error.subject}: ")
+    parts.append(reason(error))
+    facts = []
+    if error.status is not None:
+        facts.append(f"status {error.status}")
+    if error.attempts > 1:
+        facts.append(f"{error.attempts} attempts")
+    if facts:
+        parts.append(f" ({', '.join(facts)})")
+    parts.append(_hint(error))
+    return one_line("".join(parts))
 
 
-def reason(error: SeoRepError, option: str = "") -> str:
-    """Return an error's message in the words of the shell; `option` names the wrong argument, if not its own does."""
-    argument, message = getattr(error, "argument", None), in_shell_words(error.message)
+def _hint(error: SeoRepError) -> str:
+    """Return the next step, or nothing."""
+    if isinstance(error, errors.NotFoundError):
+        # a wrong id is a wrong id; a list that is missing is at another address
+        is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
+        return "" if is_about_object else "; check the address"
+    for kind, hint in _HINTS:
+        if isinstance(error, kind):
+            return hint
+    return ""
+
+
+def reason(error: SeoRepError, source: str = "") -> str:
+    """Return an error's message in the words of the shell.
+
+    Args:
+        source: the origin of the wrong value; its option by default.
+    """
+    argument = getattr(error, "argument", None)
+    message = in_shell_words(error.message)
     if argument is None or not message.startswith(argument):
         return message
-    return (option or option_of(argument)) + message.removeprefix(argument)
+    return (source or option_of(argument)) + message.removeprefix(argument)
 
 
 def option_of(argument: str) -> str:
@@ -119,33 +163,17 @@ def option_of(argument: str) -> str:
 
 
 def in_shell_words(message: str) -> str:
-    """Return a message of the library that mentions options in place of settings and arguments."""
+    """Return a message of the library with options in place of settings and arguments."""
+    # Messages name settings as Settings.name or Settings(name=…), and arguments as name=True or
+    # name=…, so that they can be told from ordinary words.
     message = message.replace(".page(…)", "--limit")
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
     )
-    message = re.sub(
-        r"Settings\((\w+)=(\w+|…)\)", lambda found: f"-c {found[1]}={found[2].lower()}", message
-    )
-    return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda found: option_of(found[1]), message)
+    message = re.sub(r"Settings\((\w+)=(\w+|…)\)", _setting_in_shell_words, message)
+    return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda match: option_of(match[1]), message)
 
 
-def service_message(error: BaseException) -> str | None:
-    """Return what the service said about a failure under a usual name, as one line, or None."""
-    try:
-        body = json.loads(getattr(error, "body_excerpt", None) or "")
-        said = next(
-            body[name]
-            for name in ("message", "messages", "error", "errors", "detail")
-            if name in body
-        )
-    except (ValueError, TypeError, RecursionError, StopIteration):
-        return None
-    quote = one_line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
-    return None if quote in one_line(str(getattr(error, "message", ""))) else quote[:300]
-
-
-def near(word: str, known: Iterable[str]) -> str:
-    """Return the question whether a known word was meant, or nothing."""
-    found = difflib.get_close_matches(word, list(known), 1)
-    return f" Did you mean {found[0]}?" if found else ""
+def _setting_in_shell_words(match: re.Match[str]) -> str:
+    value = match[2].lower()
+    return f"-c {match[1]}={value}"

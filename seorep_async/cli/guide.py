@@ -1,67 +1,86 @@
-"""`seorep guide` and `seorep columns`: the pages of the guide, and the meaning of the columns of every table."""
+"""`seorep guide` and `seorep columns`: the pages of the guide, and the meaning of every column."""
 
 from __future__ import annotations
 
 import textwrap
-from types import SimpleNamespace
-from typing import Literal
+from dataclasses import dataclass
 
 import attrs
 from rich.console import Console
 from rich.markdown import Markdown
 
 from seorep_async import guides
-from seorep_async.cli.errors import UsageError, near
-from seorep_async.cli.options import Output
-from seorep_async.cli.output import as_json, formatted, on_terminal, stdout_width, write
+from seorep_async.cli.errors import UsageError
+from seorep_async.cli.formatting import format_objects
+from seorep_async.cli.output import as_json, on_terminal, stdout_width, write
+from seorep_async.errors import suggestion
+from seorep_async.tables.columns import Table
 from seorep_async.tables.output_tables import all_tables
 
-_TABLES = {table.name: table for table in all_tables()}
+_WIDEST_PAGE = 120
 
 
-def guide(name: str | None = None, /) -> None:
-    """Show a page of the guide, or the list of its pages."""
+@dataclass(frozen=True)
+class _ColumnRow:
+    """A column as a row for programs."""
+
+    table: str
+    name: str
+    type: object
+    nullable: bool
+    description: str
+
+
+def show_guide(name: str | None) -> None:
+    """Show a page, or the list of pages."""
     pages = guides.pages()
     if name is None:
-        write("seorep guide NAME shows one of:\n")
-        write(
-            "".join(
-                f"  {one:<20}{text.partition(chr(10))[0].lstrip('# ')}\n"
-                for one, text in pages.items()
-            )
-        )
-    elif name not in pages:
-        raise UsageError(
-            f"there is no page {name!r}; there are: {', '.join(pages)}.{near(name, pages)}"
-        )
-    elif on_terminal():
-        Console(width=min(stdout_width(), 120)).print(Markdown(pages[name]))
+        lines = ["seorep guide NAME shows one of:"]
+        for page_name, text in pages.items():
+            title = text.partition("\n")[0].lstrip("# ")
+            lines.append(f"  {page_name:<20}{title}")
+        write("\n".join([*lines, ""]))
+        return
+    if name not in pages:
+        names = ", ".join(pages)
+        raise UsageError(f"there is no page {name!r}; there are: {names}.{suggestion(name, pages)}")
+    if on_terminal():
+        Console(width=min(stdout_width(), _WIDEST_PAGE)).print(Markdown(pages[name]))
     else:
         write(pages[name])
 
 
-def columns(table: Literal[*_TABLES] | None = None, /, *, output: Output = Output()) -> None:  # type: ignore[valid-type]
-    """Explain the columns of the tables that a pull writes: of one table, or of all.
-
-    A * marks the columns that together identify a row. Names and types are the same in every format.
-    """
-    chosen = [one for one in _TABLES.values() if table in (None, one.name)]
-    if output.kind == "json":
-        write(as_json([{"table": one.name, **attrs.asdict(one)} for one in chosen]))
-    elif output.kind != "table":
-        rows = [
-            SimpleNamespace(table=one.name, **attrs.asdict(column))
-            for one in chosen
-            for column in one.columns
-        ]
-        write(formatted(rows, ("table", "name", "type", "nullable", "description"), output.kind))
+def show_columns(name: str | None, format: str) -> None:
+    """Explain the columns of a table, or of every table."""
+    tables = [table for table in all_tables() if name in (None, table.name)]
+    if format == "json":
+        write(as_json([_facts_of_table(table) for table in tables]))
+    elif format == "table":
+        for table in tables:
+            write(_for_people(table))
     else:
-        for one in chosen:
-            lines = [f"{one.name}: {one.description}", ""]
-            for column in one.columns:
-                mark = "*" if column.name in one.key else " "
-                lines.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
-            wrapped = (
-                textwrap.fill(line, stdout_width(), subsequent_indent=" " * 6) for line in lines
-            )
-            write("\n".join([*wrapped, "", ""]))
+        rows = [
+            _ColumnRow(table.name, column.name, column.type, column.nullable, column.description)
+            for table in tables
+            for column in table.columns
+        ]
+        names = ("table", "name", "type", "nullable", "description")
+        write(format_objects(rows, names, format))
+
+
+def _facts_of_table(table: Table) -> dict[str, object]:
+    return {
+        "table": table.name,
+        "description": table.description,
+        "key": table.key,
+        "columns": [attrs.asdict(column) for column in table.columns],
+    }
+
+
+def _for_people(table: Table) -> str:
+    lines = [f"{table.name}: {table.description}", ""]
+    for column in table.columns:
+        mark = "*" if column.name in table.key else " "
+        lines.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
+    wrapped = [textwrap.fill(line, stdout_width(), subsequent_indent=" " * 6) for line in lines]
+    return "\n".join([*wrapped, "", ""])

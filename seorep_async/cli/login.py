@@ -7,27 +7,22 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import click
 
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.errors import UsageError
-from seorep_async.cli.options import Opt
 from seorep_async.cli.output import can_ask, counted, messages
 from seorep_async.cli.running import wait_for
+from seorep_async.errors import one_line
 from seorep_async.profiles import DEFAULT_PROFILE, Access, config_file, stored_tables
 from seorep_async.secret import Secret
 from seorep_async.session import base_url_problem
 from seorep_async.settings import Settings
 
 
-def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT_PROFILE, /) -> None:
-    """Ask for address and key, try them, and store them as a profile.
-
-    Without a NAME it is the profile default, which is used where nothing else is named, by this
-    command and by SeoRepClient() in Python.
-    """
+def log_in(name: str | None) -> None:
+    """Ask for address and key, try them, and store them as a profile."""
     name = name or DEFAULT_PROFILE
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
         raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
@@ -50,9 +45,8 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT_PROFILE, /) -> Non
     )
     _store(file, name, base_url, key)
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
-    messages().print(
-        f"The key is good for {campaigns}. Stored in {file}; try: seorep pull{option} --dry-run"
-    )
+    stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
+    messages().print(f"The key is good for {campaigns}. {stored}")
 
 
 def _ask_for_address() -> str:
@@ -73,9 +67,16 @@ def _ask_for_key() -> Secret:
 def _prompt(question: str, *, hide_input: bool = False) -> str:
     try:
         reply: str = click.prompt(question, hide_input=hide_input, err=True)
-    except UnicodeDecodeError:
-        problem = "what was typed is not UTF-8; check the terminal's encoding, and try again"
-        raise UsageError(problem) from None
+        reply.encode()  # some terminals give bytes that are not UTF-8 as surrogates
+    except UnicodeError:
+        reply = ""
+        is_utf8 = False
+    else:
+        is_utf8 = True
+    if not is_utf8:
+        # raised here, because the other error holds what was typed, perhaps a key
+        advice = "check the terminal's encoding, and try again"
+        raise UsageError(f"the reply is not UTF-8; {advice}.")
     return reply.strip()
 
 
@@ -89,7 +90,7 @@ async def _count_campaigns(connection: Connection) -> str:
 
 def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
     """Append a profile to the file, which this user alone can read."""
-    profile = f"[{name}]\nbase_url = {_toml_string(base_url)}\nkey = {_toml_string(key)}\n"
+    profile = f"[{name}]\nbase_url = {toml_string(base_url)}\nkey = {toml_string(key)}\n"
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
         opener = partial(os.open, mode=0o600)
@@ -103,7 +104,7 @@ def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
         raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
 
 
-def _toml_string(text: str) -> str:
+def toml_string(text: str) -> str:
     """Write a basic string of TOML, in which no character needs more than an escape of its own.
 
     JSON's escapes differ: it writes characters beyond U+FFFF as two surrogates, which TOML refuses.

@@ -1,247 +1,148 @@
-"""Commands and options of click, made from Python functions: from a signature and its docstring.
+"""Parts of click that the commands share.
 
-At the end stand the options that several commands share.
+They are commands whose options stand in sections, functions that read values, and the options that
+several commands have. Nothing here imports more than click: help must not wait for aiohttp.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
+import functools
 import importlib
-import inspect
-import re
-import typing
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
-from seorep_async.cli.errors import near
+from seorep_async.errors import suggestion
 
 LARGEST = 2**31 - 1
+"""The largest id of the service, and the largest count that an option takes."""
+SERVICE = "Service"
+OUTPUT = "Output"
+FORMATS = ("table", "json", "jsonl", "csv")
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Opt:
-    """What a signature can't say of an option, in `Annotated`.
+class Option(click.Option):
+    """An option in a section of the help."""
 
-    Attributes:
-        names: further or other names, such as `-o` or `--from`.
-        section: of the help.
-        read: reads the string; a click.BadParameter refuses it.
-    """
+    def __init__(self, *names: Any, section: str = "Options", **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.section = section
 
-    names: str = ""
-    section: str = "Options"
-    metavar: str | None = None
-    read: Callable[[str], Any] | None = None
-    hidden: bool = False
+
+def option(*names: str, **more: Any) -> Decorator:
+    """Return click's decorator for an option, which also takes the `section` of the help."""
+    return click.option(*names, cls=Option, **more)
 
 
 class Command(click.Command):
     """Shows options in sections, and refuses an option that is given twice and not repeatable."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:  # or else a shell completes
-            given = self.make_parser(ctx).parse_args(list(args))[2]
-            for option, times in Counter(
-                [] if any(one.is_eager for one in given) else given
-            ).items():
-                if times > 1 and isinstance(option, click.Option) and not option.multiple:
-                    raise click.UsageError(
-                        f"{max(option.opts, key=len)}: given {times} times; give it once.", ctx
-                    )
+        # Click takes the last of two values without a word. A shell that completes a line may
+        # repeat an option, so then nothing is refused.
+        if not ctx.resilient_parsing:
+            _, _, parameters = self.make_parser(ctx).parse_args(list(args))
+            _refuse_repeated(parameters, ctx)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for option in self.get_params(ctx):
-            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):
-                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
-        for title, records in sections.items():
-            with formatter.section(title):
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record is not None:
+                section = getattr(parameter, "section", "Options")
+                sections.setdefault(section, []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
                 formatter.write_dl(records)
 
 
-class Commands(click.Group):
-    """Makes a command from its name on use, as the list of commands, with a line of each, must not wait for aiohttp."""
+def _refuse_repeated(parameters: list[click.Parameter], ctx: click.Context) -> None:
+    if any(parameter.is_eager for parameter in parameters):
+        return  # --help is shown, whatever else is wrong
+    for parameter, times in Counter(parameters).items():
+        if isinstance(parameter, click.Option) and times > 1 and not parameter.multiple:
+            name = max(parameter.opts, key=len)
+            raise click.UsageError(f"{name}: given {times} times; give it once.", ctx)
 
-    def __init__(
-        self,
-        name: str,
-        summaries: Mapping[str, str],
-        make: Callable[[str], click.Command],
-        **more: Any,
-    ):
-        super().__init__(name, **more)
-        self._summaries, self._make = summaries, make
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._summaries)
+def command(help: str, *, name: str | None = None, examples: str = "") -> Callable[..., Command]:
+    """Return the decorator that makes a command of a function, with its help and its examples.
+
+    The help is no docstring, because Python can run without docstrings.
+    """
+    epilog = f"\b\nExamples:\n{examples}" if examples else None
+    return click.command(name, cls=Command, help=help, epilog=epilog)
+
+
+class Group(click.Group):
+    """A group that suggests a command where a name is not known.
+
+    Args:
+        advice: what to do in place of a command that is not there.
+    """
+
+    def __init__(self, *, advice: str = "", **more: Any) -> None:
+        super().__init__(**more)
+        self._advice = advice
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self._summaries:
-            return self._make(cmd_name)
-        if not ctx.resilient_parsing and not cmd_name.startswith("-"):
-            ctx.fail(f"There is no command {cmd_name!r}.{near(cmd_name, self._summaries)}")
-        return None
+        subcommand = super().get_command(ctx, cmd_name)
+        if subcommand is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
+            advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
+            ctx.fail(f"There is no command {cmd_name!r}.{advice}")
+        return subcommand
+
+
+class LazyGroup(Group):
+    """A group that imports a command when it is called; its help has a line of each.
+
+    Args:
+        commands: the module of each command and its line in the help, by name.
+    """
+
+    def __init__(self, *, lazy_commands: Mapping[str, tuple[str, str]], **more: Any) -> None:
+        super().__init__(**more)
+        self._lazy_commands = lazy_commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._lazy_commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy_commands:
+            return super().get_command(ctx, cmd_name)
+        module, _ = self._lazy_commands[cmd_name]
+        loaded: click.Command = later(module, cmd_name)
+        return loaded
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [(name, summary) for name, (_, summary) in self._lazy_commands.items()]
         with formatter.section("Commands"):
-            formatter.write_dl([*self._summaries.items()])
+            formatter.write_dl(lines)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(self.epilog or "")
 
 
 def later(module: str, name: str) -> Any:
-    """Return a function of a module of the command, imported only now: help must not wait for aiohttp and rich."""
+    """Return a name of a module of the command, imported only now."""
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-def command(
-    function: Callable[..., Any], of: Callable[..., Any] | None = None, **more: Any
-) -> Command:
-    """Return the command of a function; a parameter that is a dataclass stands for options of its fields.
-
-    Positional-only parameters are arguments, the others options. Those that a function `of` has besides come first, and
-    reach `**` of the function; `more` is for `options_of`. In the docstring, a section `Examples:` comes last.
-    """
-    hints = typing.get_type_hints(function, include_extras=True)
-    flat: dict[str, Any] = {
-        one: hint for one, hint in hints.items() if dataclasses.is_dataclass(hint)
-    }
-    arguments = [
-        one.name
-        for one in inspect.signature(function).parameters.values()
-        if one.kind is one.POSITIONAL_ONLY
-    ]
-    skip = {*more.pop("skip", ())}
-    params = [] if of is None else [*options_of(of, skip | {*hints}, **more)]
-    params += [
-        option for each in (function, *flat.values()) for option in options_of(each, skip | {*flat})
-    ]
-
-    def run(**given: Any) -> Any:
-        for name, kind in flat.items():
-            given[name] = kind(
-                **{one: given.pop(one, None) for one in inspect.signature(kind).parameters}
-            )
-        return function(*[given.pop(one) for one in arguments], **given)
-
-    docstring = inspect.cleandoc(function.__doc__ or "")
-    examples = docstring.partition("\nExamples:")[2]
-    return Command(
-        function.__name__.replace("_", "-"),
-        params=params,
-        callback=run,
-        help=re.split(r"\n+(?=Args:|Examples:)", docstring)[0].replace("`", ""),
-        epilog=f"\b\nExamples:{examples}" if examples else None,
-    )
-
-
-def options_of(
-    function: Callable[..., Any],
-    skip: Collection[str] = (),
-    words: str = "",
-    own: Mapping[str, Opt] | None = None,
-) -> Iterator[click.Parameter]:
-    """Yield the options of a function or dataclass; its docstring explains them, or else `words`.
-
-    `own` stands for the Annotated that a function of the library has not.
-    """
-    hints = typing.get_type_hints(function, include_extras=True)
-    docstring = f"{words}\n{inspect.getdoc(function) or ''}"
-    found = re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", docstring, re.MULTILINE)
-    helps = {name: " ".join(help.split()).replace("`", "") for name, help in found}
-    for one in inspect.signature(function).parameters.values():
-        if one.kind is not one.VAR_KEYWORD and one.name not in ("self", *skip):
-            yield _option(
-                one,
-                [(own or {}).get(one.name), *_types_in(hints[one.name])],
-                helps.get(one.name, ""),
-            )
-
-
-def _types_in(hint: Any) -> Iterator[Any]:
-    """Yield a type, then those in it; a Literal and what else stands in Annotated as they are."""
-    origin = typing.get_origin(hint)
-    yield hint if origin in (None, Literal) else origin
-    for one in () if origin is Literal else typing.get_args(hint):
-        yield from _types_in(one)
-
-
-def _option(known: inspect.Parameter, types: list[Any], help: str) -> click.Parameter:
-    """Return a parameter as an option, or a positional one as an argument."""
-    own = next((one for one in types if isinstance(one, Opt)), Opt())
-    required, name = known.default is inspect.Parameter.empty, known.name
-    several = list in types or Iterable in types
-    more = _reading(own, types)
-    if known.kind is known.POSITIONAL_ONLY or name == "id":
-        shown = own.metavar or name.upper()
-        more["metavar"] = shown if required else f"[{shown}]"
-        return click.Argument(
-            [name], required=required and not several, nargs=-1 if several else 1, **more
-        )
-    names = own.names.split()
-    if not any(one.startswith("--") for one in names):
-        names.insert(0, f"--{name.replace('_', '-')}")
-    more |= {
-        "metavar": own.metavar or more.get("metavar"),
-        "multiple": several,
-        "hidden": own.hidden,
-    }
-    option = click.Option(
-        [*names, name], required=required, help=help[:1].upper() + help[1:], **more
-    )
-    option.section = own.section  # type: ignore[attr-defined]
-    return option
-
-
-def _reading(own: Opt, types: list[Any]) -> dict[str, Any]:
-    """Return how a value of some types is read and shown."""
-    if own.read is not None:
-        return {"type": own.read}
-    if bool in types and str not in types:
-        return {"is_flag": True}
-    if tuple in types:
-        return {"type": day, "nargs": 2, "metavar": "FIRST LAST"}
-    if int in types:
-        return {"type": count, "metavar": "N"}
-    if dt.date in types:
-        return {"type": day, "metavar": "DATE"}
-    known = next((typing.get_args(one) for one in types if typing.get_origin(one) is Literal), None)
-    if known is None:
-        return {"metavar": "TEXT"}
-    begun_with: Any = lambda ctx, option, begun: [one for one in known if one.startswith(begun)]  # noqa: E731
-    return {"type": one_of(known), "metavar": f"[{'|'.join(known)}]", "shell_complete": begun_with}
-
-
-# functions, as click's parameter types are generic classes in some versions only
-
-
-def one_of(known: Collection[str]) -> Callable[[str], str]:
-    """Return a reader of one of some words."""
-
-    def read(value: str) -> str:
-        if value not in known:
-            raise click.BadParameter(
-                f"{value!r} is not one of {', '.join(known)}.{near(value, known)}"
-            )
-        return value
-
-    return read
+# --- Values. They are read by functions, because click's parameter types are generic classes in
+# some versions only, and can't be inherited from in all.
 
 
 def count(value: str) -> int:
     """Read an id or a count, 1 to 2147483647."""
-    if (
-        value.isascii()
-        and value.isdigit()
-        and len(value) <= len(str(LARGEST))
-        and 1 <= int(value) <= LARGEST
-    ):
+    is_short = len(value) <= len(str(LARGEST))
+    if value.isascii() and value.isdigit() and is_short and 1 <= int(value) <= LARGEST:
         return int(value)
     raise click.BadParameter(f"{value!r} is not an integer from 1 to {LARGEST}.")
 
@@ -269,85 +170,138 @@ def not_empty(value: str) -> str:
     return value
 
 
-Format = Literal["table", "json", "jsonl", "csv"]
-_SERVICE = "Service"
+# --- The options of every command that talks to the service, and of every one that lists
 
 
-@dataclasses.dataclass(frozen=True)
-class Output:
-    """The format of stdout.
-
-    Args:
-        format: table for people; json, jsonl or csv for programs.  [default: table]
-        json: The same as --format json.
-    """
-
-    format: Annotated[Format | None, Opt(section="Output")] = None
-    json: Annotated[bool, Opt(section="Output")] = False
-
-    def __post_init__(self) -> None:
-        if self.json and self.format not in (None, "json"):
-            raise click.UsageError(f"--json and --format {self.format} can't be combined.")
-
-    @property
-    def kind(self) -> Format:
-        """The format in force."""
-        return "json" if self.json else self.format or "table"
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Service:
-    """Which service, with which settings.
+    """The options that name a service and its settings.
 
-    Args:
-        profile: Profile of the configuration file, in place of SEOREP_BASE_URL and SEOREP_API_KEY.
-            [env var: SEOREP_PROFILE]
-        base_url: Address of the service.  [env var: SEOREP_BASE_URL]
-        config: A setting, such as requests_per_second=5; repeatable.
-        sandbox: An embedded sandbox in place of the service; it needs no key.
-        sandbox_option: An option of `seorep sandbox`, such as faults=500s=3% or forbidden=3; implies --sandbox;
-            repeatable.
+    Attributes:
+        settings: the values of `-c`, by name.
+        embedded: the options of the embedded sandbox, or None for a service elsewhere.
     """
 
-    profile: Annotated[str | None, Opt(section=_SERVICE, metavar="NAME")] = None
-    base_url: Annotated[str | None, Opt(section=_SERVICE, metavar="URL")] = None
-    config: Annotated[
-        list[str] | None, Opt("-c --config", _SERVICE, "NAME=VALUE", name_and_value)
-    ] = None
-    sandbox: Annotated[bool, Opt(section=_SERVICE)] = False
-    sandbox_option: Annotated[
-        list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)
-    ] = None
-    api_key: Annotated[str | None, Opt("--api-key --key", hidden=True)] = None
-
-    def __post_init__(self) -> None:
-        if self.api_key is not None:
-            raise click.UsageError(
-                "--api-key: everyone who lists processes can see a key in a command, and it stays in the shell's "
-                "history. Set SEOREP_API_KEY, or use a profile; `seorep login` makes one."
-            )
-        for name in ("profile", "base_url") if self.embedded is not None else ():
-            if getattr(self, name) is not None:
-                raise click.UsageError(
-                    f"--{name.replace('_', '-')} and --sandbox can't be combined."
-                )
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """The settings of `-c`, each given once."""
-        return _once("-c", self.config)
-
-    @property
-    def embedded(self) -> dict[str, str] | None:
-        """The options of the sandbox, or None if the service is not one."""
-        return _once("-s", self.sandbox_option) if self.sandbox or self.sandbox_option else None
+    profile: str | None = None
+    base_url: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    embedded: Mapping[str, str] | None = None
 
 
-def _once(option: str, pairs: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in pairs or ():
-        name = name.replace("-", "_")
-        if name in found:
-            raise click.UsageError(f"{option} {name}: given twice; give it once.")
-        found[name] = value
-    return found
+def service_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name a service; the function gets them as one `service`."""
+
+    @functools.wraps(function)
+    def with_service(
+        *arguments: Any,
+        profile: str | None,
+        base_url: str | None,
+        config: tuple[tuple[str, str], ...],
+        sandbox: bool,
+        sandbox_option: tuple[tuple[str, str], ...],
+        api_key: str | None,
+        **values: Any,
+    ) -> Any:
+        if api_key is not None:
+            raise click.UsageError(_KEY_IN_COMMAND)
+        embedded = None
+        if sandbox or sandbox_option:
+            embedded = _each_once("-s", sandbox_option)
+            for name, value in (("--profile", profile), ("--base-url", base_url)):
+                if value is not None:
+                    raise click.UsageError(f"{name} and --sandbox can't be combined.")
+        service = Service(profile, base_url, _each_once("-c", config), embedded)
+        return function(*arguments, service=service, **values)
+
+    options = [
+        option(
+            "--profile",
+            section=SERVICE,
+            metavar="NAME",
+            help="Stored profile with address, key and settings.  [env var: SEOREP_PROFILE]",
+        ),
+        option(
+            "--base-url",
+            section=SERVICE,
+            metavar="URL",
+            help="Address of the service.  [env var: SEOREP_BASE_URL]",
+        ),
+        option(
+            "-c",
+            "--config",
+            section=SERVICE,
+            metavar="NAME=VALUE",
+            type=name_and_value,
+            multiple=True,
+            help="A setting, such as requests_per_second=5; repeatable.",
+        ),
+        option(
+            "--sandbox",
+            section=SERVICE,
+            is_flag=True,
+            help="Use an embedded sandbox in place of the service; it needs no key.",
+        ),
+        option(
+            "-s",
+            "--sandbox-option",
+            section=SERVICE,
+            metavar="NAME=VALUE",
+            type=name_and_value,
+            multiple=True,
+            help="An option of seorep sandbox, such as faults=500s=3% or forbidden=3; "
+            "implies --sandbox; repeatable.",
+        ),
+        option("--api-key", "--key", hidden=True),
+    ]
+    return _decorated(with_service, options)
+
+
+_KEY_IN_COMMAND = (
+    "--api-key: everyone who lists processes can see a key in a command, and it stays in the "
+    "shell's history. Set SEOREP_API_KEY, or use a profile; `seorep login` makes one."
+)
+
+
+def _each_once(option_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return NAME=VALUE pairs by name, which may be written with - or _."""
+    values: dict[str, str] = {}
+    for written_name, value in pairs:
+        name = written_name.replace("-", "_")
+        if name in values:
+            raise click.UsageError(f"{option_name} {name}: given twice; give it once.")
+        values[name] = value
+    return values
+
+
+def format_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--format` and `--json`; the function gets the format in force as `format`."""
+
+    @functools.wraps(function)
+    def with_format(*arguments: Any, format: str | None, json: bool, **values: Any) -> Any:
+        if json and format not in (None, "json"):
+            raise click.UsageError(f"--json and --format {format} can't be combined.")
+        in_force = "json" if json else format or "table"
+        return function(*arguments, format=in_force, **values)
+
+    options = [
+        option(
+            "--format",
+            section=OUTPUT,
+            type=click.Choice(FORMATS),
+            help="table for people; json, jsonl or csv for programs.  [default: table]",
+        ),
+        option(
+            "--json",
+            section=OUTPUT,
+            is_flag=True,
+            help="The same as --format json. An error is JSON on stdout, too.",
+        ),
+    ]
+    return _decorated(with_format, options)
+
+
+def _decorated(function: Callable[..., Any], options: list[Decorator]) -> Callable[..., Any]:
+    """Add options in the order of the list, which decorators would reverse."""
+    for decorate in reversed(options):
+        function = decorate(function)
+    return function

@@ -1,4 +1,7 @@
-"""A pull while it runs: its progress, a bar on a terminal, elsewhere a line a minute; what the library logs."""
+"""The progress of a pull while it runs, and what the library logs meanwhile.
+
+On a terminal the progress is a bar; in a log it is a line a minute.
+"""
 
 from __future__ import annotations
 
@@ -14,66 +17,88 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from seorep_async.cli.errors import in_shell_words
-from seorep_async.cli.output import counted, duration, messages
+from seorep_async.cli.output import counted, messages
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import one_line
+from seorep_async.errors import duration, one_line
 from seorep_async.export import PullProgress, Stage
 from seorep_async.session import Stats
 
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
 _SPEED_SECONDS = 120.0
+"""The time over which the speed is measured, for the time that is left."""
+_WIDTH_OF_BAR = 20
+_LEAST_COLUMNS = 100
+"""A narrower terminal has no room for a bar beside the words."""
 _WAITING_FOR = {
     "pace": "at {} limit",
     "asked to wait": "the service asked for a pause",
     "outage": "no responses, trying again",
     "backoff": "retrying",
 }
+"""The words for each reason of a wait."""
 _LIBRARY = logging.getLogger("seorep_async")
 
 
 @attrs.define
 class Display:
-    """What is shown of a pull: its last state, and a label in front of the stage."""
+    """The state of a pull that is shown, and a label in front of it."""
 
     label: str = ""
     state: PullProgress | None = None
 
     @property
     def place(self) -> str:
-        """How far it is, in words."""
+        """How far the pull is, in words, or nothing."""
         state = self.state
-        return (
-            ""
-            if state is None or state.total is None
-            else f" at {state.done:,} of {state.total:,} reports"
-        )
+        if state is None or state.total is None:
+            return ""
+        return f" at {state.done:,} of {state.total:,} reports"
 
-    def described(self, waiting: str, seconds_left: float | None) -> tuple[str, str]:
-        """Return what is done, and the progress: counts, time left, waits, failures, rows."""
+    @property
+    def activity(self) -> str:
+        """The present step, in words."""
         state = self.state
         if state is None:
-            return f"{self.label}Connecting", waiting
+            words = "Connecting"
+        elif state.stage is Stage.ROWS:
+            words = f"Pulling {state.feed.value}"
+        else:
+            words = state.stage.value.capitalize()
+        return self.label + words
+
+    def details(self, waiting: str, seconds_left: float | None) -> str:
+        """Return counts, the time that is left, waits, failures and rows, in words."""
+        state = self.state
+        if state is None:
+            return waiting
         is_of_rows = state.stage is Stage.ROWS
-        doing = f"Pulling {state.feed.value}" if is_of_rows else state.stage.value.capitalize()
-        parts = [waiting]
+        parts = []
         if state.total is not None:
             noun = state.feed.object_name if is_of_rows else "campaign"
-            left = f"{duration(seconds_left)} left" if seconds_left else ""
-            parts = [f"{state.done:,}/{counted(state.total, noun)}", left, waiting]
-        parts.append(f"{state.failures:,} failed" if state.failures else "")
-        parts.append(counted(state.rows, "row") if is_of_rows else "")
-        return f"{self.label}{doing}", " · ".join(filter(None, parts))
+            parts.append(f"{state.done:,}/{counted(state.total, noun)}")
+            if seconds_left:
+                parts.append(f"{duration(seconds_left)} left")
+        if waiting:
+            parts.append(waiting)
+        if state.failures:
+            parts.append(f"{state.failures:,} failed")
+        if is_of_rows:
+            parts.append(counted(state.rows, "row"))
+        return " · ".join(parts)
 
 
 @contextlib.asynccontextmanager
-async def shown(display: Display, console: Console, client: SeoRepClient) -> AsyncGenerator[None]:
+async def show_progress(
+    display: Display, console: Console, client: SeoRepClient
+) -> AsyncGenerator[None]:
     """Show a pull's progress and its client's waits on stderr while the block runs."""
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+    if console.width >= _LEAST_COLUMNS:
+        columns.append(BarColumn(_WIDTH_OF_BAR))
+    columns.append(TextColumn("{task.fields[words]}", markup=False))
     bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        *([BarColumn(20)] if console.width >= 100 else []),
-        TextColumn("{task.fields[words]}", markup=False),
+        *columns,
         console=console,
         transient=True,
         disable=console.quiet or not console.is_interactive,
@@ -88,46 +113,43 @@ async def shown(display: Display, console: Console, client: SeoRepClient) -> Asy
 
 
 async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
-    task, stage, before, line_at = (
-        bar.add_task("", total=None, words=""),
-        None,
-        client.stats,
-        time.monotonic(),
-    )
+    """Update the bar twice a second, and print a line a minute where there is no bar."""
+    task = bar.add_task("", total=None, words="")
+    stage = None
+    stats_before = client.stats
+    line_at = time.monotonic()
     while True:
         await asyncio.sleep(_TICK_SECONDS)
-        if (state := display.state) is not None:
+        state = display.state
+        if state is not None:
+            # a new stage has a total of its own, and a speed
             if stage != (state.stage, state.feed):
-                stage = state.stage, state.feed
+                stage = (state.stage, state.feed)
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
-        now = client.stats
-        doing, words = display.described(
-            _waiting(client, now.since(before)), bar.tasks[0].time_remaining
-        )
-        bar.update(task, description=doing, words=words)
-        before = now
+        stats = client.stats
+        waiting = _waiting(client, stats.since(stats_before))
+        # waits since the last tick, so that a wait that is over is not shown
+        stats_before = stats
+        words = display.details(waiting, bar.tasks[0].time_remaining)
+        bar.update(task, description=display.activity, words=words)
         if bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:
             line_at = time.monotonic()
-            bar.console.print(f"{doing}: {words}")
+            bar.console.print(f"{display.activity}: {words}")
 
 
 def _waiting(client: SeoRepClient, stats: Stats) -> str:
-    """Return what requests waited for longest."""
-    longest, own = (
-        max(_WAITING_FOR, key=lambda name: stats.waited.get(name, 0.0)),
-        client.settings.requests_per_second,
-    )
-    limit = (
-        "your own"
-        if own is not None and (stats.pace is None or stats.pace >= own)
-        else "the service's"
-    )
-    return _WAITING_FOR[longest].format(limit) if stats.waited.get(longest) else ""
+    """Return what requests waited for longest, in words, or nothing."""
+    longest = max(_WAITING_FOR, key=lambda reason: stats.waited.get(reason, 0.0))
+    if not stats.waited.get(longest):
+        return ""
+    own_rate = client.settings.requests_per_second
+    is_own = own_rate is not None and (stats.pace is None or stats.pace >= own_rate)
+    return _WAITING_FOR[longest].format("your own" if is_own else "the service's")
 
 
 class _Lines(logging.Handler):
-    """Prints what the library logs above the progress, in the words of the shell; warnings once, and collects them."""
+    """Prints what the library logs, in the words of the shell; a warning once."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.DEBUG)
@@ -137,7 +159,8 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         message = one_line(in_shell_words(record.getMessage()))
         if record.levelno < logging.WARNING:
-            self._console.print(Text(f"{time.strftime('%H:%M:%S')} {message}", style="dim"))
+            line = f"{time.strftime('%H:%M:%S')} {message}"
+            self._console.print(Text(line, style="dim"))
         elif message not in self.warnings:
             self.warnings.append(message)
             self._console.print(Text.assemble(("Warning:", "yellow"), f" {message}"))
@@ -145,12 +168,17 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def logged(console: Console | None = None, *, verbose: bool = False) -> Generator[list[str]]:
-    """Print what the library logs while the block runs: warnings, or everything; give the list of warnings."""
-    handler, before = _Lines(console or messages()), _LIBRARY.level
+    """Print what the library logs while the block runs: warnings, or everything.
+
+    Returns:
+        A context manager that gives the list of warnings, which grows.
+    """
+    handler = _Lines(console or messages())
+    level_before = _LIBRARY.level
     _LIBRARY.addHandler(handler)
     _LIBRARY.setLevel(logging.DEBUG if verbose else logging.WARNING)
     try:
         yield handler.warnings
     finally:
-        _LIBRARY.setLevel(before)
+        _LIBRARY.setLevel(level_before)
         _LIBRARY.removeHandler(handler)

@@ -7,148 +7,67 @@ import datetime as dt
 import io
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any
 
 import click
 
-from seorep_async.cli.options import LARGEST, Opt, Service, count, later, not_empty
+from seorep_async.cli.options import (
+    LARGEST,
+    Service,
+    command,
+    count,
+    day,
+    later,
+    not_empty,
+    option,
+    service_options,
+)
 
-FeedName = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 Days = tuple[dt.date, dt.date]
-_WHAT, _HOW, _SHOWN = "What to pull", "How", "What is shown"
+"""The first and the last day of a pull."""
+FEEDS = ("campaign", "campaign-by-date", "keyword-by-date")
+_WHAT = "What to pull"
+_HOW = "How"
+_SHOWN = "What is shown"
+_ID_COLUMNS = ("campaign_id", "id")
+_DEFAULT_MONTHS = 3
 
 
-def _ids(value: str) -> tuple[int, ...]:
-    """Read ids with commas between, or those in an @file: one a line, or the column campaign_id or id of a CSV."""
-    if not value.startswith("@"):
-        return tuple(map(_id, value.split(",")))
-    name = "stdin" if value == "@-" else value[1:]
-    try:
-        text = (
-            (sys.stdin or io.StringIO()).read()
-            if value == "@-"
-            else Path(name).read_text("utf-8-sig")
-        )
-        reader = csv.reader(io.StringIO(text), strict=True)
-        rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
-    except (OSError, ValueError, csv.Error) as error:
-        raise click.BadParameter(
-            f"can't read {name}: {getattr(error, 'strerror', None) or error}."
-        ) from None
-    rows = [
-        (number, cells) for number, cells in rows if any(cells) and not cells[0].startswith("#")
-    ]
-    names = rows[0][1] if rows else []
-    column = next((names.index(one) for one in ("campaign_id", "id") if one in names), None)
-    found = []
-    for number, cells in rows if column is None else rows[1:]:
-        one = (
-            ",".join(cells) if column is None else "".join(cells[column : column + 1])
-        ).partition("#")[0]
-        found.append(
-            _id(
-                one,
-                f"{name}, line {number}: ",
-                " Give one id a line, or a CSV with a column campaign_id.",
-            )
-        )
-    if not found:
-        raise click.BadParameter(f"there are no ids in {name}.")
-    return tuple(found)
+@dataclass(frozen=True, kw_only=True)
+class PullArguments:
+    """The options of a pull: what is pulled, how, and what is shown."""
 
-
-def _id(value: str, place: str = "", advice: str = "") -> int:
-    try:
-        return count(value.strip())
-    except click.BadParameter:
-        problem = f"{place}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}"
-        raise click.BadParameter(
-            f"{problem}; `seorep campaigns list` shows them.{advice}"
-        ) from None
-
-
-def _period(value: str) -> tuple[int, str]:
-    found = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
-    if found is None:
-        raise click.BadParameter(
-            f"{value!r} is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m."
-        )
-    return int(found[1]), found[2]
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is pulled, and how.
-
-    Args:
-        out: Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.
-            [default: rankings-FEED.csv]
-        feed: A row for each: keyword (campaign), date of a campaign (campaign-by-date) or date of a keyword
-            (keyword-by-date); repeatable.  [default: campaign]
-        start: First day.  [default: the first day of the last three full months]
-        end: Last day.  [default: the last day of last month]
-        last: The last N days (30d), weeks (4w) or full months (3m) before today.
-        month: A month: 2023-03, last, or this up to today; or several, each pulled by itself into a database (.duckdb):
-            2021-01..2022-12 or 2021-01..last.
-        campaign: Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; repeatable.
-            [default: all campaigns]
-        exclude: Campaigns to leave out; written likewise.
-        groups: Pull the campaigns of this group; repeatable.
-        filter: Pull the campaigns that the service's filter finds.
-        compare_previous_period: Request changes from the previous period, too.
-        limit: Rows of one request; the service has a default and a maximum of its own.
-        account: Name of the account in every row.  [default: the profile's, or the host]
-        snapshot_date: Snapshot date in every row.  [default: the UTC day on which the pull begins]
-        restart: Start over instead of resuming an interrupted pull.
-        retry_failed: Finish this night's last pull of these days, or of each month: fetch what failed or was not asked
-            for yet; everything, with a warning, if there was no such pull. On a later day, repeat its --snapshot-date
-            and days (--from, --to), as --last names others.
-        skip_complete: Leave out months that this database has complete, after their last day.
-        max_requests: Stop after about N requests in all, as reports that have begun are completed first; keep them, and
-            exit with 5. The same command goes on. Several months need --skip-complete as well.
-        force: Replace files that no pull wrote.
-        excel: Write CSV for Excel: with a byte order mark, and ' before cells that it would run as formulas.
-        format: Format of -o -: csv or jsonl.  [default: csv]
-        dry_run: Write nothing; show what would be fetched, and in how many requests.
-        json: Print the summary, the dry run or the failure as JSON on stdout, beside the text on stderr.
-        quiet: Print only errors, failures and warnings.
-        verbose: Show retries and found limits as they happen.
-    """
-
-    out: Annotated[str | None, Opt("-o --out", metavar="FILE", read=not_empty)] = None
-    feed: Annotated[list[FeedName] | None, Opt(section=_WHAT, metavar="FEED")] = None
-    start: Annotated[dt.date | None, Opt("--from", _WHAT, "DATE")] = None
-    end: Annotated[dt.date | None, Opt("--to", _WHAT, "DATE")] = None
-    last: Annotated[tuple[int, str] | None, Opt("--last", _WHAT, "PERIOD", _period)] = None
-    month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
-    campaign: Annotated[
-        list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)
-    ] = None
-    exclude: Annotated[
-        list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)
-    ] = None
-    groups: Annotated[list[str] | None, Opt("--group", _WHAT, "TITLE", not_empty)] = None
-    filter: Annotated[str | None, Opt(section=_WHAT, metavar="TEXT", read=not_empty)] = None
-    compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
-    limit: Annotated[int | None, Opt("--page-size", _HOW)] = None
-    account: Annotated[str | None, Opt(section=_HOW, metavar="NAME", read=not_empty)] = None
-    snapshot_date: Annotated[dt.date | None, Opt(section=_HOW)] = None
-    restart: Annotated[bool, Opt(section=_HOW)] = False
-    retry_failed: Annotated[bool, Opt(section=_HOW)] = False
-    skip_complete: Annotated[bool, Opt(section=_HOW)] = False
-    max_requests: Annotated[int | None, Opt(section=_HOW)] = None
-    force: Annotated[bool, Opt(section=_HOW)] = False
-    excel: Annotated[bool, Opt(section=_HOW)] = False
-    format: Annotated[Literal["csv", "jsonl"] | None, Opt(section=_HOW)] = None
-    dry_run: Annotated[bool, Opt(section=_SHOWN)] = False
-    json: Annotated[bool, Opt(section=_SHOWN)] = False
-    quiet: Annotated[bool, Opt("-q --quiet", _SHOWN)] = False
-    verbose: Annotated[bool, Opt("-v --verbose", _SHOWN)] = False
+    out: str | None
+    feed: tuple[str, ...]
+    start: dt.date | None
+    end: dt.date | None
+    last: tuple[int, str] | None
+    month: str | None
+    campaign: tuple[tuple[int, ...], ...]
+    exclude: tuple[tuple[int, ...], ...]
+    groups: tuple[str, ...]
+    filter: str | None
+    compare_previous_period: bool
+    limit: int | None
+    account: str | None
+    snapshot_date: dt.date | None
+    restart: bool
+    retry_failed: bool
+    skip_complete: bool
+    max_requests: int | None
+    force: bool
+    excel: bool
+    format: str | None
+    dry_run: bool
+    json: bool
+    quiet: bool
+    verbose: bool
 
     @property
-    def feeds(self) -> tuple[FeedName, ...]:
+    def feeds(self) -> tuple[str, ...]:
         """The feeds, each once."""
         return tuple(dict.fromkeys(self.feed or ("campaign",)))
 
@@ -158,120 +77,419 @@ class Job:
 
     @property
     def target(self) -> str:
-        return self.out or (
-            f"rankings-{self.feeds[0]}.csv" if len(self.feeds) == 1 else "rankings.csv"
-        )
+        if self.out is not None:
+            return self.out
+        if len(self.feeds) == 1:
+            return f"rankings-{self.feeds[0]}.csv"
+        return "rankings.csv"
+
+    @property
+    def campaign_ids(self) -> list[int] | None:
+        """The campaigns to pull, or None for all."""
+        return [campaign_id for ids in self.campaign for campaign_id in ids] or None
+
+    @property
+    def excluded_ids(self) -> list[int]:
+        return [campaign_id for ids in self.exclude for campaign_id in ids]
 
     def windows(self, today: dt.date) -> list[Days]:
-        """Return the first and the last day of each pull: by default, of the last three full months."""
-        given = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
-        names = [name for name, value in given.items() if value is not None]
+        """Return the first and the last day of each pull.
+
+        Raises:
+            UsageError: the options contradict each other.
+        """
+        days = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
+        names = [name for name, value in days.items() if value is not None]
+        # --from and --to belong together; any other pair names the days twice
         if len(names) > 1 and names != ["--from", "--to"]:
-            problem = f"{' and '.join(names)} can't be combined; give one of --last and --month, or --from and --to."
-            raise click.UsageError(problem)
+            problem = f"{' and '.join(names)} can't be combined"
+            advice = "give one of --last and --month, or --from and --to"
+            raise click.UsageError(f"{problem}; {advice}.")
         if self.month is not None:
             return _months(self.month, today)
-        number, unit = self.last or (3, "m")
-        if unit != "m":
-            return [
-                (today - dt.timedelta(number * (7 if unit == "w" else 1)), today - dt.timedelta(1))
-            ]
-        last_day = self.end or today.replace(day=1) - dt.timedelta(1)
-        year, first = divmod(last_day.year * 12 + last_day.month - number, 12)
-        first_day = self.start or (dt.date(year, first + 1, 1) if year > 0 else dt.date.min)
+        if self.last is not None:
+            return [_last(*self.last, today)]
+        return [self._from_to(today)]
+
+    def _from_to(self, today: dt.date) -> Days:
+        last_day = self.end or _end_of_last_month(today)
+        first_day = self.start or _first_day_of_months(_DEFAULT_MONTHS, last_day)
         if last_day < first_day:
-            default = "; swap them" if self.end else ", the end of last month; give --to as well"
-            raise click.UsageError(f"--from {first_day} is after --to {last_day}{default}.")
-        return [(first_day, last_day)]
+            advice = "; swap them" if self.end else ", the end of last month; give --to as well"
+            raise click.UsageError(f"--from {first_day} is after --to {last_day}{advice}.")
+        return first_day, last_day
 
-    def check(self, windows: list[Days]) -> None:
-        """Refuse options that contradict each other."""
-        target, several = self.target.lower(), len(windows) > 1 or self.skip_complete
-        of_files = ("force", "restart", "retry_failed", "max_requests", "json")
-        of_file = next(
-            (f"--{name.replace('_', '-')}" for name in of_files if getattr(self, name)), None
-        )
-        for is_wrong, problem in (
-            (
-                self.quiet and self.verbose,
-                "--quiet and --verbose can't be combined; give one of them.",
-            ),
-            (
-                self.retry_failed and self.skip_complete,
-                "--retry-failed and --skip-complete can't be combined.",
-            ),
-            (target.endswith((".xls", ".xlsx")), "-o: for Excel, name a .csv, and add --excel."),
-            (
-                self.format and not self.to_stdout,
-                "--format: only with -o -; the ending of a file chooses its format.",
-            ),
-            (
-                several and not target.endswith(".duckdb"),
-                "-o: several months, or --skip-complete, need a .duckdb file.",
-            ),
-            (
-                self.max_requests
-                and len(windows) > 1
-                and not (self.skip_complete or self.retry_failed),
-                "--max-requests with several months needs --skip-complete, or it would begin again each time.",
-            ),
-            (
-                self.to_stdout and len(self.feeds) > 1,
-                "several feeds can't be written to stdout; name a file.",
-            ),
-            (
-                self.to_stdout and of_file,
-                f"{of_file}: not with -o -, as the rows go to stdout; name a file.",
-            ),
-        ):
-            if is_wrong:
-                raise click.UsageError(problem)
+    def check(self, windows: Sequence[Days]) -> None:
+        """Refuse options that contradict each other.
+
+        Raises:
+            UsageError: they do.
+        """
+        target = self.target.lower()
+        is_by_month = len(windows) > 1 or self.skip_complete
+        if self.quiet and self.verbose:
+            raise click.UsageError("--quiet and --verbose can't be combined; give one of them.")
+        if self.retry_failed and self.skip_complete:
+            raise click.UsageError("--retry-failed and --skip-complete can't be combined.")
+        if target.endswith((".xls", ".xlsx")):
+            raise click.UsageError("-o: for Excel, name a .csv, and add --excel.")
+        if self.format and not self.to_stdout:
+            advice = "the ending of a file chooses its format"
+            raise click.UsageError(f"--format: only with -o -; {advice}.")
+        if is_by_month and not target.endswith(".duckdb"):
+            raise click.UsageError("-o: several months, or --skip-complete, need a .duckdb file.")
+        if self.max_requests and len(windows) > 1 and not self._goes_on:
+            advice = "needs --skip-complete, or it would begin again each time"
+            raise click.UsageError(f"--max-requests with several months {advice}.")
+        if self.to_stdout:
+            self._check_stdout()
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a repeated run leaves out the months that are pulled."""
+        return self.skip_complete or self.retry_failed
+
+    def _check_stdout(self) -> None:
+        if len(self.feeds) > 1:
+            raise click.UsageError("several feeds can't be written to stdout; name a file.")
+        for name in ("force", "restart", "retry_failed", "max_requests", "json"):
+            if getattr(self, name):
+                written_name = f"--{name.replace('_', '-')}"
+                problem = "not with -o -, as the rows go to stdout; name a file"
+                raise click.UsageError(f"{written_name}: {problem}.")
 
 
-def pull(*, job: Job = Job(), service: Service = Service()) -> int:
-    """Pull the rankings of many campaigns into a file or a database.
+def default_window(today: dt.date) -> Days:
+    """Return the first and the last day of a pull without options: three full months."""
+    last_day = _end_of_last_month(today)
+    return _first_day_of_months(_DEFAULT_MONTHS, last_day), last_day
 
-    `seorep login` stores address and key; --sandbox needs neither.
 
-    Fetched reports are staged beside the target, which appears, or is replaced, only when it is complete. To resume an
-    interrupted pull, repeat the command. With several feeds, each has its own file, such as
-    rankings.keyword_rankings.csv, or its own table. Totals, campaigns, keywords and failures are written beside them.
+# --- Days
 
-    Examples:
-      seorep pull --sandbox
-      seorep pull -o march.csv --excel --month 2023-03 --campaign 3,5
-      seorep pull -o rankings.duckdb --last 30d --exclude 7
-      seorep pull -o years.duckdb --month 2021-01..2022-12 \\
-          --skip-complete --max-requests 500     # repeat it to go on
-      seorep pull -o - --quiet | head
-      seorep pull -s forbidden=3; echo $?        # rehearse a failure
-    """
-    windows = job.windows(click.get_current_context().obj)
-    job.check(windows)
-    return int(later("pulling", "run")(job, windows, service))
+
+def _last(number: int, unit: str, today: dt.date) -> Days:
+    """Return the last days, weeks or full months before today."""
+    if unit == "m":
+        last_day = _end_of_last_month(today)
+        return _first_day_of_months(number, last_day), last_day
+    days = number * 7 if unit == "w" else number
+    return today - dt.timedelta(days), today - dt.timedelta(1)
+
+
+def _end_of_last_month(today: dt.date) -> dt.date:
+    return today.replace(day=1) - dt.timedelta(1)
+
+
+def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
+    """Return the first day of a number of months; the last one is that of `last_day`."""
+    # months are counted from year 0, so that subtracting crosses years; January is month 0
+    year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
+    return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
 
 
 def _months(value: str, today: dt.date) -> list[Days]:
+    """Read a month, or a range of months."""
     first, dots, last = value.partition("..")
-    found, until = [_month(first, today)], _month(last if dots else first, today)
-    if until < found[0]:
+    months = [_month(first, today)]
+    until = _month(last if dots else first, today)
+    if until < months[0]:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
-    while found[-1] < until:
-        found.append(_whole_month(found[-1][1] + dt.timedelta(1)))
+    while months[-1] < until:
+        months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
     if (last or first) == "this":
-        found[-1] = until[0], today
-    return found
+        # the days to come have no rankings
+        months[-1] = until[0], today
+    return months
 
 
 def _month(value: str, today: dt.date) -> Days:
-    named = {"this": today, "last": today.replace(day=1) - dt.timedelta(1)}
+    if value == "this":
+        return _whole_month(today)
+    if value == "last":
+        return _whole_month(_end_of_last_month(today))
     try:
-        return _whole_month(named.get(value) or dt.datetime.strptime(value, "%Y-%m").date())
+        return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
     except (ValueError, OverflowError):
-        problem = f"--month: {value!r} is not a month such as 2023-03, this or last, nor 2021-01..2022-12."
-        raise click.UsageError(problem) from None
+        expected = "a month such as 2023-03, this or last, nor 2021-01..2022-12"
+        raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
 
 
-def _whole_month(day: dt.date) -> Days:
-    first = day.replace(day=1)
-    return first, (first + dt.timedelta(31)).replace(day=1) - dt.timedelta(1)
+def _whole_month(date: dt.date) -> Days:
+    first_day = date.replace(day=1)
+    next_month = (first_day + dt.timedelta(31)).replace(day=1)
+    return first_day, next_month - dt.timedelta(1)
+
+
+def read_period(value: str) -> tuple[int, str]:
+    """Read a number of days, weeks or months, such as 30d."""
+    match = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
+    if match is None:
+        expected = "a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m"
+        raise click.BadParameter(f"{value!r} is not {expected}.")
+    return int(match[1]), match[2]
+
+
+# --- Campaigns
+
+
+def read_ids(value: str) -> tuple[int, ...]:
+    """Read ids with commas between them, or those in an @FILE.
+
+    A file has one id a line, or is a CSV with the column campaign_id or id.
+    """
+    if not value.startswith("@"):
+        return tuple(_campaign_id(part) for part in value.split(","))
+    name = "stdin" if value == "@-" else value[1:]
+    lines = _lines_of(value[1:], name)
+    header = [cell.strip() for cell in lines[0][1]] if lines else []
+    column = next((header.index(name) for name in _ID_COLUMNS if name in header), None)
+    if column is not None:
+        # a CSV with a header: its other columns, such as a company, are of no interest
+        lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
+    ids = []
+    for number, cells in lines:
+        text = ",".join(cells).partition("#")[0]
+        advice = " Give one id a line, or a CSV with a column campaign_id."
+        ids.append(_campaign_id(text, f"{name}, line {number}: ", advice))
+    if not ids:
+        raise click.BadParameter(f"there are no ids in {name}.")
+    return tuple(ids)
+
+
+def _lines_of(path: str, name: str) -> list[tuple[int, list[str]]]:
+    """Return the lines of a file with their numbers, without empty ones and comments."""
+    try:
+        text = _text_of(path)
+        reader = csv.reader(io.StringIO(text), strict=True)
+        lines = [(reader.line_num, cells) for cells in reader]
+    except (OSError, ValueError, csv.Error) as error:
+        problem = getattr(error, "strerror", None) or error
+        raise click.BadParameter(f"can't read {name}: {problem}.") from None
+    return [
+        (number, cells)
+        for number, cells in lines
+        if "".join(cells).strip() and not cells[0].strip().startswith("#")
+    ]
+
+
+def _text_of(path: str) -> str:
+    if path != "-":
+        return Path(path).read_text("utf-8-sig")
+    return "" if sys.stdin is None else sys.stdin.read()
+
+
+def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
+    try:
+        return count(text.strip())
+    except click.BadParameter:
+        expected = f"a campaign id, an integer from 1 to {LARGEST}"
+        where = "`seorep campaigns list` shows them"
+        problem = f"{place}{text.strip()!r} is not {expected}; {where}.{advice}"
+        raise click.BadParameter(problem) from None
+
+
+# --- The command
+
+
+@command(
+    "Pull the rankings of many campaigns into a file or a database.\n\n"
+    "seorep login stores address and key; --sandbox needs neither.\n\n"
+    "Fetched reports are staged beside the target, which appears, or is replaced, only when it is "
+    "complete. To resume an interrupted pull, repeat the command. With several feeds, each has its "
+    "own file, such as rankings.keyword_rankings.csv, or its own table. Totals, campaigns, "
+    "keywords and failures are written beside them.",
+    examples="""\
+  seorep pull --sandbox
+  seorep pull -o march.csv --excel --month 2023-03 --campaign 3,5
+  seorep pull -o rankings.duckdb --last 30d --exclude 7
+  seorep pull -o years.duckdb --month 2021-01..2022-12 \\
+      --skip-complete --max-requests 500     # repeat it to go on
+  seorep pull -o - --quiet | head
+  seorep pull -s forbidden=3; echo $?        # rehearse a failure""",
+)
+@option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    type=not_empty,
+    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.  "
+    "[default: rankings-FEED.csv]",
+)
+@option(
+    "--feed",
+    section=_WHAT,
+    metavar="FEED",
+    type=click.Choice(FEEDS),
+    multiple=True,
+    help="A row for each: keyword (campaign), date of a campaign (campaign-by-date) or date of a "
+    "keyword (keyword-by-date); repeatable.  [default: campaign]",
+)
+@option(
+    "--from",
+    "start",
+    section=_WHAT,
+    metavar="DATE",
+    type=day,
+    help="First day.  [default: the first day of the last three full months]",
+)
+@option(
+    "--to",
+    "end",
+    section=_WHAT,
+    metavar="DATE",
+    type=day,
+    help="Last day.  [default: the last day of last month]",
+)
+@option(
+    "--last",
+    section=_WHAT,
+    metavar="PERIOD",
+    type=read_period,
+    help="The last N days (30d), weeks (4w) or full months (3m) before today.",
+)
+@option(
+    "--month",
+    section=_WHAT,
+    metavar="MONTH",
+    type=not_empty,
+    help="A month: 2023-03, last, or this up to today; or several, each pulled by itself into a "
+    "database (.duckdb): 2021-01..2022-12 or 2021-01..last.",
+)
+@option(
+    "--campaign",
+    section=_WHAT,
+    metavar="IDS",
+    type=read_ids,
+    multiple=True,
+    help="Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; "
+    "repeatable.  [default: all campaigns]",
+)
+@option(
+    "--exclude",
+    section=_WHAT,
+    metavar="IDS",
+    type=read_ids,
+    multiple=True,
+    help="Campaigns to leave out, written likewise.",
+)
+@option(
+    "--group",
+    "groups",
+    section=_WHAT,
+    metavar="TITLE",
+    type=not_empty,
+    multiple=True,
+    help="Pull the campaigns of this group; repeatable.",
+)
+@option(
+    "--filter",
+    section=_WHAT,
+    metavar="TEXT",
+    type=not_empty,
+    help="Pull the campaigns that the service's filter finds.",
+)
+@option(
+    "--compare-previous-period",
+    section=_WHAT,
+    is_flag=True,
+    help="Request the changes from the previous period as well.",
+)
+@option(
+    "--page-size",
+    "limit",
+    section=_HOW,
+    metavar="N",
+    type=count,
+    help="Rows of one request; the service has a default and a maximum of its own.",
+)
+@option(
+    "--account",
+    section=_HOW,
+    metavar="NAME",
+    type=not_empty,
+    help="Name of the account in every row.  [default: the profile's, or the host]",
+)
+@option(
+    "--snapshot-date",
+    section=_HOW,
+    metavar="DATE",
+    type=day,
+    help="Snapshot date in every row.  [default: the UTC day on which the pull begins]",
+)
+@option(
+    "--restart",
+    section=_HOW,
+    is_flag=True,
+    help="Start over instead of resuming an interrupted pull.",
+)
+@option(
+    "--retry-failed",
+    section=_HOW,
+    is_flag=True,
+    help="Finish this night's last pull of these days, or of each month: fetch what failed or was "
+    "not requested yet; everything, with a warning, if there was no such pull. On a later day, "
+    "repeat its --snapshot-date and days (--from, --to), because --last names others.",
+)
+@option(
+    "--skip-complete",
+    section=_HOW,
+    is_flag=True,
+    help="Leave out months that this database has complete, after their last day.",
+)
+@option(
+    "--max-requests",
+    section=_HOW,
+    metavar="N",
+    type=count,
+    help="Stop after about N requests in all, because reports that have begun are completed first; "
+    "keep them, and exit with 5. The same command goes on. Several months need --skip-complete as "
+    "well.",
+)
+@option("--force", section=_HOW, is_flag=True, help="Replace files that no pull wrote.")
+@option(
+    "--excel",
+    section=_HOW,
+    is_flag=True,
+    help="Write CSV for Excel: with a byte order mark, and ' before cells that it would run as "
+    "formulas.",
+)
+@option(
+    "--format",
+    section=_HOW,
+    type=click.Choice(("csv", "jsonl")),
+    help="Format of -o -: csv or jsonl.  [default: csv]",
+)
+@option(
+    "--dry-run",
+    section=_SHOWN,
+    is_flag=True,
+    help="Write nothing; show what would be fetched, and in how many requests.",
+)
+@option(
+    "--json",
+    section=_SHOWN,
+    is_flag=True,
+    help="Print the summary, the dry run or the error as JSON on stdout, beside the text on "
+    "stderr.",
+)
+@option(
+    "-q",
+    "--quiet",
+    section=_SHOWN,
+    is_flag=True,
+    help="Print only errors, failures and warnings.",
+)
+@option(
+    "-v",
+    "--verbose",
+    section=_SHOWN,
+    is_flag=True,
+    help="Show retries and found limits as they happen.",
+)
+@service_options
+def pull(service: Service, **values: Any) -> int:
+    arguments = PullArguments(**values)
+    windows = arguments.windows(click.get_current_context().obj)
+    arguments.check(windows)
+    return int(later("pulling", "run")(arguments, windows, service))

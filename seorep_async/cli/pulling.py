@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import os
 import time
-from contextlib import suppress
-from itertools import chain
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 import click
+from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, counted, failed, messages, write
-from seorep_async.cli.progress import Display, logged, shown
-from seorep_async.cli.pull import Days, Job
+from seorep_async.cli.output import as_json, failed, messages, write
+from seorep_async.cli.progress import Display, logged, show_progress
+from seorep_async.cli.pull import Days, PullArguments
 from seorep_async.cli.running import in_daemon_thread, wait_for
+from seorep_async.cli.summary import PullRun, month_of
+from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import (
     PullPreview,
@@ -35,8 +37,20 @@ from seorep_async.export.pull_to import at_target
 from seorep_async.export.request import ExportRequest
 from seorep_async.history import complete_windows
 
-_ASKED = ("feeds", "groups", "filter", "limit", "compare_previous_period", "snapshot_date", "excel")
-_HOW = ("restart", "retry_failed", "force")
+_CONTENTS = (
+    "feeds",
+    "groups",
+    "filter",
+    "limit",
+    "compare_previous_period",
+    "snapshot_date",
+    "excel",
+)
+"""The options that say what an export contains."""
+_MANNER = ("restart", "retry_failed", "force")
+"""The options that say how it is made."""
+_ALIKE = 2
+"""Estimates after which the last one is taken for the months that follow, which are alike."""
 
 
 class NoCampaignsError(UsageError):
@@ -44,201 +58,315 @@ class NoCampaignsError(UsageError):
 
     exit_code = ExitCode.EMPTY
 
-    def __init__(self, job: Job) -> None:
-        given = [option_of(name) for name in ("groups", "filter", "exclude") if getattr(job, name)]
-        problem = (
-            f"no campaign matches {' and '.join(given)}"
-            if given
-            else "this account has no campaign"
-        )
+    def __init__(self, arguments: PullArguments) -> None:
+        names = [name for name in ("groups", "filter", "exclude") if getattr(arguments, name)]
+        problem = "this account has no campaign"
+        if names:
+            problem = f"no campaign matches {' and '.join(map(option_of, names))}"
         super().__init__(f"{problem}: nothing is written")
 
 
-def run(job: Job, windows: list[Days], service: Service) -> ExitCode:
-    """Pull, and report on stderr; with `--json`, also on stdout, however it ends."""
-    pulling = _Pulling(job, windows, len(windows) > 1, messages(quiet=job.quiet))
-    try:
-        with logged(
-            messages() if job.quiet else pulling.notes, verbose=job.verbose
-        ) as pulling.warnings:
-            return wait_for(pulling.run(connect(service)))
-    except (
-        click.exceptions.Exit,
-        click.UsageError,
-    ):  # the reader has enough; `app.run` reports wrong usage
-        raise
-    except (Exception, KeyboardInterrupt) as error:
-        if job.json and not pulling.reported:
-            print_failure(error, pulling)
-        raise
+@attrs.frozen
+class _Months:
+    """The windows of a run that are left, in their order, and the number of complete ones."""
+
+    left: list[Days]
+    skipped: int = 0
 
 
-def print_failure(error: BaseException, run: summary.Run | None = None) -> None:
-    """Print the facts of a run that an error ended as JSON."""
-    with suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-        write(as_json(summary.facts_of_failure(error, run)))
+def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
+    """Pull, report, and return the exit code."""
+    console = messages(quiet=arguments.quiet)
+    log_console = messages() if arguments.quiet else console
+    with logged(log_console, verbose=arguments.verbose) as warnings:
+        return wait_for(_run(arguments, windows, connect(service), console, warnings))
 
 
-@attrs.define
-class _Pulling(summary.Run):
-    """Pulls what is left of a run, of the campaigns `ids`; `reported` says whether stdout has its JSON."""
-
-    ids: list[int] | None = None
-    reported: bool = False
-
-    async def run(self, connection: Connection) -> ExitCode:
-        job, self.source = self.job, connection.label
-        self.ids = [*chain.from_iterable(job.campaign or ())] or None
-        async with connection.opened() as self.client:
-            self.account = job.account or self.client.account
-            unfinished: Days | None = None
-            if self.several and not job.restart:
-                asked = self._asked(), self._arguments()
-                async with at_target(job.target, *asked, only_look=True) as (_, _, staging):
-                    if (staged := staging.found) is not None and not staged.ended:
-                        unfinished = staged.start_date, staged.end_date
-            pulled = await asyncio.to_thread(self._pulled) if job.skip_complete else {}
-            pulled.pop(unfinished, None)
-            self.skipped = sum(is_complete for is_complete, _ in pulled.values())
-            self.left = [one for one in self.left if not pulled.get(one, (False,))[0]]
-            # the longest ago before others, or a campaign that always fails would use up the requests of each night
-            self.left.sort(key=lambda one: (one != unfinished, one in pulled, *pulled.get(one, ())))
-            if not self.left:
-                self.notes.print("Nothing to pull: every month is complete.")
-            self.began = time.monotonic()
-            preview = job.dry_run and self.left
-            code = await self._preview() if preview else await self._report(await self._pull())
-            signals.ignore()
-            return code
-
-    def _arguments(self, *more: str) -> Any:
-        """Return the arguments of the library that are the same for each pull: what is asked for, and `more`."""
-        given = {name: value for name in (*_ASKED, *more) if (value := getattr(self.job, name))}
-        return given | {
-            "exclude": [*chain.from_iterable(self.job.exclude or ())],
-            "account": self.account,
-        }
-
-    def _asked(self) -> ExportRequest:
-        return ExportRequest.of(self.client, self.ids, self.left[0], self._arguments())
-
-    def _pulled(self) -> dict[Days | None, tuple[bool, dt.datetime]]:
-        """Return the months that the database has of these campaigns and feeds → whether all is complete, and when."""
-        asked = self._asked()
-        same: Any = {name: getattr(asked, name) for name in ("account", "selection", "compared")}
-        found = complete_windows(self.job.target, **same) if os.path.exists(self.job.target) else {}
-        have = {one: [found.get((*one, feed)) for feed in asked.feeds] for one in self.left}
-        return {one: min(filter(None, each)) for one, each in have.items() if all(each)}
-
-    async def _preview(self) -> ExitCode:
-        """Show an estimate of each pull; of months, the first may be staged, and those after the second are alike."""
-        job, found, unfinished = self.job, dict[str, PullPreview](), False
-        how = self._arguments(*_HOW) | {"out": None if job.to_stdout else job.target}
-        for days in self.left:
-            alike = unfinished if job.retry_failed else len(found) > 1
-            one = (
-                [*found.values()][-1]
-                if alike
-                else await preview(self.client, self.ids, *days, **how)
+async def _run(
+    arguments: PullArguments,
+    windows: Sequence[Days],
+    connection: Connection,
+    console: Console,
+    warnings: Sequence[str],
+) -> ExitCode:
+    async with connection.opened() as client:
+        options = _export_options(arguments, client)
+        months = _Months(list(windows))
+        if len(windows) > 1 or arguments.skip_complete:
+            months = await _months_left(arguments, windows, client, options)
+        if not months.left:
+            console.print("Nothing to pull: every month is complete.")
+        by_month = len(windows) > 1
+        if arguments.dry_run and months.left:
+            previews = await _preview_each(arguments, months.left, client, options)
+            facts = summary.facts_of_previews(
+                arguments, months.left, previews, months.skipped, options["account"]
             )
-            found[summary.month_of(days)] = one
-            if not one.campaigns and not job.retry_failed:
-                raise NoCampaignsError(job)
-            unfinished = one.staged is not None and not one.staged.ended
-            how["out"] = how["out"] if job.retry_failed else None
-        facts = summary.facts_of_previews(found, self)
-        await self._write(
-            as_json(facts) if job.json else summary.preview_in_words(facts, self.source)
-        )
-        return ExitCode.OK
-
-    async def _pull(self) -> ExitCode:
-        """Pull what is left, and return the exit code; what ends a single pull is raised."""
-        display, several = Display(), self.several
-        try:
-            async with shown(display, self.notes, self.client):
-                while self.left:
-                    place = f"{len(self.done) + 1} of {len(self.done) + len(self.left)}"
-                    display.label = (
-                        f"{summary.month_of(self.left[0])}, {place}: " if several else ""
-                    )
-                    self.done.append(await self._pull_one(display))
-                    del self.left[0]
-                    if (
-                        self.left
-                        and (task := asyncio.current_task()) is not None
-                        and task.cancelling()
-                    ):
-                        raise asyncio.CancelledError  # it came while that month was being written
-        except PullPausedError:
-            if not several:
-                raise
-            sent = f"{counted(self.client.stats.attempts, 'request')}{display.place}; {self._still}"
-            self.notes.print(
-                f"Paused at --max-requests, after {sent}. Repeat the command to go on."
-            )
-            return ExitCode.UNAVAILABLE
-        except asyncio.CancelledError:
-            if self.job.to_stdout:
-                raise
-            at = f"; {self._still}" if several else display.place
-            messages().print(
-                f"Interrupted{at}.\nRepeat the command to resume, or add --restart to start over."
-            )
-            return ExitCode.INTERRUPTED
-        except SeoRepError:
-            if several:
-                messages().print(f"Stopped; {self._still}.")
-            raise
-        return summary.code_of_pulls(self.done)
-
-    async def _pull_one(self, display: Display) -> PullSummary:
-        job = self.job
-
-        def show(state: PullProgress) -> None:
-            if state.total == 0 and state.stage is Stage.LISTING:
-                raise NoCampaignsError(job)
-            display.state = state
-
-        what, how = (
-            (self.client, self.ids, *self.left[0]),
-            self._arguments(*_HOW) | {"on_progress": show},
-        )
-        if job.to_stdout:
-            how |= {
-                "write": lambda data: in_daemon_thread(write, data.decode()),
-                "format": job.format or "csv",
-            }
-            found = await stream(*what, **how)
-            if not found.campaigns:
-                raise NoCampaignsError(job)
-            return found
-        most = None if job.max_requests is None else job.max_requests - self.client.stats.attempts
-        if most is not None and most <= 0:
-            raise PullPausedError("stopped at --max-requests")
-        return await pull_to(*what, out=job.target, max_requests=most, **how)
-
-    @property
-    def _still(self) -> str:
-        return f"{counted(len(self.left), 'month is', 'months are')} left"
-
-    async def _report(self, code: ExitCode) -> ExitCode:
-        """Report what was pulled; if stdout can't be written, the target is there all the same."""
-        try:
-            if self.job.json:
-                await self._write(as_json(summary.facts_of(self, code)))
-        except ExportError as error:
-            code = code or failed(error)
-        except (
-            asyncio.CancelledError,
-            click.exceptions.Exit,
-        ):  # a closed stdout is no error: the export succeeded
-            pass
-        summary.show_failures(self.done)
-        if self.done:
-            summary.show_summary(self)
+            text = summary.preview_in_words(facts, connection.label)
+            await in_daemon_thread(write, as_json(facts) if arguments.json else text)
+            code = ExitCode.OK
+        else:
+            pull_run = await _pull_each(arguments, months, client, options, console, by_month)
+            code = await _report(pull_run, connection.label, console, warnings)
+        # the exit code is known; no signal may change it while connections close
+        signals.ignore()
         return code
 
-    async def _write(self, text: str) -> None:
-        self.reported = True
-        await in_daemon_thread(write, text)
+
+def _export_options(arguments: PullArguments, client: SeoRepClient) -> dict[str, Any]:
+    """Return the library's arguments that are the same for each month."""
+    options = {name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)}
+    options["exclude"] = arguments.excluded_ids
+    options["account"] = arguments.account or client.account
+    return options
+
+
+def _manner(arguments: PullArguments) -> dict[str, Any]:
+    return {name: True for name in _MANNER if getattr(arguments, name)}
+
+
+# --- Which months
+
+
+async def _months_left(
+    arguments: PullArguments,
+    windows: Sequence[Days],
+    client: SeoRepClient,
+    options: Any,
+) -> _Months:
+    """Find the months that are left, an unfinished one first.
+
+    Those that were pulled longest ago follow those that never were: otherwise, a campaign that
+    always fails would use up the requests of each night.
+    """
+    request = ExportRequest.of(client, arguments.campaign_ids, windows[0], options)
+    unfinished = None
+    if len(windows) > 1 and not arguments.restart:
+        unfinished = await _unfinished_window(arguments, request, options)
+    pulled: dict[Days, tuple[bool, dt.datetime]] = {}
+    if arguments.skip_complete:
+        pulled = await asyncio.to_thread(_pulled_windows, arguments, request, windows)
+    complete = {
+        window
+        for window, (is_complete, _) in pulled.items()
+        if is_complete and window != unfinished
+    }
+    # months that were never pulled come before those that were
+    never = dt.datetime.min
+    left = [window for window in windows if window not in complete]
+    left.sort(key=lambda window: pulled[window][1] if window in pulled else never)
+    if unfinished in left:
+        left.remove(unfinished)
+        left.insert(0, unfinished)
+    return _Months(left, len(complete))
+
+
+async def _unfinished_window(
+    arguments: PullArguments, request: ExportRequest, options: Any
+) -> Days | None:
+    """Return the window of a pull that is staged unfinished for the target, or None."""
+    async with at_target(arguments.target, request, options, only_look=True) as (_, _, staging):
+        staged = staging.found
+    if staged is None or staged.ended:
+        return None
+    return staged.start_date, staged.end_date
+
+
+def _pulled_windows(
+    arguments: PullArguments, request: ExportRequest, windows: Sequence[Days]
+) -> dict[Days, tuple[bool, dt.datetime]]:
+    """Return whether each month in the database is complete, and when it was last pulled.
+
+    A month counts if it has every feed of the request.
+    """
+    if not Path(arguments.target).exists():
+        return {}
+    states_by_feed = complete_windows(
+        arguments.target,
+        account=request.account,
+        selection=request.selection,
+        compared=request.compared,
+    )
+    pulled = {}
+    for window in windows:
+        states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
+        if all(states):
+            # the feed that is not complete counts, or else the one that was pulled longest ago
+            pulled[window] = min(state for state in states if state is not None)
+    return pulled
+
+
+# --- The dry run
+
+
+async def _preview_each(
+    arguments: PullArguments, windows: Sequence[Days], client: SeoRepClient, options: Any
+) -> dict[str, PullPreview]:
+    """Estimate each pull, by the name of its month.
+
+    The first may be staged, and those after the second are alike.
+    """
+    previews: dict[str, PullPreview] = {}
+    last: PullPreview | None = None
+    out = None if arguments.to_stdout else arguments.target
+    for first_day, last_day in windows:
+        is_alike = len(previews) >= _ALIKE
+        if arguments.retry_failed:
+            # each month has failures of its own, unless an unfinished one must come first
+            is_alike = last is not None and last.staged is not None and not last.staged.ended
+        if last is None or not is_alike:
+            last = await preview(
+                client,
+                arguments.campaign_ids,
+                first_day,
+                last_day,
+                out=out,
+                **_manner(arguments),
+                **options,
+            )
+        # with --retry-failed, no campaign means that none has failed
+        if not last.campaigns and not arguments.retry_failed:
+            raise NoCampaignsError(arguments)
+        previews[month_of((first_day, last_day))] = last
+        if not arguments.retry_failed:
+            out = None
+    return previews
+
+
+# --- The pull
+
+
+async def _pull_each(
+    arguments: PullArguments,
+    months: _Months,
+    client: SeoRepClient,
+    options: Any,
+    console: Console,
+    by_month: bool,
+) -> PullRun:
+    """Pull the windows that are left, one after the other, until one ends the run early."""
+    display = Display()
+    pulls: list[PullSummary] = []
+    left = list(months.left)
+    ended_by: BaseException | None = None
+    began = time.monotonic()
+    try:
+        async with show_progress(display, console, client):
+            while left:
+                if by_month:
+                    number = len(pulls) + 1
+                    display.label = f"{month_of(left[0])}, {number} of {len(months.left)}: "
+                pulls.append(await _pull_one(arguments, left[0], client, options, display))
+                del left[0]
+                if left:
+                    _raise_late_cancel()
+    except asyncio.CancelledError:
+        ended_by = KeyboardInterrupt()
+    except (SeoRepError, NoCampaignsError) as error:
+        ended_by = error
+    return PullRun(
+        arguments=arguments,
+        account=options["account"],
+        by_month=by_month,
+        pulls=pulls,
+        windows_left=left,
+        months_skipped=months.skipped,
+        stats=client.stats,
+        seconds=time.monotonic() - began,
+        ended_by=ended_by,
+        place=display.place,
+    )
+
+
+def _raise_late_cancel() -> None:
+    """Raise a cancel that came while a month was being written, which no cancel interrupts."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def _pull_one(
+    arguments: PullArguments,
+    window: Days,
+    client: SeoRepClient,
+    options: Any,
+    display: Display,
+) -> PullSummary:
+    def show(state: PullProgress) -> None:
+        if state.total == 0 and state.stage is Stage.LISTING:
+            raise NoCampaignsError(arguments)
+        display.state = state
+
+    if arguments.to_stdout:
+        return await _stream(arguments, window, client, options, show)
+    requests_left = None
+    if arguments.max_requests is not None:
+        # the budget is that of the run, so earlier months have used a part of it
+        requests_left = arguments.max_requests - client.stats.attempts
+        if requests_left <= 0:
+            raise PullPausedError("stopped at --max-requests")
+    first_day, last_day = window
+    return await pull_to(
+        client,
+        arguments.campaign_ids,
+        first_day,
+        last_day,
+        out=arguments.target,
+        max_requests=requests_left,
+        on_progress=show,
+        **_manner(arguments),
+        **options,
+    )
+
+
+async def _stream(
+    arguments: PullArguments, window: Days, client: SeoRepClient, options: Any, show: Any
+) -> PullSummary:
+    async def write_part(data: bytes) -> None:
+        await in_daemon_thread(write, data.decode())
+
+    format: Any = arguments.format or "csv"
+    first_day, last_day = window
+    pulled = await stream(
+        client,
+        arguments.campaign_ids,
+        first_day,
+        last_day,
+        write=write_part,
+        format=format,
+        on_progress=show,
+        **options,
+    )
+    if not pulled.campaigns:
+        raise NoCampaignsError(arguments)
+    return pulled
+
+
+# --- The report
+
+
+async def _report(
+    pull_run: PullRun, source: str, console: Console, warnings: Sequence[str]
+) -> ExitCode:
+    """Report a run: as JSON on stdout if that is asked, and in words on stderr.
+
+    If stdout can't be written, the target is there all the same.
+    """
+    code = pull_run.code
+    error = pull_run.ended_by
+    summary.show_early_end(pull_run, console)
+    if pull_run.arguments.json:
+        try:
+            await in_daemon_thread(write, as_json(summary.facts_of(pull_run, warnings)))
+        except ExportError as unwritten:
+            code = code or failed(unwritten)
+        except (asyncio.CancelledError, click.exceptions.Exit):
+            pass  # nobody reads the summary, which is no error: the export succeeded
+    # an error that ended the run says everything; its pulls so far are in the database
+    if error is None or pull_run.was_stopped_in_order:
+        summary.show_failures(pull_run.pulls)
+        if pull_run.pulls:
+            summary.show_summary(pull_run, source, console)
+    elif isinstance(error, Exception):
+        code = failed(error)
+    return code

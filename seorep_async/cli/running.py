@@ -1,4 +1,4 @@
-"""Work on an event loop, which a signal cancels, and steps in threads that hold up neither loop nor exit."""
+"""Work on an event loop that a signal cancels, and steps in threads that hold up neither."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
-        work.close()  # matters only if a signal came before it began
+        # matters only if a signal came before it began
+        work.close()
 
 
 async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
-    """Run a step that may wait for a reader for ever, in a thread that is abandoned when this is cancelled.
+    """Run a step that may wait for a reader for ever; a cancel abandons its thread.
 
-    Requests must not time out meanwhile, and a thread of `asyncio.to_thread` would keep the process alive.
+    Requests must not time out meanwhile, and a thread of `asyncio.to_thread` would keep the process
+    alive.
     """
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # from now on a cancelled caller leaves it alone
+    # a cancelled caller must leave it alone from now on
+    done.set_running_or_notify_cancel()
 
     def work() -> None:
         try:

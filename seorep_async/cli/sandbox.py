@@ -1,130 +1,159 @@
-"""The embedded sandbox: its options for `-s`, its run beside a pull, and `seorep sandbox`."""
+"""The embedded sandbox: beside a command for `-s`, or alone for `seorep sandbox`."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any
 
-import attrs
-import click
-
-from seorep_async.cli.errors import ExitCode, UsageError, near
-from seorep_async.cli.options import Command, Opt, options_of
+from seorep_async.cli.errors import ExitCode, UsageError
 from seorep_async.cli.output import messages, write
 from seorep_async.cli.running import wait_for
+from seorep_async.errors import suggestion
 from seorep_async.sandbox import Sandbox
 
-_PORT = 8764
-_ONLY_IN_PYTHON = ("reports", "clock")
-OPTIONS: dict[str, Any] = {
-    field.name: field.type
-    for field in attrs.fields(Sandbox)
-    if field.init and field.name not in _ONLY_IN_PYTHON
+_EMBEDDED_PORT = 8764
+"""The port of `-s`: a pull resumes from the same address only."""
+_NOT_EMBEDDED = ("api_key", "host", "port")
+"""Options of `seorep sandbox` that `-s` does not take."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the value of an option; `expected` says in words what it takes."""
+
+    read: Callable[[str], Any]
+    expected: str
+
+
+def _read_truth(text: str) -> bool:
+    """Read true or false.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _read_ids(text: str) -> dict[int, int]:
+    """Read ids of campaigns, each with its status after a colon; without one it is 500."""
+    statuses = {}
+    for part in text.split(","):
+        campaign_id, _, status = part.partition(":")
+        statuses[int(campaign_id)] = int(status or 500)
+    return statuses
+
+
+_INTEGER = _Reader(int, "an integer")
+_IDS = _Reader(_read_ids, "a list of ids such as 3,5")
+_STRING = _Reader(str, "a string")
+READERS: Mapping[str, _Reader] = {
+    "campaigns": _INTEGER,
+    "keywords": _INTEGER,
+    "users": _INTEGER,
+    "backlinks": _INTEGER,
+    "seed": _INTEGER,
+    "shape": _STRING,
+    "rows": _STRING,
+    "daily": _Reader(_read_truth, "true or false"),
+    "latency": _Reader(float, "a number of seconds"),
+    "rate_limit": _STRING,
+    "failing": _IDS,
+    "forbidden": _IDS,
+    "faults": _STRING,
+    "default_limit": _INTEGER,
+    "max_limit": _INTEGER,
+    "large_limit": _STRING,
+    "api_key": _STRING,
+    "host": _STRING,
+    "port": _INTEGER,
 }
-"""The type of each option, by its name in `Sandbox`."""
-_EMBEDDED = [name.replace("_", "-") for name in OPTIONS if name not in ("api_key", "host", "port")]
-"""Those that `-s` takes."""
+"""The options of the sandbox, by their names in `Sandbox`."""
 
 
-def _ids(value: str) -> dict[int, int]:
-    """Read ids, each with its status after a colon; without one it is 500."""
-    pairs = (one.partition(":") for one in value.split(","))
-    return {int(id_): int(status or 500) for id_, _, status in pairs}
+def build_embedded(options: Mapping[str, str]) -> Sandbox:
+    """Make the sandbox of `-s NAME=VALUE`.
+
+    Raises:
+        UsageError: an option is not known, or its value is wrong.
+    """
+    # the sandbox of -s has a key and a port that nobody needs to know
+    choices = [_written(name) for name in READERS if name not in _NOT_EMBEDDED]
+    for name in options:
+        written_name = _written(name)
+        if written_name not in choices:
+            advice = suggestion(written_name, choices) or f" The options are {', '.join(choices)}."
+            raise UsageError(f"-s: an embedded sandbox has no option {written_name!r}.{advice}")
+    return _build(options, "-s ")
 
 
-_IDS = ("IDS", _ids, "a list of ids such as 3,5")
-_TRUTHS = {"true": True, "false": False}
-_READ: dict[Any, tuple[str, Callable[[str], Any], str]] = {
-    int: ("N", int, "an integer"),
-    float: ("SECONDS", float, "a number of seconds"),
-    bool: ("", lambda value: _TRUTHS[value.lower()], "true or false"),
-    OPTIONS["failing"]: _IDS,
-    OPTIONS["forbidden"]: _IDS,
-    OPTIONS["large_limit"]: ("HOW", str, "a string"),
-}
-"""The metavar of a type, what reads a string, and what it expects."""
-
-
-def build(given: Mapping[str, str], option: str = "-s {}") -> Sandbox:
-    """Return the sandbox of some options, as strings; one out of its range is a UsageError that names the `option`."""
+def _build(options: Mapping[str, str], before_name: str) -> Sandbox:
     values = {}
-    for name, value in given.items():
-        shown = name.replace("_", "-")
-        if option == "-s {}" and shown not in _EMBEDDED:
-            advice = near(shown, _EMBEDDED) or f" The options are {', '.join(_EMBEDDED)}."
-            raise UsageError(f"-s: an embedded sandbox has no option {shown!r}.{advice}")
-        _, read, expected = _READ.get(OPTIONS[name], ("", str, ""))
+    for name, text in options.items():
+        reader = READERS[name]
         try:
-            values[name] = read(value)
-        except (ValueError, KeyError):
-            raise UsageError(f"{option.format(shown)}: {value!r} is not {expected}.") from None
+            values[name] = reader.read(text)
+        except ValueError:
+            problem = f"{text!r} is not {reader.expected}"
+            raise UsageError(f"{before_name}{_written(name)}: {problem}.") from None
     try:
         return Sandbox(**values)
     except ValueError as error:
-        name, blank, problem = str(error).partition(" ")  # it begins with the option's name
-        raise UsageError(option.format(name.replace("_", "-") + blank + problem)) from None
+        name, _, problem = str(error).partition(" ")  # it begins with the option's name
+        raise UsageError(f"{before_name}{_written(name)} {problem}") from None
 
 
-async def started(sandbox: Sandbox, until: AsyncExitStack) -> Sandbox:
-    """Run a sandbox, on the same port each time if that is free: a pull resumes from the same address only."""
-    sandbox.port = _PORT
+def _written(name: str) -> str:
+    return name.replace("_", "-")
+
+
+async def start_embedded(sandbox: Sandbox, stack: AsyncExitStack) -> Sandbox:
+    """Run a sandbox until a stack is closed, on its usual port if that is free."""
+    sandbox.port = _EMBEDDED_PORT
     try:
-        return await until.enter_async_context(sandbox)
+        return await stack.enter_async_context(sandbox)
     except OSError:
         sandbox.port = 0
-        return await until.enter_async_context(sandbox)
+        return await stack.enter_async_context(sandbox)
 
 
-def _serve(**options: str | bool | None) -> ExitCode:
-    set_options = {name: str(value) for name, value in options.items() if value is not None}
-    served = build(set_options, "--{}")
+def serve(options: Mapping[str, str | bool | None]) -> ExitCode:
+    """Run a sandbox until Ctrl-C."""
+    texts = {name: str(value) for name, value in options.items() if value not in (None, False)}
+    sandbox = _build(texts, "--")
     try:
-        wait_for(_until_interrupted(served))
+        wait_for(_serve_until_interrupted(sandbox))
     except KeyboardInterrupt:
-        messages().print(f"\nStopped after {served.stats.requests:,} requests.")
+        messages().print(f"\nStopped after {sandbox.stats.requests:,} requests.")
     except OSError as error:
         raise UsageError(f"{error.strerror or error}; choose another --host or --port.") from None
     return ExitCode.INTERRUPTED
 
 
-async def _until_interrupted(served: Sandbox) -> None:
-    async with served:
-        write(f"""\
-Sandbox with {served.campaigns:,} campaigns of {served.keywords:,} keywords, until Ctrl-C
-  Address  {served.base_url}
-  API key  {served.api_key}
-
-Try it:
-curl --user {shlex.quote(f":{served.api_key}")} '{served.base_url}/v3/campaigns?limit=2'
-
-Pull from it:
-export SEOREP_BASE_URL={served.base_url}
-export SEOREP_API_KEY={shlex.quote(served.api_key)}
-seorep pull
-""")
+async def _serve_until_interrupted(sandbox: Sandbox) -> None:
+    async with sandbox:
+        write(_description(sandbox))
         await asyncio.Event().wait()
 
 
-def _options() -> Iterator[click.Parameter]:
-    """Yield the options of `seorep sandbox`; their defaults are the sandbox's own, but for the port."""
-    default = Sandbox(port=8765)
-    own = {
-        name: Opt(metavar=_READ[kind][0], read=str)
-        for name, kind in OPTIONS.items()
-        if kind in _READ and kind is not bool
-    }
-    for option in options_of(Sandbox, _ONLY_IN_PYTHON, own=own):
-        value = getattr(default, str(option.name))
-        if (
-            isinstance(option, click.Option)
-            and isinstance(value, int | str)
-            and value not in (0, "")
-        ):
-            option.default, option.show_default = str(value), True
-        yield option
+def _description(sandbox: Sandbox) -> str:
+    user = shlex.quote(f":{sandbox.api_key}")
+    key = shlex.quote(sandbox.api_key)
+    return f"""\
+Sandbox with {sandbox.campaigns:,} campaigns of {sandbox.keywords:,} keywords, until Ctrl-C
+  Address  {sandbox.base_url}
+  API key  {sandbox.api_key}
 
+Try it:
+curl --user {user} '{sandbox.base_url}/v3/campaigns?limit=2'
 
-sandbox: Command = Command("sandbox", params=[*_options()], callback=_serve)
+Pull from it:
+export SEOREP_BASE_URL={sandbox.base_url}
+export SEOREP_API_KEY={key}
+seorep pull
+"""

@@ -1,4 +1,7 @@
-"""Ctrl-C, SIGTERM and SIGHUP: what they do now; imported before all else, so it imports little."""
+"""Ctrl-C, SIGTERM, SIGHUP and Ctrl-Break: their effect now.
+
+It is imported before everything else, so it imports little.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +11,41 @@ from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
-_HANDLED: list[signal.Signals] = []
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Windows has SIGBREAK (Ctrl-Break, a closed console), and no SIGHUP."""
+_installed: list[signal.Signals] = []
 
 
 def install() -> None:
-    """Let signals interrupt the process, unless they are ignored: SIGHUP under nohup, SIGINT in a background job."""
-    known = [
-        signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-    ]
-    _HANDLED.extend(
-        one
-        for one in known
-        if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL)
-    )
+    """Let signals interrupt the process, but for those that are ignored.
+
+    nohup ignores SIGHUP, and a shell ignores SIGINT of a job in the background.
+    """
+    for name in _NAMES:
+        if hasattr(signal, name):
+            number = getattr(signal, name)
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                _installed.append(number)
     handle(interrupt)
 
 
 def handle(action: Callable[..., object] | signal.Handlers) -> None:
     """Let signals call an action, if they were installed."""
-    for one in _HANDLED:
-        signal.signal(one, action)
+    for number in _installed:
+        signal.signal(number, action)
 
 
 def ignore() -> None:
     """Ignore signals from now on: the exit code is known, and none may change it."""
     handle(signal.SIG_IGN)
-    _HANDLED.clear()
+    _installed.clear()
 
 
 def interrupt(_: int, frame: FrameType | None) -> None:
     """Interrupt the process."""
-    while frame is not None:  # an import may swallow or wrap the exception
+    while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
+            # an import may swallow or wrap an exception
             os._exit(INTERRUPTED)
         frame = frame.f_back
     raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,214 +13,305 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
-from seorep_async.cli.errors import ExitCode, code_of, explain, in_shell_words
-from seorep_async.cli.output import counted, duration, messages
-from seorep_async.cli.pull import Days, Job
-from seorep_async.client import SeoRepClient
-from seorep_async.errors import one_line
+from seorep_async.cli.errors import ExitCode, code_of, facts_of_error, in_shell_words
+from seorep_async.cli.output import counted, messages
+from seorep_async.cli.pull import Days, PullArguments
+from seorep_async.errors import PullPausedError, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
 from seorep_async.history.source import fails_again
+from seorep_async.session import Stats
 
-_LISTED = 20
-_LABELS = ("feeds", "start_date", "end_date", "account", "snapshot_date")
+_LISTED_IDS = 20
+_LABEL_WIDTH = 11
+_PLAIN_FACTS = (
+    "feeds",
+    "start_date",
+    "end_date",
+    "account",
+    "snapshot_date",
+    "compared",
+    "campaigns",
+    "campaigns_complete",
+    "requests",
+    "started_at",
+)
+"""The attributes of a pull that JSON has as they are."""
 
 
-@attrs.define
-class Run:
-    """A run of one pull, or of one for each month.
+@attrs.frozen(kw_only=True)
+class PullRun:
+    """A run of one pull, or of one for each month; it may have ended early.
 
     Attributes:
-        left: first and last day of the pulls that are left, in their order.
-        notes: shows what is no failure.
-        skipped: how many months were complete already.
-        client: has counted what the run has cost, unfinished pulls included.
+        by_month: whether each month is pulled by itself.
+        windows_left: first and last day of the pulls that are left, in their order.
+        months_skipped: months that were complete before.
+        stats: the cost of the run, unfinished pulls included.
+        ended_by: the error or the interrupt that ended it early, or None.
+        place: how far the last pull came, in words, or nothing.
     """
 
-    job: Job
-    left: list[Days]
-    several: bool
-    notes: Console
-    source: str = ""
-    account: str | None = None
-    skipped: int = 0
-    done: list[PullSummary] = attrs.field(factory=list)
-    client: SeoRepClient = attrs.field(init=False)
-    began: float = attrs.field(init=False)
-    warnings: list[str] = attrs.field(factory=list)
+    arguments: PullArguments
+    account: str
+    by_month: bool
+    pulls: Sequence[PullSummary]
+    windows_left: Sequence[Days]
+    months_skipped: int
+    stats: Stats
+    seconds: float
+    ended_by: BaseException | None
+    place: str
 
     @property
-    def labels(self) -> dict[str, Any]:
-        """What is pulled."""
-        days = {"start_date": min(self.left)[0], "end_date": max(self.left)[1]} if self.left else {}
-        return {
-            "feeds": self.job.feeds,
-            **days,
-            "account": self.account,
-            "snapshot_date": self.job.snapshot_date,
-        }
+    def code(self) -> ExitCode:
+        if self.ended_by is not None:
+            return code_of(self.ended_by)
+        return code_of_pulls(self.pulls)
+
+    @property
+    def was_stopped_in_order(self) -> bool:
+        """Whether a person or a limit of theirs ended the run, so that it has a summary."""
+        if isinstance(self.ended_by, PullPausedError):
+            return self.by_month
+        return isinstance(self.ended_by, KeyboardInterrupt)
 
 
-def month_of(days: Days) -> str:
+def month_of(window: Days) -> str:
     """Return the name of a month by its first and last day."""
-    return f"{days[0]:%Y-%m}"
+    return f"{window[0]:%Y-%m}"
 
 
 def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
-    """Return the exit code for what failed.
-
-    It is 9 if every failure would come again, and otherwise 4. Where nothing was received at all,
-    it is 6 if every response had an unexpected shape, 9 as above, and otherwise 5.
-    """
-    failures = [failure for one in pulls for failure in one.failures]
+    """Return the exit code of pulls that were completed."""
+    failures = [failure for pull in pulls for failure in pull.failures]
+    has_received = any(pull.received for pull in pulls)
     if not failures:
         return ExitCode.OK
-    has_received = any(pull.received for pull in pulls)
     if not has_received and all(failure.error == "DecodeError" for failure in failures):
         return ExitCode.SHAPE
-    if all(fails_again(one.error, one.status) for one in failures):
+    if all(fails_again(failure.error, failure.status) for failure in failures):
         return ExitCode.REFUSED
     return ExitCode.PARTIAL if has_received else ExitCode.UNAVAILABLE
 
 
+# --- For a person
+
+
+@attrs.frozen
+class _FailureLine:
+    """A line of failures: month and feed, the kind of object, and the reason without its id."""
+
+    place: str
+    kind: str
+    reason: str
+
+
+def show_early_end(run: PullRun, console: Console) -> None:
+    """Print how far a run came, and the way to go on, if it ended early."""
+    left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
+    if run.ended_by is None:
+        return
+    if isinstance(run.ended_by, KeyboardInterrupt):
+        if run.arguments.to_stdout:
+            messages().print("Interrupted.")
+            return
+        place = f"; {left}" if run.by_month else run.place
+        advice = "Repeat the command to resume, or add --restart to start over."
+        messages().print(f"Interrupted{place}.\n{advice}")
+    elif isinstance(run.ended_by, PullPausedError):
+        if run.by_month:
+            requests = counted(run.stats.attempts, "request")
+            console.print(
+                f"Paused at --max-requests, after {requests}{run.place}; {left}. "
+                "Repeat the command to go on."
+            )
+    elif run.by_month:
+        messages().print(f"Stopped; {left}.")
+
+
 def show_failures(pulls: Sequence[PullSummary]) -> None:
-    """Print a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
-    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    """Print a line for each reason, with the campaigns or keywords that failed for it."""
+    failed_ids: dict[_FailureLine, list[int]] = defaultdict(list)
+    reasons: dict[_FailureLine, str] = {}
     for pull in pulls:
         month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
-        for one in pull.failures:
-            feed = f"{one.feed.value}: " if len(pull.feeds) > 1 else ""
-            status = f" (status {one.status})" if one.status is not None else ""
-            why = one_line(f"{in_shell_words(one.message)}{status}")
-            kind = "campaign" if one.keyword_id is None else f"campaign {one.campaign_id}, keyword"
-            id_ = one.campaign_id if one.keyword_id is None else one.keyword_id
-            groups[f"{month}{feed}", kind, why].append(id_)
-    for (place, kind, why), ids in groups.items():
-        more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
-        named = f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, sorted(ids)[:_LISTED]))}{more}"
-        messages().print(Text.assemble(("Failed: ", "bold red"), f"{place}{named}: {why}"))
+        for failure in pull.failures:
+            feed = f"{failure.feed.value}: " if len(pull.feeds) > 1 else ""
+            kind = "campaign"
+            failed_id = failure.campaign_id
+            if failure.keyword_id is not None:
+                kind = f"campaign {failure.campaign_id}, keyword"
+                failed_id = failure.keyword_id
+            reason = _reason_of(failure)
+            # the service's reason may name the campaign, and one line should hold all of them
+            reason_of_all = re.sub(rf"\b{failed_id}\b", "…", reason)
+            line = _FailureLine(month + feed, kind, reason_of_all)
+            failed_ids[line].append(failed_id)
+            reasons[line] = reason
+    for line, ids in failed_ids.items():
+        noun = line.kind
+        reason = reasons[line]
+        if len(ids) > 1:
+            noun = f"{line.kind}s"
+            reason = line.reason
+        words = f"{line.place}{noun} {_listed(sorted(ids))}: {reason}"
+        messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
-def show_summary(run: Run) -> None:
+def _reason_of(failure: PullFailure) -> str:
+    message = in_shell_words(failure.message)
+    if failure.status is not None:
+        message = f"{message} (status {failure.status})"
+    return one_line(message)
+
+
+def _listed(ids: Sequence[int]) -> str:
+    listed = ", ".join(map(str, ids[:_LISTED_IDS]))
+    if len(ids) > _LISTED_IDS:
+        return f"{listed} and {len(ids) - _LISTED_IDS:,} more"
+    return listed
+
+
+def show_summary(run: PullRun, source: str, console: Console) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
-    console, pulls, last = run.notes, run.done, run.done[-1]
-    if not any(one.requests or one.outcomes for one in pulls):
+    pulls = run.pulls
+    if not any(pull.requests or pull.outcomes for pull in pulls):
         console.print(
             "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
         )
         return
-    days = f"{min(one.start_date for one in pulls)} to {max(one.end_date for one in pulls)}"
-    what = f"{counted(len(pulls), 'month')}, {days}," if len(pulls) > 1 else days
-    did = (
-        "Pulled"
-        if any(one.received for one in pulls)
-        else "Nothing pulled, as every report failed:"
-    )
-    console.print(Text.assemble((f"{did} {what}", "bold"), f" from {one_line(run.source)}"))
+    console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
     for label, value in [*_counts(run), *_files(run)]:
-        console.print(Text.assemble((f"  {label:<11}", "dim"), value))
+        console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
+    _show_next_night(run, console)
+    _show_next_step(run, console)
+
+
+def _headline(run: PullRun) -> str:
+    pulls = run.pulls
+    first_day = min(pull.start_date for pull in pulls)
+    last_day = max(pull.end_date for pull in pulls)
+    window = f"{first_day} to {last_day}"
+    if len(pulls) > 1:
+        window = f"{len(pulls):,} months, {window},"
+    if any(pull.received for pull in pulls):
+        return f"Pulled {window}"
+    return f"Nothing pulled, because every report failed: {window}"
+
+
+def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
+    pulls = run.pulls
+    first = pulls[0]
+    yield "Feed", ", ".join(run.arguments.feeds)
+    yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
+    if run.months_skipped:
+        yield "Skipped", f"{counted(run.months_skipped, 'month')}, complete already"
+    campaigns = {outcome.campaign_id for pull in pulls for outcome in pull.outcomes}
+    failed = {failure.campaign_id for pull in pulls for failure in pull.failures}
+    failures = f", {len(failed):,} with failures" if failed else ""
+    yield "Campaigns", Text.assemble(f"{len(campaigns):,}", (failures, "red"))
+    yield "Rows", _rows(pulls)
+    resumed = sum(pull.resumed for pull in pulls)
+    if resumed:
+        yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
+    requests = f"{run.stats.attempts:,}"
+    retries = sum(run.stats.retries.values())
+    if retries:
+        requests += f", {counted(retries, 'of them a retry', 'of them retries')}"
+    yield "Requests", requests
+    if any(pull.compared for pull in pulls):
+        yield "Compared", "with the previous period, in the columns …_change"
+    yield "Time", duration(run.seconds)
+
+
+def _rows(pulls: Sequence[PullSummary]) -> str:
+    rows = {feed.value: sum(pull.rows_of(feed) for pull in pulls) for feed in pulls[0].feeds}
+    total = f"{sum(rows.values()):,}"
+    if len(rows) == 1:
+        return total
+    by_feed = ", ".join(f"{feed} {count:,}" for feed, count in rows.items())
+    return f"{total} ({by_feed})"
+
+
+def _files(run: PullRun) -> Iterator[tuple[str, str]]:
+    paths = list(dict.fromkeys(path for pull in run.pulls for path in pull.paths))
+    feed_count = len(run.arguments.feeds)
+    if not paths and not run.arguments.to_stdout:
+        yield "File", "none written, because every campaign failed"
+    label = "File"
+    for path in paths[:feed_count]:
+        size = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
+        yield label, f"{one_line(str(path))}{size}"
+        label = ""
+    side_files = paths[feed_count:]
+    if side_files:
+        yield "Beside it", one_line(", ".join(path.name for path in side_files))
+
+
+def _show_next_night(run: PullRun, console: Console) -> None:
+    """Say that a run finished an earlier night's pull."""
+    last = run.pulls[-1]
     today = dt.datetime.now(dt.UTC).date()
     if last.resumed and last.snapshot_date < today:
         console.print(
-            f"This finished the pull of {last.snapshot_date}. To pull {today}, run the command once more."
+            f"This finished the pull of {last.snapshot_date}. "
+            f"To pull {today}, run the command once more."
         )
-    code = code_of_pulls(pulls)
-    ids = sorted({one.campaign_id for pull in pulls for one in pull.failures})
-    few = ",".join(map(str, ids)) if len(ids) <= _LISTED else "@FILE"
+
+
+def _show_next_step(run: PullRun, console: Console) -> None:
+    """Say how to fetch what failed, or to leave it out."""
+    code = code_of_pulls(run.pulls)
+    failed = sorted({failure.campaign_id for pull in run.pulls for failure in pull.failures})
+    ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
-        option = "--retry-failed" + " in place of --skip-complete" * run.job.skip_complete
-        again = f"for --campaign {few}" if run.job.to_stdout else f"with {option}"
-        console.print(f"Repeat the command {again} to fetch only what failed.")
+        advice = "with --retry-failed"
+        if run.arguments.to_stdout:
+            advice = f"for --campaign {ids}"
+        elif run.arguments.skip_complete:
+            advice = "with --retry-failed in place of --skip-complete"
+        console.print(f"Repeat the command {advice} to fetch only what failed.")
     elif code is ExitCode.SHAPE:
-        console.print("What failed would fail again: please report the unexpected shape.")
+        console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
-        others = {one.campaign_id for pull in pulls for one in pull.outcomes}.difference(ids)
-        console.print(
-            f"What failed would fail again{f'; --exclude {few} leaves it out' if others else ''}."
-        )
+        campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
+        advice = f"; --exclude {ids} leaves it out" if campaigns.difference(failed) else ""
+        console.print(f"Retrying will not help{advice}.")
 
 
-def _counts(run: Run) -> Iterator[tuple[str, str | Text]]:
-    pulls, first = run.done, run.done[0]
-    yield "Feed", ", ".join(run.job.feeds)
-    yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
-    if run.skipped:
-        yield "Skipped", f"{counted(run.skipped, 'month')}, complete already"
-    campaigns = len({one.campaign_id for pull in pulls for one in pull.outcomes})
-    failed = len({one.campaign_id for pull in pulls for one in pull.failures})
-    yield (
-        "Campaigns",
-        Text.assemble(f"{campaigns:,}", (f", {failed:,} with failures" if failed else "", "red")),
-    )
-    rows = {feed.value: sum(one.rows_of(feed) for one in pulls) for feed in first.feeds}
-    several = (
-        f" ({', '.join(f'{feed} {count:,}' for feed, count in rows.items())})"
-        if len(rows) > 1
-        else ""
-    )
-    yield "Rows", f"{sum(rows.values()):,}{several}"
-    if resumed := sum(one.resumed for one in pulls):
-        yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
-    retries = sum(run.client.stats.retries.values())
-    again = f", {counted(retries, 'of them a retry', 'of them retries')}" if retries else ""
-    yield "Requests", f"{run.client.stats.attempts:,}{again}"
-    if any(one.compared for one in pulls):
-        yield "Compared", "with the previous period, in the columns …_change"
-    yield "Time", duration(time.monotonic() - run.began)
+# --- As JSON
 
 
-def _files(run: Run) -> Iterator[tuple[str, str]]:
-    paths, feeds = (
-        [*dict.fromkeys(path for one in run.done for path in one.paths)],
-        len(run.job.feeds),
-    )
-    if not paths and not run.job.to_stdout:
-        yield "File", "none written, as every campaign failed"
-    for number, path in enumerate(paths[:feeds]):
-        held = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
-        yield "" if number else "File", f"{one_line(str(path))}{held}"
-    if beside := paths[feeds:]:
-        yield "Beside it", one_line(", ".join(path.name for path in beside))
-
-
-def facts_of(run: Run, code: ExitCode) -> dict[str, Any]:
-    """Return the facts of a run that has ended, by their names in JSON: of its pull, or of its months."""
-    if run.done and not run.several:
-        return _facts_of_pull(run.done[0]) | {"warnings": run.warnings}
-    if not run.several and code is not ExitCode.OK:
-        return facts_of_failure(KeyboardInterrupt(), run)
-    return {
-        **({"dry_run": True} if run.job.dry_run else {}),
-        **_ended(code),
-        "months_left": [*map(month_of, run.left)],
-        "months_skipped": run.skipped,
-        "requests": run.client.stats.attempts,
-        "rows": sum(one.rows for one in run.done),
-        "failures": sum(len(one.failures) for one in run.done),
-        "warnings": run.warnings,
-        "pulls": [*map(_facts_of_pull, run.done)],
+def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
+    """Return the facts of a run: of its pull, of its months, or of the error that ended it."""
+    error = None if run.ended_by is None else facts_of_error(run.ended_by)
+    if not run.by_month and error is not None:
+        return {"error": error}
+    if not run.by_month and run.pulls:
+        return _facts_of_pull(run.pulls[0]) | {"warnings": list(warnings)}
+    facts = _facts_of_end(run.code, error)
+    if run.arguments.dry_run:
+        facts["dry_run"] = True
+    return facts | {
+        "months_left": [month_of(window) for window in run.windows_left],
+        "months_skipped": run.months_skipped,
+        "requests": run.stats.attempts,
+        "rows": sum(pull.rows for pull in run.pulls),
+        "failures": sum(len(pull.failures) for pull in run.pulls),
+        "warnings": list(warnings),
+        "pulls": [_facts_of_pull(pull) for pull in run.pulls],
     }
 
 
-def facts_of_failure(error: BaseException, run: Run | None = None) -> dict[str, Any]:
-    """Return the facts of a run that an error ended, by their names in JSON; unknown ones are null."""
-    facts = _ended(code_of(error)) | {"error": explain(error), "error_type": type(error).__name__}
-    facts |= {"status": getattr(error, "status", None), "attempts": getattr(error, "attempts", 0)}
-    facts |= {**dict.fromkeys(_LABELS), "files": [], "failures": []}
-    if run is not None:
-        facts |= run.labels | ({"pulls": [*map(_facts_of_pull, run.done)]} if run.several else {})
-    return facts
-
-
-def _ended(code: ExitCode) -> dict[str, Any]:
-    return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": None, "error_type": None}
+def _facts_of_end(code: ExitCode, error: dict[str, Any] | None) -> dict[str, Any]:
+    return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": error}
 
 
 def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
-    plain = (*_LABELS, "compared", "campaigns", "campaigns_complete", "requests", "started_at")
     return {
-        **_ended(code_of_pulls([pull])),
-        **{name: getattr(pull, name) for name in plain},
-        "files": [*map(str, pull.paths)],
+        **_facts_of_end(code_of_pulls([pull]), None),
+        **{name: getattr(pull, name) for name in _PLAIN_FACTS},
+        "files": [str(path) for path in pull.paths],
         "rows": {feed.value: pull.rows_of(feed) for feed in pull.feeds},
         "resumed_reports": pull.resumed,
         "retries": pull.stats.retries,
@@ -228,67 +319,94 @@ def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
         "waited": {reason: round(seconds, 3) for reason, seconds in pull.stats.waited.items()},
         "seconds": round(pull.seconds, 3),
         "warnings": [],
-        "failures": [*map(_facts_of_report, pull.failures)],
+        "failures": [_facts_of_failure(failure) for failure in pull.failures],
     }
 
 
-def _facts_of_report(one: PullFailure) -> dict[str, Any]:
-    message = one_line(in_shell_words(one.message))
-    return attrs.asdict(one) | {
-        "message": message,
-        "fails_again": fails_again(one.error, one.status),
+def _facts_of_failure(failure: PullFailure) -> dict[str, Any]:
+    return attrs.asdict(failure) | {
+        "message": one_line(in_shell_words(failure.message)),
+        "fails_again": fails_again(failure.error, failure.status),
     }
 
 
-def facts_of_previews(found: Mapping[str, PullPreview], run: Run) -> dict[str, Any]:
+# --- A dry run
+
+
+def facts_of_previews(
+    arguments: PullArguments,
+    windows: Sequence[Days],
+    previews: Mapping[str, PullPreview],
+    months_skipped: int,
+    account: str,
+) -> dict[str, Any]:
     """Return the previews of one pull, or of each month by its name, by their names in JSON."""
-    one, several = next(iter(found.values())), len(found) > 1
-    staged = attrs.asdict(one.staged) | {"resumes": one.resumes} if one.staged is not None else None
-    requests = sum(each.requests for each in found.values())
-    return {
+    first = next(iter(previews.values()))
+    requests = sum(preview.requests for preview in previews.values())
+    budget = arguments.max_requests or requests or 1
+    staged = None
+    if first.staged is not None:
+        staged = attrs.asdict(first.staged) | {"resumes": first.resumes}
+    facts = {
         "dry_run": True,
-        **run.labels,
-        "files": [*map(str, one.files)],
-        **{name: getattr(one, name) for name in ("campaigns", "sampled", "skipped")},
+        "feeds": arguments.feeds,
+        "start_date": min(first_day for first_day, _ in windows),
+        "end_date": max(last_day for _, last_day in windows),
+        "account": account,
+        "snapshot_date": arguments.snapshot_date,
+        "files": [str(file) for file in first.files],
+        "campaigns": first.campaigns,
+        "sampled": first.sampled,
+        "skipped": first.skipped,
         "requests": requests,
-        "runs": -(-requests // (run.job.max_requests or requests or 1)),
+        "runs": -(-requests // budget),
         "staged": staged,
-        **({"months": {name: each.requests for name, each in found.items()}} if several else {}),
-        "months_skipped": run.skipped,
+        "months_skipped": months_skipped,
     }
+    if len(previews) > 1:
+        facts["months"] = {month: preview.requests for month, preview in previews.items()}
+    return facts
 
 
 def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
     """Return the facts of a preview for a person to read."""
-    lines = [("Feed", ", ".join(facts["feeds"])), ("Account", one_line(facts["account"]))]
-    lines.append(("Campaigns", f"{facts['campaigns']:,}"))
+    lines = [f"Would pull {facts['start_date']} to {facts['end_date']} from {one_line(source)}"]
+    lines += [f"  {label:<{_LABEL_WIDTH}}{value}" for label, value in _preview_lines(facts)]
+    return "\n".join([*lines, ""])
+
+
+def _preview_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "Feed", ", ".join(facts["feeds"])
+    yield "Account", one_line(facts["account"])
+    yield "Campaigns", f"{facts['campaigns']:,}"
     if facts["months_skipped"]:
-        lines.append(("Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"))
-    lines += [
-        (name, f"about {counted(requests, 'request')}")
-        for name, requests in facts.get("months", {}).items()
-    ]
-    skipped = (
-        f"; campaigns {', '.join(map(str, facts['skipped']))} did not answer"
-        if facts["skipped"]
-        else ""
-    )
-    sample = (
-        "at one page per report"
-        if facts["sampled"] is None
-        else f"estimated from campaign {facts['sampled']}"
-    )
-    runs = f", in {facts['runs']} runs" if facts["runs"] > 1 else ""
-    lines.append(("Requests", f"about {facts['requests']:,}{runs}, {sample}{skipped}"))
-    lines += [("File", one_line(file)) for file in facts["files"]]
-    if (staged := facts["staged"]) is not None:
-        state = "that ended with failures" if staged["ended"] else "that was interrupted"
-        begun = f"{counted(staged['reports'], 'report')} of a pull of {staged['started_at']:%Y-%m-%d %H:%M}"
-        lines.append(
-            (
-                "Stored",
-                f"{begun} {state}; this {'resumes it' if staged['resumes'] else 'starts over'}",
-            )
-        )
-    title = f"Would pull {facts['start_date']} to {facts['end_date']} from {one_line(source)}"
-    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in lines), ""])
+        yield "Skipped", f"{counted(facts['months_skipped'], 'month')}, complete already"
+    for month, requests in facts.get("months", {}).items():
+        yield month, f"about {counted(requests, 'request')}"
+    yield "Requests", _requests_in_words(facts)
+    for file in facts["files"]:
+        yield "File", one_line(file)
+    if facts["staged"] is not None:
+        yield "Stored", _staged_in_words(facts["staged"])
+
+
+def _requests_in_words(facts: Mapping[str, Any]) -> str:
+    parts = [f"about {facts['requests']:,}"]
+    if facts["runs"] > 1:
+        parts.append(f"in {facts['runs']} runs")
+    if facts["sampled"] is None:
+        parts.append("at one page per report")
+    else:
+        parts.append(f"estimated from campaign {facts['sampled']}")
+    words = ", ".join(parts)
+    if facts["skipped"]:
+        ids = ", ".join(map(str, facts["skipped"]))
+        words += f"; campaigns {ids} did not answer"
+    return words
+
+
+def _staged_in_words(staged: Mapping[str, Any]) -> str:
+    reports = counted(staged["reports"], "report")
+    state = "that ended with failures" if staged["ended"] else "that was interrupted"
+    consequence = "this resumes it" if staged["resumes"] else "this starts over"
+    return f"{reports} of a pull of {staged['started_at']:%Y-%m-%d %H:%M} {state}; {consequence}"

@@ -15,7 +15,6 @@ from seorep_async.export.progress import (
 )
 from seorep_async.export.pull_to import PullPreview, preview, pull_to, stream
 from seorep_async.export.staging import StagedPull
-from seorep_async.reports import schema, to_arrow, to_html, to_pandas, to_polars
 
 __all__ = [
     "CampaignOutcome",
@@ -29,10 +28,5 @@ __all__ = [
     "StagedPull",
     "preview",
     "pull_to",
-    "schema",
     "stream",
-    "to_arrow",
-    "to_html",
-    "to_pandas",
-    "to_polars",
 ]

@@ -32,7 +32,7 @@ from seorep_async.export.staging import Staging
 from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS, Pull
-from seorep_async.reports import PullOutcome, RankingReport
+from seorep_async.reports import FailedReport, PullOutcome, RankingReport
 from seorep_async.resources.arguments import MAX_ID
 from seorep_async.session import cancel_all
 from seorep_async.tables.output_tables import campaigns_table
@@ -229,7 +229,7 @@ class Fetcher:
         valid, invalid = _sorted_out(ids)
         async with Group(self.run, staging, feed, self.tracker, ids) as group:
             for id_, error in invalid.items():
-                await group.add(PullOutcome(id_, error=error))
+                await group.add(FailedReport(id_, error))
             allowed, dates = (
                 valid[: self.tracker.requests_left()],
                 (request.start_date, request.end_date),

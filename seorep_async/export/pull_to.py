@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -40,6 +39,7 @@ from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
+from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
 _ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
@@ -325,7 +325,7 @@ def _pull_row(request: ExportRequest, found: PullSummary) -> list[Any]:
     ]
     waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
     cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
-    return [*about, *asked, *cost, request.compared, request.reading, version("seorep-async")]
+    return [*about, *asked, *cost, request.compared, request.reading, __version__]
 
 
 def _target(

@@ -12,7 +12,6 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import attrs
@@ -27,6 +26,7 @@ from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
+from seorep_async.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -224,7 +224,7 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
 
     server: Server = lowlevel.Server(
         "seorep",
-        version=version("seorep-async"),
+        version=__version__,
         instructions=_INSTRUCTIONS,
         lifespan=calls.lifespan,
         on_list_tools=list_tools,

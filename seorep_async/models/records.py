@@ -8,14 +8,14 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import attrs
 
-from seorep_async.models.descriptions import with_meanings
+from seorep_async.models.descriptions import with_descriptions
 from seorep_async.models.model import Model, extra_field
 from seorep_async.models.rankings import RankingTotals
 
 T = TypeVar("T")
 
 
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Campaign(Model):
     """A website address plus a company name (the service's reference, section 2.1).
@@ -25,24 +25,59 @@ class Campaign(Model):
     """
 
     id: int
+    """Id of the campaign."""
     url: str
+    """Address of the website that is tracked."""
     company: str
+    """Name of the company."""
     date_created: datetime | None = None
+    """When the campaign was created; the time zone is not documented."""
     date_modified: datetime | None = None
+    """When it was last changed, or null; the time zone is not documented."""
     date_deleted: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, when the campaign was deleted. The type of its values is not documented:
+    JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     status: str | None = None
+    """Status of the campaign; `active` occurs, other values are not documented. Null outside lists.
+    """
     scope: str | None = None
+    """Scope of the address; the values are not documented."""
     engine_a_ignore_places: bool | None = None
+    """Judging by its name, whether the first search engine's places are left out; null if the
+    service sent neither true nor false.
+    """
     engine_a_places_id: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, an id at the first search engine's places. The type of its values is not
+    documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     engine_a_cid: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, an id at the first search engine. The type of its values is not
+    documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     engine_a_business_id: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, a business's id at the first search engine. The type of its values is
+    not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     engine_a_business_name: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, a business's name at the first search engine. The type of its values is
+    not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     group_title: str | None = None
+    """Group that the campaign is assigned to, or null."""
     timezone: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, the campaign's time zone. The type of its values is not documented: JSON
+    text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     account_id: int | None = None
+    """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
+    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class User(Model):
     """A user of the account (the service's reference, section 2.2).
@@ -53,21 +88,35 @@ class User(Model):
     """
 
     id: int
+    """Id of the user."""
     username: str
+    """Name with which the user logs in, unique in the whole service."""
     date_created: datetime | None = None
+    """When the user was created; the time zone is not documented."""
     email: str | None = None
+    """The user's email address."""
     password: str | None = attrs.field(default=None, repr=False)
+    """Null in every documented response."""
     first_name: str | None = None
+    """The user's first name."""
     last_name: str | None = None
+    """The user's last name."""
     role: str | None = None
+    """Type of the user; `client` occurs, other values are not documented."""
     campaign_access: str | None = None
+    """Which campaigns the user may see; `restricted` occurs, other values are not documented."""
     account_id: int | None = None
+    """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
+    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """
 
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class LoginGrant(Model):
     """A one-time sign-in for a user (the service's reference, section 2.3).
@@ -77,29 +126,48 @@ class LoginGrant(Model):
     """
 
     token: str = attrs.field(repr=False)
+    """The secret that signs the user in once."""
     login_url: str = attrs.field(repr=False)
+    """Address that signs the user in once. It holds a token, so it is secret."""
     user_id: int
+    """Id of the user who can sign in."""
     time: datetime | None = None
+    """When the grant was made; the time zone is not documented."""
     origin_user_id: int | None = None
+    """Judging by its name, id of the user who asked for the grant."""
     extra: Mapping[str, Any] = extra_field(repr=False)
+    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
+    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Keyword(Model):
     """A phrase that a campaign tracks (the service's reference, section 2.4)."""
 
     id: int
+    """Id of the keyword."""
     keyword_phrase: str
+    """The keyword's phrase."""
     date_created: datetime | None = None
+    """When the keyword was created; the time zone is not documented."""
     date_modified: datetime | None = None
+    """When it was last changed; the time zone is not documented."""
     primary_keyword: bool | None = None
+    """Whether it is a primary keyword, which the reference does not explain."""
     campaign_id: int | None = None
+    """Id of the keyword's campaign."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
+    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Backlink(Model):
     """A link to a campaign's address (the service's reference, section 2.5).
@@ -109,19 +177,35 @@ class Backlink(Model):
     """
 
     id: int
+    """Id of the backlink."""
     title: str
+    """Title of the backlink."""
     status: str | None = None
+    """`published` or `unpublished`."""
     date_created: date | None = None
+    """Day on which the backlink was created."""
     date_published: date | None = None
+    """Day on which the backlink was published."""
     url: str | None = None
+    """Address of the page that contains the backlink."""
     link_type: str | None = None
+    """Type of the link; the values are not documented."""
     target_anchor: str | None = None
+    """Text of the target's anchor. Null in lists."""
     target_url: str | None = None
+    """Address of the target. Null in lists."""
     notes: str | None = None
+    """A short free note."""
     campaign_id: int | None = None
+    """Id of the backlink's campaign. Null but in the response to `create`."""
     domain_authority: int | None = None
+    """Judging by its name, a measure of the website; the reference gives no more."""
     page_authority: int | None = None
+    """Judging by its name, a measure of the page; the reference gives no more."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
+    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """
 
 
 @attrs.frozen(weakref_slot=False)
@@ -139,9 +223,16 @@ class Page(Model, Generic[T]):
     """
 
     items: tuple[T, ...]
+    """The models on this page, in the service's order."""
     number: int
+    """The page's number, from 1."""
     total_pages: int | None = None
+    """Pages that the service announced, or None if it sent no usable number."""
     total_records: int | None = None
+    """Records that the service announced, or None if it sent no usable number."""
     totals: RankingTotals | None = None
+    """A feed's totals, or None."""
     version: bool | None = None
+    """A feed's `metadata.version`, or None."""
     extra: Mapping[str, Any] = extra_field()
+    """Unknown fields of the envelope, as the service sent them."""

@@ -15,8 +15,8 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, one_lin
 from seorep_async.models import Page
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
+from seorep_async.reasons import reason_in
 
-_MESSAGE_LENGTH = 200
 _PATH_LENGTH = 300
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
@@ -168,22 +168,11 @@ def _error_code(envelope: dict[str, Any], name: str) -> int | None:
 
 
 def _service_error(envelope: dict[str, Any]) -> StatusError:
-    said = one_line("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
+    said = one_line(reason_in(envelope))
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
     reported = f"the service reported an error in a response that claims success: {said or 'it gave no reason'}"
     return kind(reported, status=200)
-
-
-def _strings(value: object, depth: int = 3) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if depth and isinstance(value, list):
-        return [one for item in value[:5] for one in _strings(item, depth - 1)]
-    if depth and isinstance(value, dict):
-        found = [value.get(name) for name in ("message", "messages", "error", "errors", "results")]
-        return [one for item in found for one in _strings(item, depth - 1)]
-    return []
 
 
 _Found: TypeAlias = tuple[str, str]

@@ -7,14 +7,16 @@ work wherever plain ones do.
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import inspect
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, shown, suggestion
 from seorep_async.models import Feed
 from seorep_async.plain_values import CALENDAR, plain_date, plain_integer, plain_string
 from seorep_async.resources.secret_arguments import (
@@ -29,6 +31,8 @@ from seorep_async.resources.secret_arguments import (
 from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
 
+F = TypeVar("F", bound=Callable[..., object])
+
 MAX_ID = 2**31 - 1
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _NO = ("0", "false", "no", "off")
@@ -38,6 +42,38 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
 _LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
+
+
+def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
+    """Return the error for an argument that is not among the known names."""
+    problem = f"there is no argument {shown(name)}.{suggestion(name, names)}"
+    return ConfigurationError(f"{problem} It takes {', '.join(names)}", argument=name)
+
+
+def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
+    """Make a method that takes `**options` name a misspelt one, such as `start=`.
+
+    Python alone would name the arguments that are missing then, such as `start_date`.
+    """
+    parameters = inspect.signature(method).parameters.values()
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    names += options
+
+    @functools.wraps(method)
+    def checked(*arguments: object, **named: object) -> object:
+        for name in named:
+            if name not in names:
+                named.clear()
+                raise unknown_argument(name, names)
+        if "extra_params" in named:  # tracebacks with locals show this frame
+            named["extra_params"] = mask_secrets(named["extra_params"])
+        return method(*arguments, **named)
+
+    return checked  # type: ignore[return-value]  # it has the same signature
 
 
 def check_id(name: str, value: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Backlink
-from seorep_async.paging import ModelListing
+from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
@@ -16,6 +16,7 @@ from seorep_async.resources.arguments import (
     required_strings,
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
+from seorep_async.tables.tabular import ModelList
 
 _STATUSES = ("published", "unpublished")
 
@@ -123,7 +124,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
         sort_metric: str | None = None,
         sort_direction: str | None = None,
         extra_params: ExtraParams | None = None,
-    ) -> ModelListing[Backlink]:
+    ) -> Listing[Backlink, ModelList[Backlink]]:
         """List the backlinks of a campaign.
 
         Args:

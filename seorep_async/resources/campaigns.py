@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seorep_async.models import Campaign
-from seorep_async.paging import ModelListing
+from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
     ExtraParams,
     mask_secrets,
@@ -11,6 +11,7 @@ from seorep_async.resources.arguments import (
     required_strings,
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
+from seorep_async.tables.tabular import ModelList
 
 
 class Campaigns(DeletableEndpoint[Campaign]):
@@ -83,7 +84,7 @@ class Campaigns(DeletableEndpoint[Campaign]):
         order_by: str | None = None,
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
-    ) -> ModelListing[Campaign]:
+    ) -> Listing[Campaign, ModelList[Campaign]]:
         """List the account's campaigns, oldest to newest unless sorted otherwise.
 
         Args:

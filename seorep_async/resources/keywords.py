@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from seorep_async.models import Keyword
-from seorep_async.paging import ModelListing
+from seorep_async.paging import Listing
 from seorep_async.resources.arguments import ExtraParams, mask_secrets, optional_strings
 from seorep_async.resources.endpoint import Endpoint
+from seorep_async.tables.tabular import ModelList
 
 
 class Keywords(Endpoint[Keyword]):
@@ -26,7 +27,7 @@ class Keywords(Endpoint[Keyword]):
         order_by: str | None = None,
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
-    ) -> ModelListing[Keyword]:
+    ) -> Listing[Keyword, ModelList[Keyword]]:
         """List the account's keywords.
 
         Args:

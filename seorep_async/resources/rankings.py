@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import msgspec
 
@@ -30,17 +40,18 @@ from seorep_async.resources.arguments import (
     check_ids,
     check_limit,
     mask_secrets,
+    names_unknown_arguments,
     optional_strings,
     secrets_in,
+    unknown_argument,
 )
 from seorep_async.session import ParamValue, Session, encode_query
-from seorep_async.settings import FeedSearchParam
+from seorep_async.settings import FeedSearchParam, require_booleans
 
 _log = logging.getLogger("seorep_async")
 
 R = TypeVar("R")
 Ids: TypeAlias = Iterable[int]
-ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 _Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
 _CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
@@ -102,7 +113,7 @@ class Rankings:
 
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
-    ) -> ReportListing[KeywordRanking]:
+    ) -> Listing[KeywordRanking, RankingReport[KeywordRanking]]:
         """Fetch one row for each keyword of a campaign.
 
         Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
@@ -114,7 +125,7 @@ class Rankings:
 
     def campaign_by_date(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
-    ) -> ReportListing[CampaignPeriod]:
+    ) -> Listing[CampaignPeriod, RankingReport[CampaignPeriod]]:
         """Fetch one row for each period of a campaign, and totals.
 
         Args: see `Rankings`, also for the `options`; `campaign_id` is 1 to 2**31 - 1.
@@ -126,7 +137,7 @@ class Rankings:
 
     def keyword_by_date(
         self, keyword_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
-    ) -> ReportListing[KeywordPeriod]:
+    ) -> Listing[KeywordPeriod, RankingReport[KeywordPeriod]]:
         """Fetch one row for each date of a keyword, and totals.
 
         Args: see `Rankings`, also for the `options`; `keyword_id` is 1 to 2**31 - 1.
@@ -210,6 +221,7 @@ class Rankings:
             raise ConfigurationError(
                 f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error"
             )
+        require_booleans(ordered=ordered)
         # One day for all reports: the pull may last until the next.
         snapshot_date = self._session.clock.now().date()
         query = self._query(feed, start_date, end_date, options, snapshot_date)
@@ -223,9 +235,15 @@ class Rankings:
             accepted=self._accepted,
         )
 
+    if not TYPE_CHECKING:
+        campaign = names_unknown_arguments(campaign, FeedOptions.__annotations__)
+        campaign_by_date = names_unknown_arguments(campaign_by_date, FeedOptions.__annotations__)
+        keyword_by_date = names_unknown_arguments(keyword_by_date, FeedOptions.__annotations__)
+        pull = names_unknown_arguments(pull, FeedOptions.__annotations__)
+
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
-    ) -> ReportListing[Any]:
+    ) -> Listing[Any, RankingReport[Any]]:
         # in all frames that hold it
         options["extra_params"] = mask_secrets(options.get("extra_params"))
         id = check_id(f"{feed.object_name}_id", id)
@@ -293,7 +311,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     def __repr__(self) -> str:
         return f"FeedQuery({self.feed})"
 
-    def listing(self, id: int) -> ReportListing[R]:
+    def listing(self, id: int) -> Listing[R, RankingReport[R]]:
         """Return the listing of one campaign or keyword."""
         path, row, key = _ENDPOINTS[self.feed]
         kind = self.feed.object_name
@@ -335,9 +353,9 @@ def feed_params(
     feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
 ) -> dict[str, ParamValue]:
     """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
-    if unknown := options.keys() - FeedOptions.__annotations__.keys():
-        problem = f"there is no argument {min(unknown)!r}; the feeds take {', '.join(FeedOptions.__annotations__)}"
-        raise ConfigurationError(problem, argument=min(unknown))
+    unknown_names = options.keys() - FeedOptions.__annotations__.keys()
+    if unknown_names:
+        raise unknown_argument(min(unknown_names), list(FeedOptions.__annotations__))
     (search,) = optional_strings(search=options.get("search")).values()
     named: dict[str, Any] = {
         "filter": search if names is not FeedSearchParam.SEARCH else None,

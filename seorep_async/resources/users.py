@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seorep_async.models import LoginGrant, User
-from seorep_async.paging import ModelListing
+from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
     ExtraParams,
     check_strings,
@@ -15,6 +15,7 @@ from seorep_async.resources.arguments import (
 )
 from seorep_async.resources.endpoint import DeletableEndpoint
 from seorep_async.secret import Secret
+from seorep_async.tables.tabular import ModelList
 
 
 class Users(DeletableEndpoint[User]):
@@ -113,7 +114,7 @@ class Users(DeletableEndpoint[User]):
         order_by: str | None = None,
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
-    ) -> ModelListing[User]:
+    ) -> Listing[User, ModelList[User]]:
         """List the account's users.
 
         Args:

@@ -113,6 +113,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
             self.request.method == "DELETE"
             and self.may_have_run
             and isinstance(failure.error, NotFoundError)
+            and failure.is_own_json
         )
 
     def start(self, now: float) -> None:

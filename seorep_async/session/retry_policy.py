@@ -57,6 +57,8 @@ class Failure:
         retry_after: seconds that the service asked to wait, or None.
         inconclusive: whether it says nothing about the service, as the call's time was over or our loop stood still.
         no_room: whether our process, or the machine, has too many open files.
+        most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
+        is_own_json: whether the service itself said so, in JSON.
     """
 
     sent: Sent
@@ -65,6 +67,8 @@ class Failure:
     retry_after: float | None = None
     inconclusive: bool = False
     no_room: bool = False
+    most_attempts: int | None = None
+    is_own_json: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.error.retryable = self.cause.retryable
@@ -89,6 +93,54 @@ class Failure:
         return self.cause is Cause.THROTTLE or (self.is_refusal and self.retry_after is not None)
 
 
+@attrs.frozen
+class Verdict:
+    """What an error response means for the next attempt.
+
+    Attributes:
+        cause: the kind of failure.
+        most_attempts: attempts of the request in all, if fewer than otherwise.
+        is_postponed: whether only Retry-After makes it a refusal for now, not for good.
+    """
+
+    cause: Cause
+    most_attempts: int | None = None
+    is_postponed: bool = False
+
+
+_FINAL = Verdict(Cause.PERMANENT)
+_ABOUT_KEY = Verdict(Cause.AUTHENTICATION)
+_TRANSIENT = Verdict(Cause.TRANSIENT)
+_ONCE_MORE = Verdict(Cause.TRANSIENT, most_attempts=2)
+_SLOWER = Verdict(Cause.THROTTLE)
+_OVERLOADED = Verdict(Cause.OVERLOAD)
+_LATER = Verdict(Cause.TRANSIENT, is_postponed=True)
+_LATER_AND_SLOWER = Verdict(Cause.THROTTLE, is_postponed=True)
+
+# the verdict without Retry-After, the verdict with it, and whether the latter is for reads alone
+_VERDICTS: dict[int, tuple[Verdict, Verdict, bool]] = {
+    400: (_FINAL, _LATER_AND_SLOWER, True),
+    401: (_ABOUT_KEY, _ABOUT_KEY, False),
+    # many services refuse a rate or a quota like this
+    403: (_ABOUT_KEY, _LATER_AND_SLOWER, False),
+    404: (_FINAL, _FINAL, False),
+    405: (_FINAL, _FINAL, False),
+    408: (_TRANSIENT, _TRANSIENT, False),
+    410: (_FINAL, _FINAL, False),
+    420: (_FINAL, _LATER_AND_SLOWER, True),  # a rate limit's status before there was 429
+    425: (_ONCE_MORE, _LATER, True),
+    429: (_SLOWER, _SLOWER, False),
+    501: (_FINAL, _FINAL, False),
+    503: (_OVERLOADED, _OVERLOADED, False),
+    505: (_FINAL, _FINAL, False),
+}
+_OTHERS: dict[int, tuple[Verdict, Verdict, bool]] = {
+    4: (_FINAL, _LATER, True),  # for example a lock (409, 423), which holds for this object alone
+    5: (_TRANSIENT, _TRANSIENT, False),
+}
+"""The same for the statuses that are not listed, by their hundreds."""
+
+
 class Retry(msgspec.Struct, frozen=True):
     """Send again after `delay` seconds, for `cost` tokens of the retry quota."""
 
@@ -102,16 +154,21 @@ def sent_of_status(status: int) -> Sent:
 
 
 def cause_of_status(status: int) -> Cause:
-    """Classify the status of an error response."""
-    if status in (401, 403):
-        return Cause.AUTHENTICATION
-    if status == 429:
-        return Cause.THROTTLE
-    if status == 503:
-        return Cause.OVERLOAD
-    if status == 408 or (status >= 500 and status not in (501, 505)):
-        return Cause.TRANSIENT
-    return Cause.PERMANENT
+    """Classify the status of an error response without Retry-After."""
+    return verdict_on_status(status, has_retry_after=False, is_read=True).cause
+
+
+def verdict_on_status(status: int, *, has_retry_after: bool, is_read: bool) -> Verdict:
+    """Decide whether an error response may be followed by a retry.
+
+    Args:
+        status: the status, from 400 on.
+        has_retry_after: whether the service named the time of a retry.
+        is_read: whether the request was a GET.
+    """
+    verdict, later, is_for_reads = _VERDICTS.get(status, _OTHERS[min(status // 100, 5)])
+    may_obey = has_retry_after and (is_read or not is_for_reads)
+    return later if may_obey else verdict
 
 
 def parse_retry_after(header: str, date: str | None, wall_time: float) -> float | None:
@@ -181,6 +238,8 @@ def decide(
         return failure.error
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
+    if failure.most_attempts is not None and attempts >= failure.most_attempts:
+        return failure.error
     counts_a_third = probe or failure.asks_to_wait
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return failure.error

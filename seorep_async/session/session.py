@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
@@ -10,10 +11,16 @@ from typing import Any, TypeVar
 
 import aiohttp
 
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.flow_control import Limits, Permit, Share
+from seorep_async.session.flow_control import (
+    ClientClosed,
+    Limits,
+    Permit,
+    Share,
+    WaitTimeout,
+)
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
@@ -25,11 +32,22 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_LAST_ITERATIONS = 5  # of the loop, in which calls that backed off end, and the tasks and sockets that they cancelled
+_LAST_ITERATIONS = 5  # of the loop, in which calls end that closing has woken
+
+
+class State(enum.Enum):
+    """The state of a session, as messages say it."""
+
+    NEW = "not open yet"
+    OPEN = "open"
+    CLOSED = "closed"
 
 
 class Session:
-    """Sends requests for one client, from opening to closing, by its own aiohttp session or a `borrowed` one."""
+    """Sends requests for one client, from opening to closing.
+
+    It has an aiohttp session of its own, or a `borrowed` one.
+    """
 
     def __init__(
         self,
@@ -43,182 +61,181 @@ class Session:
     ) -> None:
         self.settings = settings
         self.clock: clocks.Clock = clock or clocks.SYSTEM
-        self.state: str = "not open yet"
+        self.state: State = State.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication)
-        self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
-        self._transport = Transport(
-            base_url, authentication, settings, borrowed, self.clock.wall_clock
-        )
+        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings)
+        wall_clock = self.clock.wall_clock
+        self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
         self._latest_failure: SeoRepError | None = None
 
+    # Opening and closing
+
     async def __aenter__(self) -> Session:
-        if self.state != "not open yet":
-            raise ConfigurationError(f"this client is {self.state} already; create a new one")
+        if self.state is not State.NEW:
+            problem = f"this client is {self.state.value} already; create a new one"
+            raise ConfigurationError(problem)
         self.share.open()
         try:
             self._transport.open()
-        except BaseException:  # no client would close it
+        except BaseException:
+            # No client would close it.
             self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
-        self.state = "open"
+        self.state = State.OPEN
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.state == "open":
-            if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
-                raise ConfigurationError(
-                    "this client was opened in another event loop; close it there"
-                )
-            self.state = "closed"
-            try:
-                if not self._loop.is_closed():  # else all that ran there is gone
-                    self.share.close()
-                    self._reader.close()
-                    await cancel_all(self._tasks)
-            finally:
-                await self._transport.close()
-                for _iteration in range(_LAST_ITERATIONS):
-                    await asyncio.sleep(0)
+        if self.state is not State.OPEN or self._loop is None:
+            return
+        if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
+            raise ConfigurationError("this client was opened in another event loop; close it there")
+        self.state = State.CLOSED
+        try:
+            # If its loop is closed, all that ran there has ended.
+            if not self._loop.is_closed():
+                await self._end_calls()
+        finally:
+            await self._transport.close()
+            for _iteration in range(_LAST_ITERATIONS):
+                await asyncio.sleep(0)
 
-    @property
-    def stats(self) -> Stats:
-        share = self.share
-        return Stats(
-            requests=self._requests,
-            attempts=self._transport.attempts,
-            retries=dict(self._retries),
-            throttled=self._throttled,
-            bytes_received=self._transport.bytes_received,
-            in_flight=share.in_flight,
-            concurrency=share.concurrency,
-            pace=share.pace,
-            waited=dict(share.waited),
-        )
+    async def _end_calls(self) -> None:
+        """End all calls: those that wait for a permit, for a turn to be decoded, or in back-off."""
+        self.share.close()
+        self._reader.close()
+        await cancel_all(self._tasks)
 
     def require_open(self) -> None:
         """Raise a ConfigurationError unless requests can be sent from here."""
-        self._require_not_closed()
+        if self.state is not State.OPEN:
+            raise self._closed_error(None)
         if asyncio.get_running_loop() is not self._loop:
             raise ConfigurationError(
-                "this client was opened in another event loop: open one in each loop, in a web framework in its "
-                "lifespan; with pytest-asyncio, give fixture and test the same loop_scope"
+                "this client was opened in another event loop: open one in each loop, in a web "
+                "framework in its lifespan; with pytest-asyncio, give fixture and test the same "
+                "loop_scope"
             )
 
-    def _require_not_closed(self, last: Failure | None = None) -> None:
-        if self.state != "open" and last is not None:
-            raise last.error.evolve(
-                message=f"{last.error.message}; not tried again, as the client was closed"
-            )
-        if self.state != "open":
-            advice = "use it inside `async with SeoRepClient(...) as client:`"
-            raise ConfigurationError(f"this client is {self.state}: {advice}")
+    def _closed_error(self, failure: Failure | None) -> SeoRepError:
+        """Return the error of a call that closing ends, after a failure if it was sent before."""
+        if failure is not None:
+            message = f"{failure.error.message}; not tried again, as the client was closed"
+            return failure.error.evolve(message=message)
+        advice = "use it inside `async with SeoRepClient(...) as client:`"
+        return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
     def spawn(
         self,
         work: Coroutine[Any, Any, T],
         when_done: Callable[[asyncio.Task[T]], None] | None = None,
     ) -> asyncio.Task[T]:
-        """Start a task that ends with this session at the latest, and have a function called when it is done."""
+        """Start a task that ends with this session at the latest.
+
+        `when_done` is called with the task at its end.
+        """
 
         def done(task: asyncio.Task[T]) -> None:
             self._tasks.discard(task)
             if when_done is not None:
                 when_done(task)
 
-        task = self._loop.create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(done)
         return task
+
+    @property
+    def stats(self) -> Stats:
+        return Stats(
+            requests=self._requests,
+            attempts=self._transport.attempts,
+            retries=dict(self._retries),
+            throttled=self._throttled,
+            bytes_received=self._transport.bytes_received,
+            in_flight=self.share.in_flight,
+            concurrency=self.share.concurrency,
+            pace=self.share.pace,
+            waited=dict(self.share.waited),
+        )
+
+    # One call
 
     async def send(self, request: Request[T]) -> T:
         """Send a request until it succeeds or must be given up.
 
         Raises:
-            SeoRepError: the last failure, with the request's subject, method, path and the number of attempts.
+            SeoRepError: the last failure, with the request's subject, method, path and the number
+                of attempts.
         """
         self.require_open()
         self._requests += 1
         deadline = request.deadline or self.call_timeout.stream_deadline()
         call = Call(request, deadline, self.clock.monotonic())
         try:
-            while True:
-                permit = (
-                    self.share.try_acquire(deadline, request.subject)
-                    if self.state == "open"
-                    else None
-                )
-                if permit is None:
-                    permit = await self._acquire_permit(call)
-                result = await self._attempt(call, permit)
-                if isinstance(result, Failure) and call.was_deleted_before(result):
-                    result = request.decode(b"")
-                if not isinstance(result, Failure):
-                    self.share.quota.succeed(call.spent)
-                    if call.failure is not None:
-                        self.observer.log_limits(call, self.share)
-                    return result
-                await self._back_off(call, result, self._decide(call, result, permit))
+            return await self._send_until_success(call)
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
-            self.share.quota.give_back(call.spent)  # its end says nothing about the service
+            # The end of a cancelled call says nothing about the service.
+            self.share.quota.give_back(call.spent)
             raise
         raise completed
 
-    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
-        """Record a failed attempt, and return the retry; raise the failure's error if there is none."""
-        call.note(failure, probe=permit.is_probe)
-        self._throttled += failure.cause is Cause.THROTTLE
-        self.observer.log_limits(call, self.share)
-        if failure.cause.retryable and not failure.inconclusive:
-            self._latest_failure = failure.error
-        decision = decide(
-            failure,
-            attempts=call.attempts,
-            throttled=call.throttled,
-            probe=permit.is_probe,
-            idempotent=call.request.idempotent,
-            remaining=call.deadline.at - self.clock.monotonic(),
-            tokens=self.share.quota.tokens,
-            jitter=self.clock.jitter(),
-            refused_in_a_row=self.share.refused_in_a_row,
-            wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
-            settings=self.settings,
-        )
-        if isinstance(decision, SeoRepError):
-            raise decision
-        return decision
-
-    async def _acquire_permit(self, call: Call[Any]) -> Permit:
-        request, share, since, reason = call.request, self.share, self.clock.monotonic(), ""
+    async def _send_until_success(self, call: Call[T]) -> T:
         while True:
-            self._require_not_closed(call.failure)
-            try:
-                permit = await share.acquire(
-                    call.deadline,
-                    request.subject,
-                    request.lane,
-                    request.priority,
-                    is_retry=call.attempts > 0,
-                )
-            except TimeoutError as end:
-                others = self._latest_failure if share.only_probes else None
-                wait = share.wait_in_words(self.clock.monotonic() - since, *end.args or (reason,))
-                late = deadline_exceeded(call.failure, share.refused_in_a_row, others, wait)
-                raise late from late.__cause__
-            if permit is not None:
-                reason = permit.reason
-                permit.seconds_waited = self.clock.monotonic() - since
-                if self.state == "open" and self.clock.monotonic() < call.deadline.at:
-                    return permit
-                share.give_back(permit)
+            permit = self.share.try_acquire(call.deadline, call.request.subject)
+            if permit is None:
+                permit = await self._wait_for_permit(call)
+            result = await self._attempt(call, permit)
+            if isinstance(result, Failure) and call.was_deleted_before(result):
+                result = call.request.decode(b"")
+            if not isinstance(result, Failure):
+                break
+            retry = self._decide(call, result, permit)
+            if self.state is not State.OPEN:
+                raise self._closed_error(result)
+            self._pay(call, result, retry)
+            await self._back_off(retry.delay)
+        self.share.quota.succeed(call.spent)
+        if call.failure is not None:
+            self.observer.log_limits(call, self.share)
+        return result
+
+    async def _wait_for_permit(self, call: Call[Any]) -> Permit:
+        request = call.request
+        try:
+            permit = await self.share.acquire(
+                call.deadline,
+                request.subject,
+                request.lane,
+                request.priority,
+                is_retry=call.attempts > 0,
+            )
+        except WaitTimeout as end:
+            late = self._late(call, end.seconds, end.reason)
+            raise late from late.__cause__
+        except ClientClosed:
+            raise self._closed_error(call.failure) from None
+        if self.clock.monotonic() >= call.deadline.at:
+            # The loop stood still between the grant and now.
+            self.share.give_back(permit)
+            raise self._late(call, permit.seconds_waited, permit.reason)
+        return permit
+
+    def _late(self, call: Call[Any], seconds: float, reason: str) -> DeadlineExceededError:
+        """Return the error of a call whose time was over while it waited for a permit."""
+        failure_of_others = self._latest_failure if self.share.only_probes else None
+        waited = self.share.wait_in_words(seconds, reason)
+        refused_in_a_row = self.share.refused_in_a_row
+        return deadline_exceeded(call.failure, refused_in_a_row, failure_of_others, waited)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report all of it."""
@@ -235,7 +252,7 @@ class Session:
         return result
 
     async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
-        """Send the request once. The permit ends with the last byte of the response."""
+        """Send the request once. Its permit ends with the last byte of the response."""
         seconds = call.deadline.at - call.started
         try:
             received = await self._transport.attempt(call.request, seconds, call.may_reuse)
@@ -263,26 +280,53 @@ class Session:
             self.observer.record(call, received)
         if isinstance(outcome, Failure):
             return outcome
-        return await self._reader.read(
-            call.request, outcome, lambda: self._remaining(call.deadline.at)
-        )
+        return await self._reader.read(call.request, outcome, lambda: self._seconds_left(call))
 
-    async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
-        """Pay for a retry and sleep before it, unless the client is closed."""
-        self._require_not_closed(failure)
+    def _seconds_left(self, call: Call[Any]) -> float | None:
+        if call.deadline.at == math.inf:
+            return None
+        return call.deadline.at - self.clock.monotonic()
+
+    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
+        """Record a failed attempt and decide about a retry. Raise the last error without one."""
+        call.note(failure, probe=permit.is_probe)
+        if failure.cause is Cause.THROTTLE:
+            self._throttled += 1
+        if failure.cause.retryable and not failure.inconclusive:
+            self._latest_failure = failure.error
+        self.observer.log_limits(call, self.share)
+        decision = decide(
+            failure,
+            attempts=call.attempts,
+            throttled=call.throttled,
+            probe=permit.is_probe,
+            idempotent=call.request.idempotent,
+            remaining=call.deadline.at - self.clock.monotonic(),
+            tokens=self.share.quota.tokens,
+            jitter=self.clock.jitter(),
+            refused_in_a_row=self.share.refused_in_a_row,
+            wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
+            settings=self.settings,
+        )
+        if isinstance(decision, SeoRepError):
+            raise decision
+        return decision
+
+    def _pay(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
+        """Count a retry and take its price from the retry quota."""
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         log_retry(call, failure, retry.delay)
-        self.share.waited["backoff"] += retry.delay
-        sleep = self.spawn(self.clock.sleep(retry.delay))  # closing ends it
+
+    async def _back_off(self, seconds: float) -> None:
+        """Sleep before a retry. Closing the client ends the sleep."""
+        self.share.waited["backoff"] += seconds
+        sleep = self.spawn(self.clock.sleep(seconds))
         try:
             await asyncio.wait([sleep])
         finally:
             sleep.cancel()
-
-    def _remaining(self, deadline: float) -> float | None:
-        return None if deadline == math.inf else deadline - self.clock.monotonic()
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -292,6 +336,7 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
         task.cancel()
     if pending:
         await asyncio.wait(pending)
-        for task in pending:
-            if not task.cancelled():
-                task.exception()
+    for task in pending:
+        # An exception that nobody asks for would be logged by asyncio.
+        if not task.cancelled():
+            task.exception()

@@ -12,7 +12,7 @@ from tests.cli.running import Seorep
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         found = int(free.getsockname()[1])
-    monkeypatch.setattr(sandbox, "_PORT", found)
+    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", found)
     return found
 
 

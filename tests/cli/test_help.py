@@ -1,24 +1,38 @@
-"""The help pages at 80 columns, and `seorep columns`: `python -m tests.cli.test_help` rewrites the pages."""
+"""The help pages at 80 columns, and options that stand for something elsewhere.
+
+`python -m tests.cli.test_help` rewrites the pages.
+"""
 
 import contextlib
 import inspect
 import io
 import json
 import os
-import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_type_hints
 
+import attrs
 import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from seorep_async import guides
+from seorep_async import guides, history
 from seorep_async.cli.app import run, seorep as command
-from seorep_async.cli.calls import COLUMNS
-from seorep_async.cli.output import fields_of
-from seorep_async.models import Backlink, Campaign, Keyword, User
+from seorep_async.cli.calls import MODELS
+from seorep_async.cli.commands import KINDS, TABLES
+from seorep_async.cli.formatting import fields_of
+from seorep_async.cli.options import LARGEST
+from seorep_async.cli.pull import FEEDS
+from seorep_async.cli.resources import COLUMNS
+from seorep_async.cli.sandbox import READERS
+from seorep_async.history.comparing import KINDS as KINDS_OF_HISTORY
+from seorep_async.models import Feed
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
+from seorep_async.resources.arguments import MAX_ID
+from seorep_async.sandbox import Sandbox
 from seorep_async.tables.output_tables import all_tables
 from tests.cli.running import Seorep
 
@@ -26,15 +40,15 @@ PAGES = Path(__file__).with_name("help")
 
 
 def commands(
-    found: click.Command, words: tuple[str, ...] = ()
+    parent: click.Command, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    yield words, found
-    if isinstance(found, click.Group):
-        context = click.Context(found)
-        for name in found.list_commands(context):
-            verb = found.get_command(context, name)
-            assert verb is not None
-            yield from commands(verb, (*words, name))
+    yield words, parent
+    if isinstance(parent, click.Group):
+        context = click.Context(parent)
+        for name in parent.list_commands(context):
+            child = parent.get_command(context, name)
+            assert child is not None
+            yield from commands(child, (*words, name))
 
 
 COMMANDS = dict(commands(command))
@@ -51,6 +65,12 @@ def file(words: tuple[str, ...]) -> Path:
     return PAGES / f"{'-'.join(('seorep', *words))}.txt"
 
 
+def options_of(*words: str) -> dict[str, click.Option]:
+    """Return the options of a command that help shows, by the names of their values."""
+    options = [option for option in COMMANDS[words].params if isinstance(option, click.Option)]
+    return {str(option.name): option for option in options if not option.hidden}
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_a_help_page_is_as_it_was_read(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
@@ -64,57 +84,117 @@ def test_every_help_page_belongs_to_a_command() -> None:
 
 
 def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
-    lines = [
-        line
-        for path in PAGES.iterdir()
-        for line in path.read_text(encoding="utf-8").splitlines()[1:]
-    ]
-    assert [line for line in lines if len(line) > 80 or line.endswith("...")] == []
+    for path in PAGES.iterdir():
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            assert len(line) <= 80
+            assert not line.endswith("...")
+
+
+def test_help_explains_without_docstrings() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-OO", "-m", "seorep_async", "pull", "--help"],
+        env={**os.environ, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == file(("pull",)).read_text(encoding="utf-8")
 
 
 def test_pull_has_at_most_32_options() -> None:
-    options = [
-        one for one in COMMANDS["pull",].params if isinstance(one, click.Option) and not one.hidden
-    ]
-    assert len(options) + 1 <= 32
+    assert len(options_of("pull")) + 1 <= 32  # and --help
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_every_option_is_explained(words: tuple[str, ...]) -> None:
-    options = [one for one in COMMANDS[words].params if isinstance(one, click.Option)]
-    assert [one.name for one in options if not one.hidden and not one.help] == []
+    assert [name for name, option in options_of(*words).items() if not option.help] == []
+
+
+# --- Lists that stand in the command, too, so that help needs no more than click
+
+
+def test_the_largest_id_is_that_of_the_service() -> None:
+    assert LARGEST == MAX_ID
+
+
+def test_tables_are_those_that_a_pull_writes() -> None:
+    assert list(TABLES) == [table.name for table in all_tables()]
+
+
+def test_kinds_are_those_of_changes() -> None:
+    assert KINDS == KINDS_OF_HISTORY
+
+
+def test_feeds_are_those_of_the_service() -> None:
+    assert set(FEEDS) == {feed.value for feed in Feed}
 
 
 @pytest.mark.parametrize("resource", [Campaigns, Users, Keywords, Backlinks])
-def test_every_method_is_a_command_and_every_argument_an_option(resource: type) -> None:
-    (_, *verbs) = commands(COMMANDS[resource.__name__.lower(),])
-    methods = {words[0].replace("-", "_"): verb for words, verb in verbs}
-    assert methods.keys() == {name for name in dir(resource) if not name.startswith("_")}
-    for name, verb in methods.items():
-        asked = set(inspect.signature(getattr(resource, name)).parameters) - {"self"}
-        options = {option.name for option in verb.params}
-        assert asked - {"password", "extra_params", "limit"} <= options
-        assert "limit" not in asked or {"page_size", "most"} <= options
+def test_a_list_has_an_option_for_every_argument(resource: type[Any]) -> None:
+    arguments = set(inspect.signature(resource.list).parameters) - {"self", "limit", "extra_params"}
+    options = set(options_of(resource.__name__.lower(), "list"))
+    own = {"page_size", "limit", "param", "columns", "format", "json"}
+    assert options == arguments | own | set(options_of("mcp")) - {"history", "account"}
 
 
-@pytest.mark.parametrize("model", [Campaign, User, Keyword, Backlink])
-def test_the_columns_are_fields_of_the_model(model: type) -> None:
-    assert {*COLUMNS[f"{model.__name__.lower()}s"]} <= {*fields_of(model)}
+@pytest.mark.parametrize("resource", MODELS)
+def test_the_columns_are_fields_of_the_model(resource: str) -> None:
+    assert set(COLUMNS[resource]) <= set(fields_of(MODELS[resource]))
+
+
+def test_changes_has_an_option_for_every_argument() -> None:
+    arguments = set(inspect.signature(history.changes).parameters) - {"database"}
+    assert set(options_of("changes")) - {"exit_code", "format", "json"} == arguments
+
+
+def test_report_has_an_option_for_every_argument() -> None:
+    arguments = set(inspect.signature(history.report).parameters) - {"database", "engine_names"}
+    assert set(options_of("report")) - {"profile", "opens"} == arguments
+
+
+def test_the_sandbox_has_an_option_for_every_attribute() -> None:
+    only_in_python = {"reports", "clock"}
+    names = {field.name for field in attrs.fields(Sandbox) if field.init} - only_in_python
+    assert set(options_of("sandbox")) == names == set(READERS)
+
+
+def test_the_defaults_of_the_sandbox_are_its_own() -> None:
+    own = Sandbox(port=8765)
+    defaults = {name: option.default for name, option in options_of("sandbox").items()}
+    for name, default in defaults.items():
+        if isinstance(default, str):
+            assert READERS[name].read(default) == getattr(own, name)
+
+
+def test_choices_of_the_sandbox_are_its_own() -> None:
+    hints = get_type_hints(Sandbox)
+    for name in ("shape", "rows"):
+        choices: Any = options_of("sandbox")[name].type
+        assert tuple(choices.choices) == hints[name].__args__
+
+
+# --- Columns, guides, completion
 
 
 def test_as_json_the_columns_of_every_table_are_explained(seorep: Seorep) -> None:
-    said = json.loads(seorep("columns", "--json").out)
-    assert [table["table"] for table in said] == [table.name for table in all_tables()]
-    assert said[0]["columns"][0]["name"] == "account"
+    tables = json.loads(seorep("columns", "--json").out)
+    assert [table["table"] for table in tables] == [table.name for table in all_tables()]
+    assert tables[0].keys() == {"table", "description", "key", "columns"}
+    assert tables[0]["columns"][0].keys() == {"name", "type", "nullable", "description"}
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_program_reads_the_table_and_type_of_a_column(seorep: Seorep, kind: str) -> None:
-    said = seorep("columns", "--format", kind).out
-    (first,) = re.findall(
-        r'^(?:\{"table": )?"?keyword_rankings"?,.*account"?,.*?string.*', said, re.MULTILINE
-    )
-    assert "Name of the account" in first
+@pytest.mark.parametrize(
+    ("kind", "beginning"),
+    [
+        ("csv", 'keyword_rankings,account,string,false,"Name of the account'),
+        ("jsonl", '{"table": "keyword_rankings", "name": "account", "type": "string", '),
+    ],
+)
+def test_a_program_reads_the_table_and_type_of_a_column(
+    seorep: Seorep, kind: str, beginning: str
+) -> None:
+    lines = seorep("columns", "--format", kind).out.splitlines()
+    assert any(line.startswith(beginning) for line in lines[:2])
 
 
 def test_a_person_reads_the_columns_by_name_and_type(seorep: Seorep) -> None:
@@ -123,8 +203,8 @@ def test_a_person_reads_the_columns_by_name_and_type(seorep: Seorep) -> None:
 
 def test_the_guide_lists_its_pages_and_shows_each(seorep: Seorep) -> None:
     listed = seorep("guide").out
-    assert all(f"  {name} " in listed for name in guides.pages())
     for name, text in guides.pages().items():
+        assert f"  {name} " in listed
         assert seorep("guide", name).out == text
 
 
@@ -134,10 +214,16 @@ def test_a_shell_completes_an_option_that_was_given() -> None:
     assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}
 
 
+def test_a_shell_completes_a_kind_of_change() -> None:
+    completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
+    items = completion.get_completions(["changes", "a.duckdb", "--kind"], "entered_top_1")
+    assert [item.value for item in items] == ["entered_top_10"]
+
+
 if __name__ == "__main__":
     os.environ["COLUMNS"] = "80"
     PAGES.mkdir(exist_ok=True)
-    for path in PAGES.iterdir():
-        path.unlink()
-    for each in COMMANDS:
-        file(each).write_text(page(each), encoding="utf-8")
+    for old_page in PAGES.iterdir():
+        old_page.unlink()
+    for command_words in COMMANDS:
+        file(command_words).write_text(page(command_words), encoding="utf-8")

@@ -1,63 +1,71 @@
-"""README's script for every night, as it is pasted, beside a sandbox; `sleep` and `seorep` are found before others."""
+"""README's script for every night, as it is pasted, and the guide's timer and container."""
 
 import datetime as dt
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from seorep_async import guides
 from tests.cli.running import Ended, Seorep
 
 pytestmark = pytest.mark.heavy
 
 README = Path(__file__).parents[2] / "README.md"
-IN_THE_WAY = ".rankings.duckdb.127.0.0.1.pull"
-"""A file where the staging folder would be, until the script sleeps."""
+STAGING = ".rankings.duckdb.acme.pull"
 SCRIPT = README.read_text(encoding="utf-8").partition("```sh\n#!/bin/sh\n")[2].partition("```")[0]
 
 
-def nightly(folder: Path) -> tuple[Ended, str]:
-    """Run the script; return how it ended, and the seconds that it slept."""
+def nightly(
+    folder: Path, *, on_sleep: str = "", program: str = "-m seorep_async"
+) -> tuple[Ended, str]:
+    """Run the script, with a `sleep` that takes no time and a `seorep` that is this one.
+
+    Returns:
+        How the script ended, and the seconds that it slept.
+    """
     programs = {
         "nightly": f"#!/bin/sh\n{SCRIPT}",
-        "sleep": f"#!/bin/sh\necho $1 >> {folder}/slept\ntest $1 = 0 || rm -f {folder / IN_THE_WAY} || :\n",
-        "seorep": f'#!/bin/sh\nexec {sys.executable} -m seorep_async "$@"\n',
+        "sleep": f"#!/bin/sh\necho $1 >> {folder}/slept\ntest $1 = 0 || {on_sleep or ':'}\n",
+        "seorep": f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n',
     }
     for name, text in programs.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     variables = ("SEOREP_BASE_URL", "SEOREP_API_KEY")
-    (folder / "environment").write_text(
-        "".join(f"{name}={os.environ[name]}\n" for name in variables)
-    )
-    where = {
+    lines = [f"{name}={shlex.quote(os.environ[name])}\n" for name in variables]
+    (folder / "environment").write_text("".join(lines))
+    environment = {
         "PATH": f"{folder}:{os.environ['PATH']}",
         "PYTHONPATH": str(README.parent),
         "HOME": str(folder),
     }
     ended = subprocess.run(
-        [folder / "nightly"], cwd="/", env=where, capture_output=True, text=True, check=False
+        [folder / "nightly"], cwd="/", env=environment, capture_output=True, text=True, check=False
     )
     slept = folder / "slept"
-    return Ended(
-        ended.returncode, ended.stdout, ended.stderr
-    ), slept.read_text() if slept.exists() else ""
+    seconds = slept.read_text() if slept.exists() else ""
+    return Ended(ended.returncode, ended.stdout, ended.stderr), seconds
 
 
 def test_the_second_night_says_what_changed(tmp_path: Path, seorep: Seorep) -> None:
     yesterday = dt.date.today() - dt.timedelta(1)
-    with seorep.account():
-        before = ("--last", "30d", "--snapshot-date", yesterday, "-o", "rankings.duckdb", "--quiet")
-        assert seorep("pull", *before, today=yesterday).code == 0
+    with seorep.account(api_key="k3y with a blank, a $ and a '"):
+        target = ("-o", "rankings.duckdb", "--account", "acme", "--quiet")
+        before = ("--last", "30d", "--snapshot-date", yesterday)
+        assert seorep("pull", *before, *target, today=yesterday).code == 0
         ended, slept = nightly(tmp_path)
     assert (ended.code, slept) == (0, "0\n")
-    assert f"127.0.0.1, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.err
+    assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.err
 
 
 @pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n600\n1800\n")])
-def test_it_sleeps_only_for_what_may_pass(
+def test_it_sleeps_only_where_a_retry_may_help(
     tmp_path: Path, seorep: Seorep, status: int, code: int, slept: str
 ) -> None:
     with seorep.account(failing={2: status}):
@@ -68,27 +76,84 @@ def test_it_sleeps_only_for_what_may_pass(
 def test_a_second_run_that_could_not_write_pulls_after_all(tmp_path: Path, seorep: Seorep) -> None:
     with seorep.account() as sandbox:
         assert nightly(tmp_path)[0].code == 0
-        (tmp_path / IN_THE_WAY).touch()
+        (tmp_path / STAGING).touch()  # a file where the folder would be
         before = sandbox.stats.requests
-        ended, slept = nightly(tmp_path)
+        ended, slept = nightly(tmp_path, on_sleep=f"rm -f {tmp_path / STAGING}")
         assert (ended.code, slept) == (0, "0\n0\n600\n")
         assert sandbox.stats.requests > before + 4
+
+
+FAILS_ONCE = """
+from pathlib import Path
+from seorep_async.cli import main
+from seorep_async.errors import ExportError
+from seorep_async.export.database import Database
+def write(self, contents, folder):
+    Path("failed").touch()
+    raise ExportError("the disk is full")
+if not Path("failed").exists():
+    Database.write = write
+main()
+"""
+
+
+def test_nothing_is_fetched_again_where_it_could_not_be_written(
+    tmp_path: Path, seorep: Seorep
+) -> None:
+    (tmp_path / "fails_once.py").write_text(FAILS_ONCE)
+    with seorep.account(campaigns=30) as sandbox:
+        ended, slept = nightly(tmp_path, program=str(tmp_path / "fails_once.py"))
+        assert (ended.code, slept) == (0, "0\n600\n")
+        # the campaigns, a report of each, and the look at one with which a resumed pull begins
+        assert sandbox.stats.requests <= 2 + 30 + 1
 
 
 def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seorep: Seorep) -> None:
     folder = tmp_path / ".a.duckdb.acme.pull"
     folder.mkdir(0o700)
     (folder / "pieces").write_bytes(b"no pieces" * 99)
+    months = ("--month", "2023-01..2023-02")
     with seorep.account():
-        command = (
-            "pull",
-            "-o",
-            "a.duckdb",
-            "--month",
-            "2023-01..2023-02",
-            "--account",
-            "acme",
-            "--quiet",
-        )
+        command = ("pull", "-o", "a.duckdb", *months, "--account", "acme", "--quiet")
         assert seorep(*command).code != 0
         assert seorep(*command, "--restart").code == 0
+
+
+# --- The guide
+
+
+def fenced(language: str) -> list[str]:
+    page = guides.pages()["command"]
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_timer(tmp_path: Path) -> None:
+    script = tmp_path / "nightly"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    names = []
+    for unit in fenced("ini"):
+        name = unit.partition("\n")[0].removeprefix("# ")
+        text = unit.replace("/srv/seo/nightly", str(script)).replace("User=seo", "User=root")
+        (tmp_path / name).write_text(text)
+        names.append(name)
+    assert names == ["nightly.service", "nightly.timer"]
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", *(tmp_path / name for name in names)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    about_ours = [line for line in ended.stderr.splitlines() if "nightly" in line]
+    assert (ended.returncode, about_ours) == (0, [])
+
+
+def test_the_container_has_the_commands_that_were_tried() -> None:
+    """They were run in an empty root; a change here must be tried again."""
+    (dockerfile,) = fenced("dockerfile")
+    commands = [line.removeprefix("RUN ") for line in dockerfile.splitlines() if "RUN" in line]
+    assert commands == [
+        "pip install --no-cache-dir '/src[cli,duckdb]' && rm -r /src",
+        "useradd --create-home seo && install -d -o seo /data",
+    ]

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.cli.running import (
     COMMAND,
+    REPO,
     Seorep,
     process,
     shell,
@@ -130,8 +132,19 @@ main()
     )
 
 
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    leave = f"os.chdir({str(folder)!r}); os.rmdir({str(folder)!r})"
+    ended = program(leave, "pull", "--sandbox", "--quiet", cwd=REPO)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "Error: the working directory is gone; change to another folder, and repeat\n",
+    )
+
+
 def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
-    imports = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import seorep_async.cli"
+    imports = f"import sys; sys.path.insert(0, {str(REPO)!r}); import seorep_async.cli"
     subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"],
         check=True,
@@ -169,44 +182,50 @@ async def stuck(*_, **__):
     await asyncio.sleep(60)
 pull.pull_to = stuck
 """
-INTERRUPTED: dict[str, tuple[str, str, int, str, str]] = {
-    "during imports": (IMPORTING, "--version", 130, "", ""),
-    "at exit": ("atexit.register(interrupt, signal.SIGINT)", "--version", 0, "seorep ", ""),
-    "after the summary": (
-        LEAVING.format("SIGINT"),
-        "pull -s campaigns=1 -o a.csv",
-        0,
-        "",
-        "Pulled ",
+
+
+@attrs.frozen
+class Interrupted:
+    """A command that is interrupted, and its end.
+
+    Attributes:
+        before: lines of Python that run before the command.
+        out, err: the beginning of stdout and stderr; nothing means that they are empty.
+    """
+
+    before: str
+    line: str
+    code: int
+    out: str = ""
+    err: str = ""
+
+
+ADVICE = "Interrupted.\nRepeat the command to resume, or add --restart to start over.\n"
+INTERRUPTED = {
+    "during imports": Interrupted(IMPORTING, "--version", 130),
+    "at exit": Interrupted(
+        "atexit.register(interrupt, signal.SIGINT)", "--version", 0, out="seorep "
     ),
-    "after the summary of a pipe": (
-        *(LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, "account", "Pulled "),
+    "after the summary": Interrupted(
+        LEAVING.format("SIGINT"), "pull -s campaigns=1 -o a.csv", 0, err="Pulled "
     ),
-    "during an unread summary": (UNREAD, "pull -s campaigns=1 --json", 0, "", "Pulled "),
-    "twice": (
-        LEAVING.format("SIGINT") + STUCK,
-        "pull --sandbox",
-        130,
-        "",
-        "Interrupted.\nRepeat the command to resume, or add --restart to start over.\n",
+    "after the summary of a pipe": Interrupted(
+        LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, out="account", err="Pulled "
     ),
+    "during an unread summary": Interrupted(UNREAD, "pull -s campaigns=1 --json", 0, err="Pulled "),
+    "twice": Interrupted(LEAVING.format("SIGINT") + STUCK, "pull --sandbox", 130, err=ADVICE),
 }
-"""What is done before the command, its arguments, its exit code, and how its output and messages begin."""
 
 
-@pytest.mark.parametrize(
-    ("before", "line", "code", "out", "err"), INTERRUPTED.values(), ids=INTERRUPTED
-)
-def test_an_interrupt_ends_it_well_or_comes_too_late(
-    tmp_path: Path, before: str, line: str, code: int, out: str, err: str
-) -> None:
-    ended = program(before, *line.split(), cwd=tmp_path)
-    assert (ended.returncode, ended.stdout[: len(out or "x")], ended.stderr[: len(err or "x")]) == (
-        code,
-        out,
-        err,
-    )
-    assert ended.stderr.count("Interrupted") == err.count("Interrupted")
+@pytest.mark.parametrize("case", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_ends_it_well_or_comes_too_late(tmp_path: Path, case: Interrupted) -> None:
+    ended = program(case.before, *case.line.split(), cwd=tmp_path)
+    assert ended.returncode == case.code
+    assert ended.stdout.startswith(case.out)
+    assert ended.stderr.startswith(case.err)
+    assert (ended.stdout == "") == (case.out == "")
+    assert (ended.stderr == "") == (case.err == "")
+    assert ended.stderr.count("Interrupted") == case.err.count("Interrupted")
 
 
 def test_a_terminal_that_shows_only_ascii_is_no_error(tmp_path: Path) -> None:
@@ -257,7 +276,8 @@ def interrupt(line: str, sent: signal.Signals, pause: float, folder: Path) -> in
     )
     assert len(without_slow_callbacks(err).splitlines()) <= 2, (sent, pause, err)
     if line == "pull" and out:
-        assert f'"exit_code": {running.returncode},' in out
+        facts = json.loads(out)
+        assert (facts["error"] or {"code": facts["exit_code"]})["code"] == running.returncode
     return running.returncode
 
 

@@ -21,7 +21,7 @@ from seorep_async import (
     Backlink,
     Campaign,
     CampaignPeriod,
-    ConfigurationError,
+    FailedReport,
     Feed,
     Keyword,
     KeywordPeriod,
@@ -30,17 +30,16 @@ from seorep_async import (
     ModelList,
     NotFoundError,
     Page,
-    PullOutcome,
+    PulledReport,
+    PullOutcomes,
     RankingReport,
     RankingTotals,
     SearchLocation,
-    SeoRepError,
     Tabular,
     Tag,
     User,
 )
-from seorep_async.export import schema, to_arrow, to_html, to_pandas, to_polars
-from seorep_async.tables.output_tables import all_tables
+from seorep_async.tables.output_tables import all_tables, table_of
 from tests.scripted_api import FEED, LIST, serving, well_behaved
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
@@ -114,7 +113,7 @@ def test_all_ways_have_the_same_columns_and_keep_null_from_0(
     rows: Callable[[Any], list[dict[str, Any]]],
 ) -> None:
     found = rows(report(*RANKED))
-    names = schema(Feed.CAMPAIGN).names
+    names = [column.name for column in table_of(Feed.CAMPAIGN).columns]
     assert names[:3] == ["account", "snapshot_date", "campaign_id"]
     assert [list(row) for row in found] == [names] * 3
     ranks = [row["engine_a_ranking"] for row in found]
@@ -171,47 +170,46 @@ def test_an_integer_beyond_64_bits_is_an_error_of_arrow_alone() -> None:
 
 
 @pytest.mark.parametrize("feed", Feed)
-def test_the_schema_is_that_of_a_report(feed: Feed) -> None:
-    known: dict[str, Any] = {"account": "acme", "snapshot_date": END}
-    assert to_arrow(report(feed=feed, **known)).schema.equals(schema(feed))
-    assert schema(feed).field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
+def test_the_schema_of_outcomes_is_that_of_a_report(feed: Feed) -> None:
+    named = report(feed=feed, account="acme", snapshot_date=END)
+    schema = named.to_arrow().schema
+    assert schema.equals(PullOutcomes([], feed).to_arrow().schema)
+    assert schema.field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
 
 
 def test_a_keywords_report_has_its_keyword_and_no_campaign() -> None:
-    (row,) = to_arrow(report(KeywordPeriod(START), feed=Feed.KEYWORD_BY_DATE, id_=9)).to_pylist()
+    (row,) = report(KeywordPeriod(START), feed=Feed.KEYWORD_BY_DATE, id_=9).to_dicts()
     assert (row["campaign_id"], row["keyword_id"]) == (None, 9)
 
 
 # --- Several reports
 
 
-def test_several_reports_and_outcomes_make_one_table() -> None:
-    found = to_arrow([report(FULL), PullOutcome(8, report(EMPTY, id_=8))])
-    assert found["campaign_id"].to_pylist() == [7, 8]
-    assert to_arrow([], feed=Feed.CAMPAIGN_BY_DATE).num_rows == 0
-    assert PullOutcome(7, report(FULL)).to_dicts() == report(FULL).to_dicts()
+OUTCOMES = PullOutcomes(
+    [PulledReport(7, report(FULL)), PulledReport(8, report(EMPTY, id_=8))], Feed.CAMPAIGN
+)
+FAILED = FailedReport(9, NotFoundError("no such campaign"))
 
 
-FAILED = PullOutcome[KeywordRanking](8, error=NotFoundError("no such campaign"))
-NO_TABLES: list[tuple[Callable[[], object], type[SeoRepError], str]] = [
-    (lambda: to_arrow([]), ConfigurationError, "feed="),
-    (
-        lambda: to_arrow([report(FULL), report(feed=Feed.CAMPAIGN_BY_DATE)]),
-        ConfigurationError,
-        "one feed",
-    ),
-    (lambda: to_arrow([report(FULL), FAILED]), NotFoundError, "no such campaign"),
-    (lambda: to_pandas([report(FULL), FAILED]), NotFoundError, "no such campaign"),
-    (lambda: to_polars([report(FULL), FAILED]), NotFoundError, "no such campaign"),
-    (FAILED.to_dicts, NotFoundError, "no such campaign"),
+def test_several_reports_make_one_table() -> None:
+    assert OUTCOMES.to_arrow()["campaign_id"].to_pylist() == [7, 8]
+    assert OUTCOMES[0].to_dicts() == report(FULL).to_dicts()
+
+
+WITH_FAILURE = PullOutcomes([*OUTCOMES, FAILED], Feed.CAMPAIGN)
+NO_TABLES: list[Callable[[], object]] = [
+    FAILED.to_dicts,
+    WITH_FAILURE.to_dicts,
+    WITH_FAILURE.to_jsonl,
+    WITH_FAILURE.to_arrow,
+    WITH_FAILURE.to_pandas,
+    WITH_FAILURE.to_polars,
 ]
 
 
-@pytest.mark.parametrize(("make", "error", "words"), NO_TABLES)
-def test_nothing_is_left_out_in_silence(
-    make: Callable[[], object], error: type[SeoRepError], words: str
-) -> None:
-    with pytest.raises(error, match=words):
+@pytest.mark.parametrize("make", NO_TABLES)
+def test_no_failure_is_left_out_in_silence(make: Callable[[], object]) -> None:
+    with pytest.raises(NotFoundError, match="no such campaign"):
         make()
 
 
@@ -415,7 +413,7 @@ def test_html_begins_with_phrase_ranks_and_changes() -> None:
     row = attrs.evolve(
         FULL, engine_b_ranking=0, engine_b_ranking_change=-1, engine_a_serp_url="https://a"
     )
-    names = heads(to_html(report(row)))
+    names = heads(report(row)._repr_html_())
     assert names[:4] == [
         "keyword_phrase",
         "engine_a_ranking",
@@ -430,7 +428,7 @@ def test_html_ends_with_the_totals_under_their_columns() -> None:
         CampaignPeriod(START, engine_a_ranking=3),
         RankingTotals(engine_a_ranking=4, competitors=0),
     )
-    html = to_html(report(period, feed=Feed.CAMPAIGN_BY_DATE, totals=totals))
+    html = report(period, feed=Feed.CAMPAIGN_BY_DATE, totals=totals)._repr_html_()
     assert "1 row, and totals</div>" in html
     assert heads(html.partition("<tfoot>")[2]) == [
         "totals",

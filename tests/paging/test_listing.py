@@ -21,7 +21,6 @@ from seorep_async import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.export import to_arrow
 from seorep_async.paging import Query
 from tests.scripted_api import (
     FEED,
@@ -574,7 +573,6 @@ def test_a_listing_that_lacks_its_await_says_so() -> None:
         lambda listing: listing[0],
         lambda listing: 1 in listing,
         pd.DataFrame,
-        to_arrow,
     ],
 )
 def test_a_listing_used_as_a_list_asks_for_its_await(use: Callable[[Any], object]) -> None:

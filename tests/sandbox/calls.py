@@ -1,4 +1,7 @@
-"""A plain caller: HTTP as anyone would write it by hand, sharing nothing with the client under test elsewhere."""
+"""A plain caller: HTTP as anyone would write it by hand.
+
+It shares nothing with the client, which other tests are about.
+"""
 
 import asyncio
 import base64
@@ -22,20 +25,43 @@ FEEDS: dict[str, dict[str, Any]] = {
     KEYWORD_BY_DATE: {"keyword_id": 200_003, **YEAR},
 }
 
-CAMPAIGNS, USERS, BACKLINKS = "/v3/campaigns", "/v3/users", "/v3/backlinks"
+CAMPAIGNS = "/v3/campaigns"
+USERS = "/v3/users"
+BACKLINKS = "/v3/backlinks"
 LINKS = "/v3/resources/backlinks/manager/links"
+
+# The values hold characters that each encoding must escape.
+NEW_CAMPAIGN: dict[str, Any] = {
+    "url": "https://wren.example",
+    "company": "Wren & Søn",
+    "scope": "page",
+    "group_title": "Birds",
+}
+NEW_USER: dict[str, Any] = {
+    "first_name": "Ida",
+    "last_name": "Wren-Ånd",
+    "username": "ida",
+    "password": "p=canary&w rd",
+    "email": "ida+1@wren.example",
+    "role": "client",
+    "email_credentials": "false",
+}
+NEW_BACKLINK: dict[str, Any] = {
+    "campaign_id": 2,
+    "title": "Ten wrens",
+    "url": "https://birds.example/?a=1&b=ü",
+    "status": "unpublished",
+    "date_published": "2022-03-04",
+    "link_type": "guest post",
+    "target_anchor": "wrens",
+    "target_url": "https://wren.example/all",
+    "notes": "ask\nIda; 100%+",
+}
 NEW: dict[str, dict[str, Any]] = {
-    CAMPAIGNS: {"url": "https://wren.example", "company": "Wren & Søn", "scope": "page", "group_title": "Birds"},
-    USERS: {
-        "first_name": "Ida", "last_name": "Wren-Ånd", "username": "ida", "password": "p=canary&w rd",
-        "email": "ida+1@wren.example", "role": "client", "email_credentials": "false",
-    },
-    BACKLINKS: {
-        "campaign_id": 2, "title": "Ten wrens", "url": "https://birds.example/?a=1&b=ü", "status": "unpublished",
-        "date_published": "2022-03-04", "link_type": "guest post", "target_anchor": "wrens",
-        "target_url": "https://wren.example/all", "notes": "ask\nIda; 100%+",
-    },
-}  # fmt: skip
+    CAMPAIGNS: NEW_CAMPAIGN,
+    USERS: NEW_USER,
+    BACKLINKS: NEW_BACKLINK,
+}
 CHANGES: dict[str, dict[str, Any]] = {
     CAMPAIGNS: {"company": "Wren=Group; 100%+", "group_title": "Songbirds"},
     USERS: {"last_name": "Wren", "username": "ida.wren", "role": "staff"},
@@ -50,14 +76,16 @@ def basic(password: str, user: str = "") -> str:
 RIGHT_KEY = basic("sandbox")
 
 
-def rows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    data = answer["data"]
+def rows_of(page: dict[str, Any]) -> list[dict[str, Any]]:
+    data = page["data"]
     rows: list[dict[str, Any]] = data if isinstance(data, list) else data["rows"]
     return rows
 
 
-def totals_of(answer: dict[str, Any]) -> Any:
-    return answer["totals"] if isinstance(answer["data"], list) else answer["data"]["totals"]
+def totals_of(page: dict[str, Any]) -> Any:
+    if isinstance(page["data"], list):
+        return page["totals"]
+    return page["data"]["totals"]
 
 
 class Reply(NamedTuple):
@@ -99,9 +127,8 @@ class Caller:
     ) -> Reply:
         if encoding == "query":
             return await self.send(path, fields, method=method)
-        return await self.send(
-            path, method=method, body={{"form": "data", "json": "json"}[encoding]: fields}
-        )
+        argument = {"form": "data", "json": "json"}[encoding]
+        return await self.send(path, method=method, body={argument: fields})
 
     async def written(
         self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form"
@@ -116,8 +143,8 @@ class Caller:
     async def get(self, path: str, **query: Any) -> dict[str, Any]:
         reply = await self.send(path, query)
         assert reply.status == 200, reply
-        answer: dict[str, Any] = reply.json()
-        return answer
+        page: dict[str, Any] = reply.json()
+        return page
 
     async def status(self, path: str, **query: Any) -> int:
         return (await self.send(path, query)).status
@@ -128,14 +155,12 @@ class Caller:
 
 @asynccontextmanager
 async def calling(**options: Any) -> AsyncIterator[Caller]:
-    async with (
-        Sandbox(**{"campaigns": 6, "keywords": 40, **options}) as sandbox,
-        aiohttp.ClientSession() as session,
-    ):
+    sandbox = Sandbox(**{"campaigns": 6, "keywords": 40, **options})
+    async with sandbox, aiohttp.ClientSession() as session:
         yield Caller(sandbox, session)
 
 
 async def in_flight(call: Caller, number: int) -> None:
-    """Wait until so many requests are in flight."""
+    """Wait until this number of requests is in flight."""
     while call.sandbox.stats.in_flight != number:  # noqa: ASYNC110, no event tells
         await asyncio.sleep(0.005)

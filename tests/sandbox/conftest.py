@@ -1,4 +1,4 @@
-"""`call`: a caller of a sandbox with six campaigns; `calling(…)` is for others."""
+"""The fixture `call`, a caller of a sandbox with six campaigns. `calling(…)` makes others."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Faults: the text that asks for them, the draw, and what the caller gets of each kind."""
+"""Faults: their strings, the draw, and what the caller receives of each kind."""
 
 import asyncio
 import json
@@ -51,44 +51,51 @@ def test_the_draw_depends_on_seed_and_number_alone() -> None:
     assert 3800 < counts["500s"] < 4200
 
 
-async def ask(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> Connection:
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1", int(call.sandbox.base_url.rsplit(":", 1)[1])
-    )
-    head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: {RIGHT_KEY}\r\n\r\n"
+async def send_raw(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> Connection:
+    port = int(call.sandbox.base_url.rsplit(":", 1)[1])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "Host: here",
+        "Connection: close",
+        f"Authorization: {RIGHT_KEY}",
+    ]
+    head = "\r\n".join([*lines, "", ""])
     writer.write(head.encode())
     return reader, writer
 
 
-async def what_came(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> bytes:
-    """Everything on the wire until the end of the connection; of an endless fault what came within a while."""
-    reader, writer = await ask(call, path, method)
-    came = b""
+async def received(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> bytes:
+    """Return everything on the wire until the end of the connection.
+
+    Of an endless fault it is everything within a while.
+    """
+    is_endless = not call.sandbox.faults.shares.keys().isdisjoint(ENDLESS)
+    reader, writer = await send_raw(call, path, method)
+    data = b""
     try:
-        async with asyncio.timeout(
-            0.3 if call.sandbox.faults.shares.keys() & set(ENDLESS) else None
-        ):
+        async with asyncio.timeout(0.3 if is_endless else None):
             while part := await reader.read(65_536):
-                came += part
+                data += part
     except TimeoutError:
-        came += b"<still open>"
+        data += b"<still open>"
     except ConnectionResetError:
-        came += b"<reset>"
+        data += b"<reset>"
     writer.close()
-    return came
+    return data
 
 
 @pytest.mark.parametrize(
-    ("kind", "method", "came"),
+    ("kind", "method", "data"),
     [
         ("resets", "GET", b"<reset>"),
         ("hang", "GET", b"<still open>"),
         ("cut", "DELETE", b"HTTP/1.1 204 "),  # an answer without a body is cut in its head
     ],
 )
-async def test_nothing_else_comes_on_the_wire(kind: str, method: str, came: bytes) -> None:
+async def test_nothing_else_comes_on_the_wire(kind: str, method: str, data: bytes) -> None:
     async with calling(faults=f"{kind}=100%") as call:
-        assert await what_came(call, f"{CAMPAIGNS}/1", method) == came
+        assert await received(call, f"{CAMPAIGNS}/1", method) == data
 
 
 @pytest.mark.parametrize(("kind", "share"), [("cut", 0.5), ("closes", 1)])
@@ -97,7 +104,7 @@ async def test_a_cut_or_unannounced_close_ends_a_body(
 ) -> None:
     whole = (await call.send(CAMPAIGNS)).body
     call.sandbox.faults = Faults({kind: 1})
-    head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
+    head, _, body = (await received(call)).partition(b"\r\n\r\n")
     assert f"Content-Length: {len(whole)}".encode() in head
     assert b"close" not in head.lower()
     assert body == whole[: int(len(whole) * share)]
@@ -105,24 +112,25 @@ async def test_a_cut_or_unannounced_close_ends_a_body(
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize(
-    ("kind", "status", "starts"),
+    ("kind", "status", "beginning"),
     [
-        *(("empty", 200, b""), ("html", 200, b"<!DOCTYPE html>"), ("malformed", 200, b"{")),
-        *(
-            ("errors", 200, b'{"status":"error"'),
-            ("redirects", 302, b""),
-            ("500s", 500, b'{"status":"error"'),
-        ),
-        *(("503s", 503, b'{"status":"error"'), ("429s", 429, b'{"status":"error"')),
+        ("empty", 200, b""),
+        ("html", 200, b"<!DOCTYPE html>"),
+        ("malformed", 200, b"{"),
+        ("errors", 200, b'{"status":"error"'),
+        ("redirects", 302, b""),
+        ("500s", 500, b'{"status":"error"'),
+        ("503s", 503, b'{"status":"error"'),
+        ("429s", 429, b'{"status":"error"'),
     ],
 )
-async def test_other_kinds_are_answers_of_their_own(
-    kind: str, status: int, starts: bytes, method: str
+async def test_other_kinds_are_responses_of_their_own(
+    kind: str, status: int, beginning: bytes, method: str
 ) -> None:
     async with calling(faults=f"{kind}=100%") as call:
         reply = await call.send(f"{CAMPAIGNS}/1", method=method, body={"allow_redirects": False})
-    assert (reply.status, reply.body[: len(starts)]) == (status, starts)
-    if not starts:
+    assert (reply.status, reply.body[: len(beginning)]) == (status, beginning)
+    if not beginning:
         assert reply.body == b""
     if kind == "malformed":
         with pytest.raises(json.JSONDecodeError):
@@ -142,16 +150,16 @@ async def test_a_write_is_carried_out_once_but_not_before_a_status(kind: str) ->
             sending.cancel()
         await asyncio.wait([sending])
         call.sandbox.faults = Faults()
-        assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == (
-            6 if kind == "500s" else 7
-        )
+        campaigns = await call.get(CAMPAIGNS)
+        expected = 6 if kind == "500s" else 7
+        assert campaigns["metadata"]["total_records"] == expected
         assert call.sandbox.stats.per_operation[f"POST {CAMPAIGNS}"] == 1
 
 
 @pytest.mark.parametrize("kind", FAULT_KINDS)
 async def test_faults_and_clean_answers_are_counted(kind: str) -> None:
     async with calling(faults=f"{kind}=100%") as call:
-        await what_came(call)
+        await received(call)
         call.sandbox.faults = Faults()
         await call.get(CAMPAIGNS)
         await in_flight(call, 0)

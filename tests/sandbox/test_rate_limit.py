@@ -1,4 +1,4 @@
-"""Limits on a clock of the test's own, their strings, their refusals over HTTP; and what `stats` counts."""
+"""Limits on a clock of the test's own, their strings, their refusals over HTTP, and `stats`."""
 
 import asyncio
 from email.utils import parsedate_to_datetime
@@ -13,33 +13,36 @@ from tests.sandbox.calls import CAMPAIGN, FEEDS, Caller, calling, in_flight
 
 
 def let_through(limiter: Limiter, tries: int) -> int:
-    taken = 0
+    """Return the number of requests that are accepted, one after another."""
+    accepted = 0
     for _ in range(tries):
         if limiter.acquire() is None:
             limiter.release()
-            taken += 1
-    return taken
+            accepted += 1
+    return accepted
 
 
-FIXED, SLIDING = RateLimit(10, kind="fixed-window", window=2), RateLimit(4, kind="sliding-window")
+FIXED = RateLimit(10, kind="fixed-window", window=2)
+SLIDING = RateLimit(4, kind="sliding-window")
 
 
 @pytest.mark.parametrize(
     ("limit", "steps"),
     [
-        # a rested limit lets a burst through
+        # A rested limit lets a burst through.
         (RateLimit(20), [(3600, 100, 4)]),
         (RateLimit(200, burst=40), [(3600, 100, 40)]),
         (RateLimit(0.1), [(3600, 100, 1)]),
         (RateLimit(20, kind="fixed-window"), [(3600, 100, 20)]),
         (RateLimit(10, kind="sliding-window", window=5), [(3600, 100, 50)]),
-        # a fixed window counts from zero when the next begins: at even distances, whenever requests come
+        # A fixed window counts from zero when the next begins: at even distances, whenever
+        # requests come.
         (FIXED, [(1.75, 30, 20), (0.125, 30, 0), (0.125, 30, 20), (7, 30, 20), (1, 30, 20)]),
-        # a sliding window frees each place a window later
+        # A sliding window frees each place a window later.
         (SLIDING, [(0, 3, 3), (0.5, 3, 1), (0.5, 9, 3), (0.5, 9, 1)]),
     ],
 )
-def test_so_many_of_some_tries_are_let_through(
+def test_a_limit_lets_the_right_number_of_requests_through(
     limit: RateLimit, steps: list[tuple[float, int, int]]
 ) -> None:
     clock = SimpleNamespace(now=1000.0)
@@ -49,18 +52,18 @@ def test_so_many_of_some_tries_are_let_through(
         assert let_through(limiter, tries) == through
 
 
-@pytest.mark.parametrize(("counts_refused", "taken"), [(True, 4), (False, 8)])
+@pytest.mark.parametrize(("counts_refused", "expected"), [(True, 4), (False, 8)])
 def test_refused_requests_keep_a_window_full_where_they_count(
-    counts_refused: bool, taken: int
+    counts_refused: bool, expected: int
 ) -> None:
-    clock, through = SimpleNamespace(now=1000.0), 0
-    limiter = Limiter(
-        RateLimit(4, kind="sliding-window", counts_refused=counts_refused), lambda: clock.now
-    )
+    clock = SimpleNamespace(now=1000.0)
+    limit = RateLimit(4, kind="sliding-window", counts_refused=counts_refused)
+    limiter = Limiter(limit, lambda: clock.now)
+    accepted = 0
     for _ in range(8):
-        through += let_through(limiter, 2)
+        accepted += let_through(limiter, 2)
         clock.now += 0.25
-    assert through == taken
+    assert accepted == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,8 @@ def test_a_limit_at_once_refuses_until_one_is_answered(limit: RateLimit, left: i
         limiter.acquire()
     assert let_through(limiter, 5) == 0
     limiter.release()
-    assert let_through(limiter, 5) == left  # what is refused at once costs no token
+    # A request that is refused for their number at once costs no token.
+    assert let_through(limiter, 5) == left
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ async def test_requests_over_the_limit_get_429(limit: float | str | RateLimit) -
         assert parsedate_to_datetime(replies[1].headers["Retry-After"]).tzinfo is not None
 
 
-async def test_a_limit_is_set_anew_while_it_runs() -> None:
+async def test_a_limit_can_be_changed_while_it_runs() -> None:
     async with calling(rate_limit=0.01) as call:
         assert [await call.status("/v3/campaigns") for _ in range(2)] == [200, 429]
         call.sandbox.rate_limit = RateLimit(0.01, burst=2, status=503)

@@ -22,8 +22,15 @@ YEAR_QUERY = urlencode(YEAR)
 
 
 WRONG_KEYS = (
-    *("", "Bearer sandbox", "Basic", "Basic !!!", "Basic é", "sandbox"),
-    *(basic("wrong"), basic("", user="sandbox"), basic("sandbox")[:-4]),
+    "",
+    "Bearer sandbox",
+    "Basic",
+    "Basic !!!",
+    "Basic é",
+    "sandbox",
+    basic("wrong"),
+    basic("", user="sandbox"),
+    basic("sandbox")[:-4],
 )
 
 
@@ -35,9 +42,8 @@ async def test_a_wrong_key_gets_403(call: Caller) -> None:
 
 @pytest.mark.parametrize("user", ["", "someone", "é"])
 async def test_any_user_name_is_let_in_with_the_key(user: str, call: Caller) -> None:
-    assert (
-        await call.send("/v3/campaigns", authorization=basic("sandbox", user=user))
-    ).status == 200
+    response = await call.send("/v3/campaigns", authorization=basic("sandbox", user=user))
+    assert response.status == 200
 
 
 async def test_the_key_is_checked_before_the_path(call: Caller) -> None:
@@ -50,14 +56,29 @@ async def test_any_key_can_be_chosen() -> None:
 
 
 UNKNOWN = (
-    *("/", "/v3", "/v2/campaigns", "/v3/campaigns/"),
-    *(
-        f"/v3/campaigns/{id_}"
-        for id_ in ("7", "0", "-1", "x", "1.0", "%D9%A1", "%FF", "2147483648", "9" * 5000)
-    ),
-    *(f"/v3/keywords/{id_}" for id_ in (200_000, 200_041, 700_001, 1)),
-    *("/v3/users/6", "/v3/users/6/loginGrant", "/v3/users/x/loginGrant"),
-    *("/v3/backlinks/100004", "/v3/backlinks/700001", f"{LINKS}?campaign_id=7"),
+    "/",
+    "/v3",
+    "/v2/campaigns",
+    "/v3/campaigns/",
+    "/v3/campaigns/7",
+    "/v3/campaigns/0",
+    "/v3/campaigns/-1",
+    "/v3/campaigns/x",
+    "/v3/campaigns/1.0",
+    "/v3/campaigns/%D9%A1",
+    "/v3/campaigns/%FF",
+    "/v3/campaigns/2147483648",
+    f"/v3/campaigns/{'9' * 5000}",
+    "/v3/keywords/200000",
+    "/v3/keywords/200041",
+    "/v3/keywords/700001",
+    "/v3/keywords/1",
+    "/v3/users/6",
+    "/v3/users/6/loginGrant",
+    "/v3/users/x/loginGrant",
+    "/v3/backlinks/100004",
+    "/v3/backlinks/700001",
+    f"{LINKS}?campaign_id=7",
     f"{CAMPAIGN}?campaign_id=7&{YEAR_QUERY}",
     f"{CAMPAIGN_BY_DATE}?campaign_id=7&{YEAR_QUERY}",
     f"{KEYWORD_BY_DATE}?keyword_id=2&{YEAR_QUERY}",
@@ -70,7 +91,8 @@ async def test_an_unknown_path_or_id_gets_404(call: Caller) -> None:
         assert (path, response.status, response.json()["code"]) == (path, 404, 404)
 
 
-METHODS = {
+METHODS = {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
+ALLOWED_METHODS = {
     "/v3/campaigns": "GET,POST",
     "/v3/campaigns/1": "DELETE,GET,PUT",
     "/v3/users": "GET,POST",
@@ -86,12 +108,10 @@ METHODS = {
 
 
 async def test_every_other_method_gets_405_and_the_allowed_ones(call: Caller) -> None:
-    for path, methods in METHODS.items():
-        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} - set(
-            methods.split(",")
-        ):
+    for path, allowed in ALLOWED_METHODS.items():
+        for method in METHODS.difference(allowed.split(",")):
             response = await call.send(path, method=method)
-            assert (path, response.status, response.headers["Allow"]) == (path, 405, methods)
+            assert (path, response.status, response.headers["Allow"]) == (path, 405, allowed)
 
 
 @pytest.mark.parametrize("path", FEEDS)
@@ -103,47 +123,35 @@ async def test_a_missing_or_empty_parameter_gets_400_and_its_name(path: str, cal
             assert (response.status, response.json()["message"]) == (400, f"{name} is required")
 
 
-BAD: list[tuple[str, dict[str, Any], str, list[Any]]] = [
-    (
-        CAMPAIGN,
-        OK,
-        "start_date",
-        ["2022-1-1", "20220101", "2022-02-30", "0000-00-00", "1000-01-01"],
-    ),
-    (CAMPAIGN, OK, "end_date", ["\u0662022-01-01", "yesterday", "2021-12-31"]),
-    (CAMPAIGN, OK, "campaign_id", ["x", 0, 2**31, "1_0"]),
-    *((CAMPAIGN, OK, "page", [0, 2**31]), (CAMPAIGN, OK, "limit", [-5, "all", ""])),
-    *((CAMPAIGN, OK, "sort_metric", ["rank", "tags"]), (CAMPAIGN, OK, "sort_direction", ["up"])),
-    (CAMPAIGN, OK, "compare_previous_period", ["maybe"]),
-    *(
-        ("/v3/campaigns", {}, "order_by", ["nothing"]),
-        ("/v3/campaigns", {}, "order_direction", ["down"]),
-    ),
-    *(("/v3/keywords", {}, "campaign_id", ["two"]), ("/v3/keywords", {}, "page", ["1.5"])),
-    *(("/v3/users", {}, "order_by", ["none"]), (LINKS, {}, "campaign_id", [""])),
-    *(
-        (LINKS, {"campaign_id": 1}, "status", ["draft"]),
-        (LINKS, {"campaign_id": 1}, "sort_metric", ["none"]),
-    ),
-    (
-        LINKS,
-        {"campaign_id": 1},
-        "date_string",
-        ["2014-01-01", "2014-01-02-2014-01-01", "2014-01-01-2014-02-30"],
-    ),
+BAD_DATES = ("2022-1-1", "20220101", "2022-02-30", "0000-00-00", "1000-01-01")
+BAD_DAYS = ("2014-01-01", "2014-01-02-2014-01-01", "2014-01-01-2014-02-30")
+BAD_VALUES: list[tuple[str, dict[str, Any], str, tuple[Any, ...]]] = [
+    (CAMPAIGN, OK, "start_date", BAD_DATES),
+    (CAMPAIGN, OK, "end_date", ("\u0662022-01-01", "yesterday", "2021-12-31")),
+    (CAMPAIGN, OK, "campaign_id", ("x", 0, 2**31, "1_0")),
+    (CAMPAIGN, OK, "page", (0, 2**31)),
+    (CAMPAIGN, OK, "limit", (-5, "all", "")),
+    (CAMPAIGN, OK, "sort_metric", ("rank", "tags")),
+    (CAMPAIGN, OK, "sort_direction", ("up",)),
+    (CAMPAIGN, OK, "compare_previous_period", ("maybe",)),
+    ("/v3/campaigns", {}, "order_by", ("nothing",)),
+    ("/v3/campaigns", {}, "order_direction", ("down",)),
+    ("/v3/keywords", {}, "campaign_id", ("two",)),
+    ("/v3/keywords", {}, "page", ("1.5",)),
+    ("/v3/users", {}, "order_by", ("none",)),
+    (LINKS, {}, "campaign_id", ("",)),
+    (LINKS, {"campaign_id": 1}, "status", ("draft",)),
+    (LINKS, {"campaign_id": 1}, "sort_metric", ("none",)),
+    (LINKS, {"campaign_id": 1}, "date_string", BAD_DAYS),
 ]
 
 
 async def test_a_bad_parameter_gets_400_in_json(call: Caller) -> None:
-    for path, good, name, bad in BAD:
-        for value in bad:
+    for path, good, name, bad_values in BAD_VALUES:
+        for value in bad_values:
             response = await call.send(path, good | {name: value})
-            assert (name, value, response.status, response.json()["code"]) == (
-                name,
-                value,
-                400,
-                400,
-            )
+            assert (value, response.status) == (value, 400)
+            assert response.json()["code"] == 400
     assert await call.status(LINKS) == 400
 
 
@@ -169,7 +177,7 @@ async def test_a_failing_campaign_is_listed_and_spares_the_others(
         for path in ("/v3/campaigns/2", *FEEDS):
             reply = await call.send(path, FEEDS.get(path))
             assert reply.status == status
-            assert status != 403 or "campaign 2" in reply.json()["message"]
+            assert "campaign 2" in reply.json()["message"]
         assert len((await call.get("/v3/campaigns"))["data"]) == 6
-        for path, query in (("/v3/campaigns/3", {}), (CAMPAIGN, {**OK, "campaign_id": 3})):
-            assert await call.status(path, **query) == 200
+        assert await call.status("/v3/campaigns/3") == 200
+        assert await call.status(CAMPAIGN, **{**OK, "campaign_id": 3}) == 200

@@ -22,10 +22,10 @@ from tests.sandbox.calls import (
 
 @pytest.mark.parametrize("name", ["filter", "search"])
 async def test_the_campaign_feed_is_searched_by_either_name(name: str, call: Caller) -> None:
-    everything = await call.feed(CAMPAIGN)
-    wanted = everything[0]["keywordPhrase"][1:]
-    found = await call.feed(CAMPAIGN, **{name: wanted.upper()})
-    assert found == [row for row in everything if wanted in row["keywordPhrase"]]
+    every_row = await call.feed(CAMPAIGN)
+    search = every_row[0]["keywordPhrase"][1:]
+    rows = await call.feed(CAMPAIGN, **{name: search.upper()})
+    assert rows == [row for row in every_row if search in row["keywordPhrase"]]
 
 
 async def test_filter_and_search_must_both_be_met(call: Caller) -> None:
@@ -35,49 +35,48 @@ async def test_filter_and_search_must_both_be_met(call: Caller) -> None:
 
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
 async def test_by_date_feeds_search_the_date_s_string(path: str, call: Caller) -> None:
-    assert [row["date"] for row in await call.feed(path, search="-0")] == [
-        f"2022-0{month}" for month in range(1, 10)
-    ]
+    rows = await call.feed(path, search="-0")
+    assert [row["date"] for row in rows] == [f"2022-0{month}" for month in range(1, 10)]
 
 
 @pytest.mark.parametrize("direction", ["asc", "DESC"])
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        *(
-            (CAMPAIGN, field)
-            for field in ("engineARanking", "keywordPhrase", "lastEngineAPlacesRankingDate")
-        ),
-        *(
-            (CAMPAIGN_BY_DATE, "engineBRankings_51"),
-            (KEYWORD_BY_DATE, "date"),
-            (KEYWORD_BY_DATE, "engineAPlacesRanking"),
-        ),
-        *((CAMPAIGNS, field) for field in ("company", "date_modified", "id", "group_title")),
-        *((LINKS, field) for field in ("domain_authority", "title", "date_published", "id")),
+        (CAMPAIGN, "engineARanking"),
+        (CAMPAIGN, "keywordPhrase"),
+        (CAMPAIGN, "lastEngineAPlacesRankingDate"),
+        (CAMPAIGN_BY_DATE, "engineBRankings_51"),
+        (KEYWORD_BY_DATE, "date"),
+        (KEYWORD_BY_DATE, "engineAPlacesRanking"),
+        (CAMPAIGNS, "company"),
+        (CAMPAIGNS, "date_modified"),
+        (CAMPAIGNS, "id"),
+        (CAMPAIGNS, "group_title"),
+        (LINKS, "domain_authority"),
+        (LINKS, "title"),
+        (LINKS, "date_published"),
+        (LINKS, "id"),
     ],
 )
 async def test_results_are_sorted_nulls_last_ties_kept_before_paging(
     path: str, field: str, direction: str
 ) -> None:
-    order = (
-        ("order_by", "order_direction") if path == CAMPAIGNS else ("sort_metric", "sort_direction")
-    )
-    asked, sort = (
-        FEEDS.get(path, {"campaign_id": 2}),
-        dict(zip(order, (field, direction), strict=True)),
-    )
+    query = FEEDS.get(path, {"campaign_id": 2})
+    if path == CAMPAIGNS:
+        sort = {"order_by": field, "order_direction": direction}
+    else:
+        sort = {"sort_metric": field, "sort_direction": direction}
+    ordered: list[Any] = []
     async with calling(campaigns=50, backlinks=50) as call:
-        natural = rows_of(await call.get(path, **asked, limit=50))
-        pages = [
-            rows_of(await call.get(path, **asked, **sort, limit=20, page=page))
-            for page in (1, 2, 3)
-        ]
-    some = [one for one in natural if one[field] is not None]
-    expected = sorted(some, key=lambda one: one[field], reverse=direction == "DESC")
-    assert [one for page in pages for one in page] == expected + [
-        one for one in natural if one[field] is None
-    ]
+        unordered = rows_of(await call.get(path, **query, limit=50))
+        for number in (1, 2, 3):
+            page = await call.get(path, **query, **sort, limit=20, page=number)
+            ordered += rows_of(page)
+    with_value = [record for record in unordered if record[field] is not None]
+    without_value = [record for record in unordered if record[field] is None]
+    with_value.sort(key=lambda record: record[field], reverse=direction == "DESC")
+    assert ordered == with_value + without_value
 
 
 @pytest.mark.parametrize(
@@ -88,47 +87,50 @@ async def test_a_limit_has_a_default_and_a_maximum(
     path: str, limit: dict[str, Any], records: int
 ) -> None:
     async with calling(keywords=100, max_limit=60) as call:
-        answer = await call.get(path, **FEEDS.get(path, {"campaign_id": 1}), **limit)
-    assert len(rows_of(answer)) == records
-    assert answer["metadata"] == {"total_pages": -(-100 // records), "total_records": 100}
+        page = await call.get(path, **FEEDS.get(path, {"campaign_id": 1}), **limit)
+    assert len(rows_of(page)) == records
+    assert page["metadata"] == {"total_pages": -(-100 // records), "total_records": 100}
 
 
 async def test_campaigns_are_listed_oldest_first() -> None:
     async with calling(campaigns=300) as call:
         campaigns = (await call.get("/v3/campaigns", limit=500))["data"]
-    assert [one["id"] for one in campaigns] == list(range(1, 301))
-    assert [one["date_created"] for one in campaigns] == sorted(
-        one["date_created"] for one in campaigns
-    )
+    assert [campaign["id"] for campaign in campaigns] == list(range(1, 301))
+    created = [campaign["date_created"] for campaign in campaigns]
+    assert created == sorted(created)
 
 
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        *((CAMPAIGNS, field) for field in ("company", "url")),
-        *((USERS, field) for field in ("first_name", "last_name", "username", "email")),
-        *((BACKLINKS, field) for field in ("title", "url", "notes")),
+        (CAMPAIGNS, "company"),
+        (CAMPAIGNS, "url"),
+        (USERS, "first_name"),
+        (USERS, "last_name"),
+        (USERS, "username"),
+        (USERS, "email"),
+        (BACKLINKS, "title"),
+        (BACKLINKS, "url"),
+        (BACKLINKS, "notes"),
     ],
 )
 async def test_records_are_found_by_part_of_a_field_in_any_case(
     path: str, field: str, call: Caller
 ) -> None:
     created = await call.create(path, **{field: "x-Ünlikely-x"})
-    listing, query = (
-        (path, {"filter": "ÜNLIKELY"}) if path != BACKLINKS else (LINKS, {"search": "ÜNLIKELY"})
-    )
-    found = await call.get(listing, **query, campaign_id=2, limit=1)
-    assert ([one["id"] for one in found["data"]], found["metadata"]["total_records"]) == (
-        [created["id"]],
-        1,
-    )
+    if path == BACKLINKS:
+        page = await call.get(LINKS, search="ÜNLIKELY", campaign_id=2, limit=1)
+    else:
+        page = await call.get(path, filter="ÜNLIKELY", limit=1)
+    assert [record["id"] for record in page["data"]] == [created["id"]]
+    assert page["metadata"]["total_records"] == 1
 
 
 async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller) -> None:
-    everything = (await call.get("/v3/keywords", limit=500))["data"]
-    some = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]
-    assert some == [one for one in everything if one["campaign_id"] == 4]
-    assert len(some) == 40
+    every_keyword = (await call.get("/v3/keywords", limit=500))["data"]
+    keywords = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]
+    assert keywords == [keyword for keyword in every_keyword if keyword["campaign_id"] == 4]
+    assert len(keywords) == 40
 
 
 async def test_a_page_of_many_keywords_needs_little_memory() -> None:
@@ -176,42 +178,51 @@ async def listed(call: Any, **query: Any) -> list[dict[str, Any]]:
 
 
 async def test_the_list_is_narrowed_by_fields() -> None:
-    queries = [{"status": "published"}, {"status": "unpublished"}, {"link_type": "guest post"}]
+    queries = [
+        {"status": "published"},
+        {"status": "unpublished"},
+        {"link_type": "guest post"},
+        {"status": "published", "link_type": "guest post"},
+    ]
     async with calling(**MANY) as call:
-        everything = await listed(call)
-        assert await listed(call, link_type="all") == everything
-        for query in (*queries, queries[0] | queries[2]):
-            found = await listed(call, **query)
-            assert found == [record for record in everything if query.items() <= record.items()]
-            assert 0 < len(found) < len(everything) == 40
+        every_backlink = await listed(call)
+        assert len(every_backlink) == 40
+        assert await listed(call, link_type="all") == every_backlink
+        for query in queries:
+            backlinks = await listed(call, **query)
+            assert 0 < len(backlinks) < 40
+            assert backlinks == [
+                backlink for backlink in every_backlink if query.items() <= backlink.items()
+            ]
 
 
 @pytest.mark.parametrize("dash", ["-", " - ", " -", "  -  "])
 async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
     async with calling(**MANY) as call:
-        everything = await listed(call)
-        days = sorted(record["date_published"] for record in everything)
-        found = await listed(call, date_string=f"{days[10]}{dash}{days[20]}")
-    assert found == [
-        record for record in everything if days[10] <= record["date_published"] <= days[20]
+        every_backlink = await listed(call)
+        days = sorted(backlink["date_published"] for backlink in every_backlink)
+        first = days[10]
+        last = days[20]
+        backlinks = await listed(call, date_string=f"{first}{dash}{last}")
+    assert len(backlinks) >= 11
+    assert backlinks == [
+        backlink for backlink in every_backlink if first <= backlink["date_published"] <= last
     ]
-    assert len(found) >= 11
 
 
 async def test_backlinks_are_sorted_by_a_field_not_in_the_list() -> None:
     async with calling(**MANY) as call:
-        found = await listed(call, sort_metric="target_anchor")
-        anchors = [
-            (await call.get(f"{BACKLINKS}/{one['id']}"))["data"]["target_anchor"] for one in found
-        ]
+        anchors = []
+        for listed_backlink in await listed(call, sort_metric="target_anchor"):
+            backlink = await call.get(f"{BACKLINKS}/{listed_backlink['id']}")
+            anchors.append(backlink["data"]["target_anchor"])
     assert anchors == sorted(anchors)
 
 
 async def test_a_created_backlink_is_listed_with_its_own_campaign_only() -> None:
     async with calling(backlinks=1) as call:
         created = await call.create(BACKLINKS, campaign_id=3)
-        assert [one["id"] for one in await listed(call)] == [200_001]
-        assert [one["id"] for one in (await call.get(LINKS, campaign_id=3))["data"]] == [
-            300_001,
-            created["id"],
-        ]
+        of_another_campaign = await listed(call)
+        of_its_campaign = (await call.get(LINKS, campaign_id=3))["data"]
+    assert [backlink["id"] for backlink in of_another_campaign] == [200_001]
+    assert [backlink["id"] for backlink in of_its_campaign] == [300_001, created["id"]]

@@ -204,19 +204,28 @@ class _Wire:
 
     def __init__(self, service: SimulatedService, client: int, timeout: float) -> None:
         self._service, self._client, self._timeout = service, client, timeout
+        self._running: set[asyncio.Future[Response | Failure]] = set()
         self.attempts = self.bytes_received = 0
 
     async def attempt(
         self, request: Request[Any], remaining: float, may_reuse: bool
     ) -> Response | Failure:
         self.attempts += 1
-        return await self._service.attempt(self._client, request, min(self._timeout, remaining))
+        seconds = min(self._timeout, remaining)
+        answer = self._service.attempt(self._client, request, seconds)
+        self._running.add(answer)
+        answer.add_done_callback(self._running.discard)
+        return await answer
 
     def open(self) -> None:
         pass
 
     async def close(self) -> None:
-        pass
+        closed = ConnectionFailedError("the client was closed")
+        for answer in self._running:
+            if not answer.done():
+                failure = Failure(Sent.MAYBE, Cause.PERMANENT, closed, inconclusive=True)
+                answer.set_result(failure)
 
 
 @asynccontextmanager

@@ -385,14 +385,124 @@ async def test_404_of_something_else_names_the_wrong_server(
     client, _ = await connect(answer(body, status=404))
     with pytest.raises(errors.NotFoundError) as caught:
         await client.request("GET", path)
-    assert caught.value.message == message
+    assert caught.value.message.partition("; the service said: ")[0] == message
 
 
-async def test_a_404_after_other_answers_is_about_an_object(connect: Connect) -> None:
-    client, _ = await connect(FINE, answer(HTML, status=404))
+TEXT = {"text/plain": b"default backend - 404", "text/html": HTML, "application/xml": b"<Error/>"}
+
+
+def page(status: int, kind: str = "text/html") -> bytes:
+    return answer(TEXT[kind], status=status, headers=[("Content-Type", kind)])
+
+
+@pytest.mark.parametrize("kind", TEXT)
+async def test_a_foreign_404_once_the_key_has_worked_is_waited_out(
+    kind: str, connect: Connect
+) -> None:
+    client, server = await connect(FINE, page(404, kind), page(404, kind), FINE)
     await ask(client)
-    error = await failure(client, errors.NotFoundError)
-    assert error.message == NO_OBJECT
+    await ask(client)
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("status", [403, 404])
+async def test_a_lasting_foreign_answer_is_not_about_the_object(
+    status: int, connect: Connect
+) -> None:
+    client, _ = await connect(FINE, *[page(status)] * 4, max_attempts=2)
+    await ask(client)
+    error = await failure(client, errors.RateLimitedError, "in front of the service")
+    assert (error.status, error.retryable) == (status, True)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"message": "none"}', b'{"detail": "Not Found"}'])
+async def test_a_404_of_the_service_is_about_the_object(body: bytes, connect: Connect) -> None:
+    client, server = await connect(FINE, answer(body, status=404))
+    await ask(client)
+    error = await failure(client, errors.NotFoundError, NO_OBJECT)
+    assert (len(server.requests), error.retryable) == (2, False)
+
+
+async def test_a_page_at_first_contact_is_asked_for_once_more(connect: Connect) -> None:
+    client, server = await connect(page(200), page(200))
+    await failure(client, errors.ProtocolError, "does not look like the service; check the address")
+    assert len(server.requests) == 2
+
+
+async def test_a_page_once_the_key_has_worked_is_retried_as_usual(connect: Connect) -> None:
+    client, server = await connect(FINE, *[page(200)] * 4, max_attempts=4)
+    await ask(client)
+    await failure(client, errors.ProtocolError)
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 420, 423, 425, 429, 503])
+async def test_a_pause_beside_a_refusal_is_obeyed(
+    status: int, connect: Connect, fake_time: FakeTime
+) -> None:
+    client, server = await connect(answer(status=status, headers=[("Retry-After", "7")]), FINE)
+    await ask(client)
+    assert len(server.requests) == 2
+    assert sum(fake_time.slept) >= 7
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 423, 425])
+async def test_a_pause_that_is_too_long_ends_the_call_with_it(
+    status: int, connect: Connect
+) -> None:
+    client, _ = await connect(answer(status=status, headers=[("Retry-After", "3600")]))
+    error = await failure(client, errors.RateLimitedError, "try again later")
+    assert (error.status, error.retry_after, error.retryable) == (status, 3600, True)
+
+
+async def test_a_write_is_sent_again_after_a_pause_beside_a_403(connect: Connect) -> None:
+    created = answer({"data": {"id": 7, "url": "u", "company": "c"}})
+    client, server = await connect(answer(status=403, headers=[("Retry-After", "1")]), created)
+    await client.campaigns.create("u", "c")
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 409, 423])
+async def test_a_write_is_not_sent_again_after_other_refusals(
+    status: int, connect: Connect
+) -> None:
+    client, server = await connect(answer(status=status, headers=[("Retry-After", "1")]))
+    with pytest.raises(errors.InvalidRequestError):
+        await client.campaigns.update(7, url="u")
+    assert len(server.requests) == 1
+
+
+async def test_too_early_is_asked_once_more(connect: Connect) -> None:
+    client, server = await connect(*[answer(status=425)] * 2)
+    await failure(client, errors.InvalidRequestError)
+    assert len(server.requests) == 2
+
+
+REASONS: dict[bytes, str] = {
+    b'{"status": "error", "message": "the range is over 1,200 months"}': (
+        "the service said: the range is over 1,200 months"
+    ),
+    b'{"error": {"code": 7, "message": "no limit"}}': "the service said: no limit",
+    b'{"errors": [{"detail": "a"}, {"detail": "b"}]}': "the service said: a; b",
+    b'{"status":"error","results":{"messages":["too long"]}}': "the service said: too long",
+    b'{"error": "x", "message": "x"}': "the service said: x",
+}
+
+
+@pytest.mark.parametrize(("body", "reason"), REASONS.items())
+async def test_an_error_has_the_reason_of_the_service(
+    body: bytes, reason: str, connect: Connect
+) -> None:
+    client, _ = await connect(answer(body, status=400))
+    error = await failure(client, errors.InvalidRequestError)
+    assert error.message == f"the service refused; {reason}"
+
+
+@pytest.mark.parametrize("body", [b"", b"no", b'{"status": "error"}', b'{"error": true}', b"[1]"])
+async def test_an_error_without_a_reason_invents_none(body: bytes, connect: Connect) -> None:
+    client, _ = await connect(answer(body, status=400))
+    error = await failure(client, errors.InvalidRequestError)
+    assert error.message == "the service refused"
 
 
 @pytest.mark.parametrize("size", [0, 200_000, 5_000_000])

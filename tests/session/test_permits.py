@@ -6,17 +6,22 @@ import asyncio
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from seorep_async import Settings, errors
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
-from seorep_async.session.flow_control import Permit, Share
+from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitTimeout
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
@@ -179,7 +184,7 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
     )
     await at_rest()
     release(share, held, refusal(pause))
-    said = f"not sent, because the service asked for a pause of another {pause:.3g} s"
+    said = f"not sent, because the service asked for a pause of another {errors.duration(pause)}"
     with (
         pytest.raises(errors.RateLimitedError, match=re.escape(said))
         if is_too_long
@@ -290,7 +295,8 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     waits[1].cancel()
     await asyncio.wait(waits[:2])
     share.close()
-    assert await waits[2] is None
+    with pytest.raises(ClientClosed):
+        await waits[2]
     assert {reason: seconds for reason, seconds in share.waited.items() if seconds} == {
         "concurrency": 12.0
     }
@@ -462,16 +468,44 @@ async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
         assert (goes.share, "campaign 1") not in limits.queue.pace.subjects
 
 
-async def test_calls_that_back_off_end_with_their_client() -> None:
+WAITS_AT_CLOSE: dict[str, tuple[SimulatedService, dict[str, Any]]] = {
+    "a permit": (SimulatedService(latency=60.0), {"max_concurrency": 1}),
+    "the rate": (SimulatedService(latency=60.0), {"requests_per_second": 0.1}),
+    "the end of a pause": (SimulatedService("1/m,burst=1", retry_after=50.0), {}),
+    "a probe": (SimulatedService(down=(0, NEVER), outage="refused"), {"backoff_initial": 0.01}),
+    "an answer to a probe": (SimulatedService(down=(0, NEVER), outage="hang"), {}),
+    "the end of a back-off": (SimulatedService(says=lambda path: 500), {"backoff_initial": 60}),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("service", "options"), WAITS_AT_CLOSE.values(), ids=WAITS_AT_CLOSE)
+async def test_closing_ends_every_wait_at_once(
+    service: SimulatedService, options: dict[str, Any], stream: bool
+) -> None:
     before = asyncio.all_tasks()
-    async with session_above(
-        SimulatedService(says=lambda path: 503), backoff_initial=60
-    ) as session:
-        calls = [asyncio.create_task(session.send(get())) for _ in range(4)]
-        await asyncio.sleep(0.1)
-        assert session.stats.retries
+    async with session_above(service, attempt_timeout=2.0, **options) as session:
+        deadline = None if stream else session.call_timeout.deadline()
+        calls = [asyncio.create_task(session.send(get(deadline=deadline))) for _ in range(20)]
+        await asyncio.sleep(5)
+        waiting = [call for call in calls if not call.done()]
+        assert waiting
+    await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
-    assert all(isinstance(call.exception(), errors.SeoRepError) for call in calls)
+    assert all(isinstance(call.exception(), errors.SeoRepError) for call in waiting)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_nothing_is_sent_after_the_end_of_a_call(stream: bool) -> None:
+    service = SimulatedService(says=lambda path: 500)
+    async with session_above(service, call_timeout=5.0, backoff_initial=4.0) as session:
+        deadline = None if stream else session.call_timeout.deadline()
+        sending = session.spawn(session.send(get(deadline=deadline)))
+        await asyncio.sleep(0.1)
+        here().now = 10.0  # the loop stands still in the back-off
+        with pytest.raises(errors.DeadlineExceededError, match="last error: the service failed"):
+            await sending
+    assert service.attempts == 1
 
 
 # a process that may open few connections
@@ -508,77 +542,98 @@ async def test_too_many_open_files_are_no_outage() -> None:
 
 
 class AnyUse(RuleBasedStateMachine):
-    """Any order of asking, waiting, cancelling, answers and time, against what must hold whatever happens."""
+    """Clients ask, wait, cancel, get answers and close in any order, while time passes."""
 
     CEILING = 3
     CAP = 20.0
+    LONGEST_PAUSE = 10.0
 
     def __init__(self) -> None:
         super().__init__()
         self.loop = VirtualLoop()
-        limits = Settings(
-            max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10
-        )
-        self.share = Share(limits, Clock(monotonic=self.loop.time, call_later=self.loop.call_later))
-        self.run(self.open)
-        self.held: list[Permit] = []
-        self.waiting: dict[int, asyncio.Task[None]] = {}
-        self.lanes = [Lane(), Lane(), None]
+        self.limits = Limits(max_concurrency=self.CEILING, requests_per_second=self.CAP)
+        self.shares: list[Share] = []
+        self.lanes: dict[Share, list[Lane | None]] = {}
+        self.held: list[tuple[Share, Permit]] = []
+        self.waiting: dict[int, tuple[Share, asyncio.Task[None]]] = {}
         self.arrivals = 0
         self.paused_until = 0.0
         self.starts: list[float] = []
+        self.defects: list[BaseException | None] = []
 
-    async def open(self) -> None:
-        self.share.open()
+    @initialize(clients=st.integers(1, 4))
+    def open_clients(self, clients: int) -> None:
+        self.shares = [self.open_client() for _ in range(clients)]
 
-    def run(self, work: Callable[[], Any]) -> None:
-        self.loop.run_until_complete(work())
+    def open_client(self) -> Share:
+        share = Share(
+            Settings(retry_after_max=self.LONGEST_PAUSE),
+            Clock(monotonic=self.loop.time, call_later=self.loop.call_later),
+            self.limits,
+        )
+
+        async def open_it() -> None:
+            share.open()
+
+        self.loop.run_until_complete(open_it())
+        self.lanes[share] = [Lane(), Lane(), None]
+        return share
 
     def let_run(self, seconds: float = 0.0) -> None:
         self.loop.run_until_complete(asyncio.sleep(seconds))
-        self.run(at_rest)
+        self.loop.run_until_complete(at_rest())
 
-    async def ask(self, key: int, priority: int, deadline: float, lane: Lane | None) -> None:
+    async def ask(
+        self, key: int, share: Share, priority: int, deadline: Deadline, lane: Lane | None
+    ) -> None:
         came = self.loop.now
         try:
-            permit = await self.share.acquire(
-                Deadline.of_call(deadline), None, lane, priority, is_retry=priority < 0
-            )
+            permit = await share.acquire(deadline, None, lane, priority, is_retry=priority < 0)
         except errors.RateLimitedError:
-            assert self.paused_until > min(deadline, self.loop.now + 10)
+            assert self.paused_until > min(deadline.at, self.loop.now + self.LONGEST_PAUSE)
             return
-        except TimeoutError:
-            assert self.loop.now >= deadline
+        except WaitTimeout:
+            assert self.loop.now >= deadline.at
+            return
+        except ClientClosed:
+            assert share not in self.shares
             return
         finally:
             del self.waiting[key]
-        assert permit is not None
-        self.held.append(permit)
+        self.held.append((share, permit))
         self.starts.append(permit.started)
-        assert came <= permit.started < deadline
+        assert came <= permit.started < deadline.at
         assert permit.started >= self.paused_until
         assert len(self.held) <= self.CEILING
 
     @rule(
+        data=st.data(),
         priority=st.integers(-1, 2),
-        patience=st.sampled_from([NEVER, -1.0, 0.0, 0.03, 1.0, 8.0]),
+        seconds=st.sampled_from([NEVER, -1.0, 0.0, 0.03, 1.0, 8.0]),
         lane=st.integers(0, 2),
     )
-    def arrive(self, priority: int, patience: float, lane: int) -> None:
+    def arrive(self, data: st.DataObject, priority: int, seconds: float, lane: int) -> None:
+        share = data.draw(st.sampled_from(self.shares))
+        deadline = Deadline.of_call(self.loop.now + seconds)
         self.arrivals += 1
-        work = self.ask(self.arrivals, priority, self.loop.now + patience, self.lanes[lane])
-        self.waiting[self.arrivals] = self.loop.create_task(work)
+        work = self.ask(self.arrivals, share, priority, deadline, self.lanes[share][lane])
+        task = self.loop.create_task(work)
+        task.add_done_callback(self.note_defect)
+        self.waiting[self.arrivals] = share, task
         self.let_run()
 
+    def note_defect(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self.defects.append(task.exception())
+
     def release(self, data: st.DataObject, outcome: Failure | object | None) -> None:
-        permit = self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+        share, permit = self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
         failure = outcome if isinstance(outcome, Failure) else UNREACHABLE
         seconds = failure.retry_after
-        if seconds is not None and (
-            failure.cause is Cause.THROTTLE or seconds <= 10 or permit.is_probe
-        ):
+        is_of_service = failure.cause is Cause.THROTTLE or permit.is_probe
+        if seconds is not None and (is_of_service or seconds <= self.LONGEST_PAUSE):
             self.paused_until = max(self.paused_until, self.loop.now + seconds)
-        release(self.share, permit, outcome)
+        release(share, permit, outcome)
 
     outcomes = st.sampled_from(
         [
@@ -602,22 +657,26 @@ class AnyUse(RuleBasedStateMachine):
     def cancel(
         self, data: st.DataObject, called_at_once: bool, outcome: Failure | object | None
     ) -> None:
-        task = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
+        _, task = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
         if called_at_once and self.held:
             self.release(data, outcome)
         task.cancel()
         self.let_run()
         assert task.cancelled()
 
-    @precondition(lambda self: self.waiting and self.share.pace)
-    @rule()
-    def withdraw(self) -> None:
-        tasks = list(self.waiting.values())
-        self.share.withdraw()
-        for task in tasks:
-            task.cancel()
+    @rule(data=st.data())
+    def close_and_open_another(self, data: st.DataObject) -> None:
+        place = data.draw(st.integers(0, len(self.shares) - 1))
+        closed = self.shares.pop(place)
+        closed.close()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        assert not any(share is closed for share, _ in self.waiting.values())
+        for share, permit in [pair for pair in self.held if pair[0] is closed]:
+            self.held.remove((share, permit))
+            share.give_back(permit)
+        assert closed.in_flight == 0
+        self.shares.append(self.open_client())
         self.let_run()
-        assert not self.waiting
 
     @rule(seconds=st.sampled_from([0.001, 0.04, 0.05, 0.3, 3.0]))
     def wait(self, seconds: float) -> None:
@@ -629,8 +688,12 @@ class AnyUse(RuleBasedStateMachine):
         self.let_run()
 
     @invariant()
+    def every_wait_ends_as_it_should(self) -> None:
+        assert self.defects == []
+
+    @invariant()
     def permits_are_neither_lost_nor_invented(self) -> None:
-        assert self.share.in_flight == len(self.held)
+        assert sum(share.in_flight for share in self.shares) == len(self.held)
 
     @invariant()
     def starts_keep_to_the_rate(self) -> None:
@@ -639,15 +702,17 @@ class AnyUse(RuleBasedStateMachine):
             assert back <= 1 + (recent[-1] - start + 0.02) * self.CAP + 1e-6
 
     def teardown(self) -> None:
-        # nobody starves: with answers and time everyone gets a permit
+        # Nobody starves: with answers and time everyone gets a permit.
         for _ in range(200):
             while self.held:
-                release(self.share, self.held.pop(), object())
+                share, permit = self.held.pop()
+                release(share, permit, object())
             if not self.waiting:
                 break
             self.let_run(1.0)
         assert not self.waiting
-        assert (self.share.in_flight, self.share.waits) == (0, False)
+        for share in self.shares:
+            assert (share.in_flight, share.waits) == (0, False)
         self.loop.close()
 
 

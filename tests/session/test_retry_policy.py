@@ -6,6 +6,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import attrs
 import pytest
 
 from seorep_async import Settings, errors
@@ -20,6 +21,7 @@ from seorep_async.session.retry_policy import (
     deadline_exceeded,
     decide,
     sent_of_status,
+    verdict_on_status,
 )
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
@@ -64,7 +66,7 @@ STATUSES: list[tuple[Callable[[int], Cause | Sent], Cause | Sent, list[int]]] = 
     (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
     (cause_of_status, Cause.THROTTLE, [429]),
     (cause_of_status, Cause.OVERLOAD, [503]),
-    (cause_of_status, Cause.TRANSIENT, [408, 500, 502, 504, 506, 507, 511, 520, 599]),
+    (cause_of_status, Cause.TRANSIENT, [408, 425, 500, 502, 504, 506, 507, 511, 520, 599]),
     (
         cause_of_status,
         Cause.PERMANENT,
@@ -84,6 +86,37 @@ def test_status_has_a_cause_and_says_how_far_it_got(
     meaning_of: Callable[[int], object], meaning: Cause | Sent, statuses: list[int]
 ) -> None:
     assert {meaning_of(status) for status in statuses} == {meaning}
+
+
+# what Retry-After makes of a status, in answer to a GET, and to a write
+WITH_RETRY_AFTER: dict[int, tuple[Cause, Cause]] = {
+    **dict.fromkeys((400, 420), (Cause.THROTTLE, Cause.PERMANENT)),
+    **dict.fromkeys((402, 409, 418, 422, 423, 424), (Cause.TRANSIENT, Cause.PERMANENT)),
+    **dict.fromkeys((404, 405, 410, 501, 505), (Cause.PERMANENT, Cause.PERMANENT)),
+    **dict.fromkeys((408, 500, 502, 504), (Cause.TRANSIENT, Cause.TRANSIENT)),
+    401: (Cause.AUTHENTICATION, Cause.AUTHENTICATION),
+    403: (Cause.THROTTLE, Cause.THROTTLE),
+    425: (Cause.TRANSIENT, Cause.TRANSIENT),
+    429: (Cause.THROTTLE, Cause.THROTTLE),
+    503: (Cause.OVERLOAD, Cause.OVERLOAD),
+}
+
+
+@pytest.mark.parametrize(("status", "causes"), WITH_RETRY_AFTER.items())
+def test_retry_after_makes_some_refusals_temporary(
+    status: int, causes: tuple[Cause, Cause]
+) -> None:
+    verdicts = [
+        verdict_on_status(status, has_retry_after=True, is_read=is_read)
+        for is_read in (True, False)
+    ]
+    assert tuple(one.cause for one in verdicts) == causes
+
+
+def test_a_failure_may_have_fewer_attempts_than_the_settings() -> None:
+    once_more = attrs.evolve(failure(Sent.RESPONDED, Cause.TRANSIENT), most_attempts=2)
+    decided = [decide(once_more, **(FACTS | {"attempts": attempts})) for attempts in (1, 2)]
+    assert [type(one) for one in decided] == [Retry, errors.ServerError]
 
 
 @pytest.mark.parametrize("sent", Sent)

@@ -197,8 +197,7 @@ async def test_a_write_without_a_connection_in_time_was_not_sent(
 async def test_a_deletion_without_a_connection_did_not_happen(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = answer({"status": "error", "message": "there is none"}, status=404)
-    client, _ = await connect(gone, attempt_timeout=0.1)
+    client, _ = await connect(GONE, attempt_timeout=0.1)
     loop = asyncio.get_running_loop()
     connect_socket = loop.sock_connect
     tries: list[object] = []
@@ -347,6 +346,8 @@ def test_body_of_a_204_is_dropped_on_uvloop_too() -> None:
         runner.run(delete_one())
 
 
+GONE = answer({"status": "error", "message": "there is none"}, status=404)
+PAGE_404 = answer(b"<html>404</html>", status=404, headers=[("Content-Type", "text/html")])
 THROTTLED, PAUSED = answer(status=429), answer(status=503, headers=[("Retry-After", "1")])
 # what a request meets before a 404, and whether that means that it had deleted the object
 BEFORE_404: dict[str, tuple[list[Step], bool]] = {
@@ -368,7 +369,7 @@ BEFORE_404: dict[str, tuple[list[Step], bool]] = {
 async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
     before: list[Step], was_deleted: bool, method: str, connect_session: ConnectSession
 ) -> None:
-    session, server = await connect_session(*before, answer(status=404), attempt_timeout=0.2)
+    session, server = await connect_session(*before, GONE, attempt_timeout=0.2)
     is_success = method == "DELETE" and was_deleted
     with nullcontext() if is_success else pytest.raises(errors.NotFoundError):
         await session.send(write(method, idempotent=True))
@@ -377,8 +378,26 @@ async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
 
 
 async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:
-    client, _ = await connect(reset, answer(status=404))
+    client, _ = await connect(reset, GONE)
     assert await client.request("DELETE", "/v3/campaigns/7") == {}
+
+
+@pytest.mark.parametrize(
+    "answers", [[PAGE_404], [answer(b"404 page not found", status=404)], [answer(status=404)]]
+)
+async def test_only_a_404_in_json_proves_that_a_deletion_happened(
+    answers: list[Step], connect: Connect
+) -> None:
+    client, _ = await connect(reset, *answers)
+    with pytest.raises(errors.NotFoundError):
+        await client.campaigns.delete(7)
+
+
+async def test_a_foreign_404_after_a_lost_deletion_is_waited_out(connect: Connect) -> None:
+    client, server = await connect(FINE, reset, PAGE_404, GONE)
+    await client.campaigns.list().page(1)
+    await client.campaigns.delete(7)
+    assert len(server.requests) == 4
 
 
 async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:

@@ -36,12 +36,14 @@ KINDS: dict[str, Any] = {
 """The type of each kind of field; of one whose type the reference does not show, any."""
 PRECISION = Literal["month", "day"]
 OTHERS = {
-    "RankingReport": """feed: Feed, id: int, start_date: dt.date, end_date: dt.date, rows: tuple[R, ...],
+    "RankingReport": """feed: Feed, id: int, start_date: dt.date, end_date: dt.date, rows: tuple[R_co, ...],
         totals: RankingTotals | None, total_records: int | None, version: bool | None, extra: Mapping[str, Any],
         account: str | None, snapshot_date: dt.date | None, compared: bool""",
     "Page": """items: tuple[T, ...], number: int, total_pages: int | None, total_records: int | None,
         totals: RankingTotals | None, version: bool | None, extra: Mapping[str, Any]""",
-    "PullOutcome": "id: int, report: RankingReport[R] | None, error: SeoRepError | None",
+    "PullOutcome": "id: int, report: RankingReport[R_co] | None, error: SeoRepError | None, ok: bool",
+    "PulledReport": "id: int, report: RankingReport[R_co], error: None, ok: Literal[True]",
+    "FailedReport": "id: int, error: SeoRepError, report: None, ok: Literal[False]",
     "Stats": """requests: int, attempts: int, retries: Mapping[str, int], throttled: int, bytes_received: int,
         in_flight: int, concurrency: int, pace: float | None, waited: Mapping[str, float]""",
     "RawAnswer": """method: str, path: str, status: int, body: bytes, headers: Mapping[str, str], number: int,
@@ -55,6 +57,28 @@ OTHERS = {
 def test_user_code_has_the_types_that_it_says() -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", str(USER_CODE)]
+    checked = subprocess.run(
+        command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+CHECKERS = {
+    "mypy": ["--strict"],
+    "pyright": ["--pythonpath", sys.executable],
+    "ty": ["check", "--python", sys.executable],
+    "pyrefly": ["check"],
+}
+"""The arguments of each type checker."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_program_passes_every_type_checker(checker: str) -> None:
+    executable = pathlib.Path(sys.executable).with_name(checker)
+    if not executable.exists():
+        pytest.skip(f"{checker} is not installed")
+    command = [str(executable), *CHECKERS[checker], str(HERE / "program.py")]
     checked = subprocess.run(
         command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False
     )

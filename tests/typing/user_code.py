@@ -58,16 +58,16 @@ async def pulls(client: api.SeoRepClient, any_feed: api.Feed) -> None:
     async with pull as outcomes:
         assert_type(outcomes, api.Pull[api.KeywordRanking])
         async for outcome in outcomes:
-            assert_type(outcome, api.PullOutcome[api.KeywordRanking])
+            assert_type(outcome, api.PulledReport[api.KeywordRanking] | api.FailedReport)
             assert_type(outcome.id, int)
             assert_type(outcome.ok, bool)
-            assert_type(outcome.report, api.RankingReport[api.KeywordRanking] | None)
-            assert_type(outcome.error, api.SeoRepError | None)
-            if outcome.report is not None:
+            if outcome.ok:
                 assert_type(outcome.report.rows[0].engine_b_ranking, int | None)
+            else:
+                assert_type(outcome.error, api.SeoRepError)
     everything = await pull
     assert_type(everything, api.PullOutcomes[api.KeywordRanking])
-    assert_type(everything[0], api.PullOutcome[api.KeywordRanking])
+    assert_type(everything[0], api.PulledReport[api.KeywordRanking] | api.FailedReport)
     assert_type(everything[1:] + everything[:1], api.PullOutcomes[api.KeywordRanking])
     assert_type(
         client.rankings.pull(ids, DAY, DAY, feed=api.Feed.CAMPAIGN, limit=5, search="x"),

@@ -16,6 +16,24 @@ from seorep_async.session.timeouts import Deadline
 _arrivals = itertools.count()
 
 
+class ClientClosed(Exception):
+    """A request got no permit because its client was closed."""
+
+
+class WaitTimeout(Exception):
+    """A request got no permit in its time.
+
+    Attributes:
+        seconds: how long it waited.
+        reason: why it waited, as `Pace.next_start` says it.
+    """
+
+    def __init__(self, seconds: float = 0.0, reason: str = "") -> None:
+        super().__init__(seconds, reason)
+        self.seconds = seconds
+        self.reason = reason
+
+
 class Permit(msgspec.Struct, eq=False):
     """A permit for one attempt.
 
@@ -41,7 +59,7 @@ class Waiter(msgspec.Struct, order=True):
         priority: the lowest goes first.
         arrival: its number among all that ever waited.
         since: when its wait began.
-        turn: its permit; or an error; or None if its client was closed.
+        turn: its permit, or the error that ended its wait.
     """
 
     priority: int
@@ -51,20 +69,20 @@ class Waiter(msgspec.Struct, order=True):
     subject: Subject | None
     lanes: ClientLanes
     lane: Lane
-    turn: asyncio.Future[Permit | Exception | None]
+    turn: asyncio.Future[Permit | Exception]
 
     @property
     def is_retry(self) -> bool:
         return self.lane is self.lanes.retries
 
-    def end(self, outcome: Permit | Exception | None) -> None:
+    def end(self, outcome: Permit | Exception) -> None:
         """Take it out of its lane and end its wait, unless it has ended."""
         self.lanes.remove(self)
         if not self.turn.done():
             self.turn.set_result(outcome)
 
     def expire(self) -> None:
-        self.end(TimeoutError())
+        self.end(WaitTimeout())
 
 
 class Lane:
@@ -121,8 +139,7 @@ class ClientLanes:
         self, priority: int, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
     ) -> Waiter:
         """Return a waiter that is not in its lane yet."""
-        turn: asyncio.Future[Permit | Exception | None]
-        turn = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[Permit | Exception] = asyncio.get_running_loop().create_future()
         return Waiter(priority, next(_arrivals), now, deadline, subject, self, lane, turn)
 
     def add(self, waiter: Waiter) -> None:

@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from seorep_async.errors import ConfigurationError, RateLimitedError
+from seorep_async.errors import ConfigurationError, RateLimitedError, duration
 from seorep_async.session.clock import Clock
-from seorep_async.session.flow_control.lanes import ClientLanes, Permit, Waiter
+from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, Permit, Waiter
 from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.retry_policy import Cause, Failure
@@ -70,15 +70,11 @@ class PermitQueue:
         """End the waits of a client that is closed. Other clients wait on."""
         self._clients.pop(lanes.client, None)
         self.pace.subjects.forget(lanes.client)
-        self.withdraw(lanes)
+        for waiter in list(lanes):
+            waiter.end(ClientClosed())
+        self.dispatch()
 
     # Waits
-
-    def withdraw(self, lanes: ClientLanes) -> None:
-        """End all waits of a client without a permit."""
-        for waiter in list(lanes):
-            waiter.end(None)
-        self.dispatch()
 
     def next_start(self, now: float) -> tuple[str, float]:
         """Return why the next attempt waits, and when it may start."""
@@ -104,7 +100,8 @@ class PermitQueue:
         """End a wait that would be longer than its caller is willing to wait."""
         pause = self.pace.paused_until - now
         if pause > min(waiter.lanes.longest_pause, waiter.deadline.at - now):
-            problem = f"not sent, because the service asked for a pause of another {pause:.3g} s"
+            wait = duration(pause)
+            problem = f"not sent, because the service asked for a pause of another {wait}"
             waiter.end(RateLimitedError(problem, retry_after=pause))
             return
         breaker = self.pace.breaker
@@ -134,9 +131,9 @@ class PermitQueue:
             # 4. It is the turn of the client that was served longest ago.
             else:
                 waiter = lanes.next_waiter()
-            if waiter.turn.done():
-                # It was cancelled just now, and has not left its lane yet.
-                waiter.lanes.remove(waiter)
+            if waiter.turn.done() or waiter.deadline.at <= now:
+                # It was cancelled or its time is over, and its task has not run since.
+                waiter.expire()
                 continue
             permit = self._grant(waiter.lanes.client, waiter.subject, now)
             waiter.end(permit)

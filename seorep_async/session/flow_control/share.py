@@ -7,8 +7,16 @@ import logging
 import math
 from collections import defaultdict
 
+from seorep_async.errors import duration
 from seorep_async.session.clock import Clock
-from seorep_async.session.flow_control.lanes import ClientLanes, Lane, Permit, Waiter
+from seorep_async.session.flow_control.lanes import (
+    ClientClosed,
+    ClientLanes,
+    Lane,
+    Permit,
+    Waiter,
+    WaitTimeout,
+)
 from seorep_async.session.flow_control.limits import Limits
 from seorep_async.session.flow_control.queue import Origin
 from seorep_async.session.flow_control.refusals import Subject
@@ -49,6 +57,7 @@ class Share:
         self._longest_pause = settings.retry_after_max
         self._lanes = ClientLanes(self, self._longest_pause)
         self._warning: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self.in_flight: int = 0
         self.refused_in_a_row: int = 0
         self.quota: RetryQuota = RetryQuota()
@@ -81,16 +90,15 @@ class Share:
 
     def close(self) -> None:
         """Grant no more permits and end all waits. Those of other clients go on."""
+        self._is_closed = True
         self._queue.leave(self._lanes)
         if self._warning is not None:
             self._warning.cancel()
 
-    def withdraw(self) -> None:
-        """End all waits; they get no permit."""
-        self._queue.withdraw(self._lanes)
-
     def try_acquire(self, deadline: Deadline, subject: str | None = None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
+        if self._is_closed:
+            return None
         permit = self._queue.try_grant(self, deadline.at, self._subject(subject))
         if permit is not None:
             self.in_flight += 1
@@ -104,7 +112,7 @@ class Share:
         priority: int = 0,
         *,
         is_retry: bool = False,
-    ) -> Permit | None:
+    ) -> Permit:
         """Wait for a permit for one attempt.
 
         Args:
@@ -114,18 +122,17 @@ class Share:
             priority: the lowest of a lane goes first.
             is_retry: retries go before all lanes.
 
-        Returns:
-            The permit, or None if the client was closed.
-
         Raises:
-            TimeoutError: the deadline passed, or an outage outlasted the call's time; with the
-                reason for the wait.
+            WaitTimeout: the deadline passed, or an outage outlasted the call's time.
             RateLimitedError: the service asked for a pause past the deadline or longer than
                 `retry_after_max`.
+            ClientClosed: the client was closed.
         """
+        if self._is_closed:
+            raise ClientClosed
         now = self._clock.monotonic()
         if now >= deadline.at:
-            raise TimeoutError
+            raise WaitTimeout
         if is_retry:
             lane = self._lanes.retries
         elif lane is None:
@@ -134,18 +141,18 @@ class Share:
         waiter = self._lanes.waiter(priority, lane, deadline, self._subject(subject), now)
         self._queue.add(waiter)
         outcome = await self._outcome(waiter, reason)
-        if isinstance(outcome, Permit):
-            self.in_flight += 1
-            outcome.seconds_waited = self._clock.monotonic() - now
-            outcome.reason = reason
-            return outcome
-        if isinstance(outcome, TimeoutError):
-            raise TimeoutError(self._queue.pace.breaker.state.value or reason)
-        if outcome is not None:
+        seconds = self._clock.monotonic() - now
+        if isinstance(outcome, WaitTimeout):
+            reason = self._queue.pace.breaker.state.value or reason
+            raise WaitTimeout(seconds, reason)
+        if isinstance(outcome, Exception):
             raise outcome
-        return None
+        self.in_flight += 1
+        outcome.seconds_waited = seconds
+        outcome.reason = reason
+        return outcome
 
-    async def _outcome(self, waiter: Waiter, reason: str) -> Permit | Exception | None:
+    async def _outcome(self, waiter: Waiter, reason: str) -> Permit | Exception:
         """Wait until a wait has ended, and leave nothing of it in the queue."""
         deadline = waiter.deadline
         timer = None
@@ -244,7 +251,7 @@ class Share:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
         if seconds <= _SHORTEST_WAIT:
             return ""
-        return f"{seconds:.3g} s for {self._cause(reason)}"
+        return f"{duration(seconds)} for {self._cause(reason)}"
 
     def _cause(self, reason: str) -> str:
         most = self._queue.pace.window.ceiling

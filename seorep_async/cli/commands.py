@@ -1,0 +1,374 @@
+"""The commands but `pull` and the lists: their options and help.
+
+Each runs a function of another module, which is imported only then.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import click
+
+from seorep_async.cli.options import (
+    Service,
+    command,
+    count,
+    day,
+    format_options,
+    later,
+    name_and_value,
+    not_empty,
+    option,
+    service_options,
+)
+
+DATABASE = click.argument("database", type=not_empty)
+TABLES = (
+    "keyword_rankings",
+    "campaign_periods",
+    "keyword_periods",
+    "totals",
+    "campaigns",
+    "keywords",
+    "failures",
+    "pulls",
+)
+"""The tables that a pull writes."""
+KINDS = (
+    "new",
+    "removed",
+    "found",
+    "lost",
+    "entered_top_3",
+    "entered_top_10",
+    "entered_top_20",
+    "left_top_3",
+    "left_top_10",
+    "left_top_20",
+    "rose",
+    "fell",
+)
+"""The kinds of change."""
+
+
+@command(
+    "Ask for address and key, try them, and store them as a profile.\n\n"
+    "Without a NAME it is the profile default, which is used where nothing else is named, by this "
+    "command and by SeoRepClient() in Python."
+)
+@click.argument("name", required=False, metavar="[NAME]")
+def login(name: str | None) -> None:
+    later("login", "log_in")(name)
+
+
+@command(
+    "Explain the columns of the tables that a pull writes: of one table, or of all.\n\n"
+    "A * marks the columns that together identify a row. Names and types are the same in every "
+    "format."
+)
+@click.argument("table", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
+@format_options
+def columns(table: str | None, format: str) -> None:
+    later("guide", "show_columns")(table, format)
+
+
+@command("Show a page of the guide, or the list of its pages.")
+@click.argument("name", required=False, metavar="[NAME]")
+def guide(name: str | None) -> None:
+    later("guide", "show_guide")(name)
+
+
+@command(
+    "Show which keywords rose, fell, are new, lost or found between two days, the biggest changes "
+    "first.\n\n"
+    "DATABASE is a .duckdb file that pulls wrote. A day is a ranking day: the last day of a pull's "
+    'window, or the day of the pull if that is earlier. A rank of 0 or none is "not ranked". '
+    "Campaigns without a report of both days are left out, and named.",
+    examples="""\
+  seorep changes rankings.duckdb --kind fell --limit 20
+  seorep changes rankings.duckdb --from 2023-03-01 --format csv > fell.csv
+  seorep changes rankings.duckdb --kind fell --exit-code || mail-it""",
+)
+@DATABASE
+@option("--account", metavar="NAME", help="Name of the account, where the database has several.")
+@option(
+    "--from",
+    "before",
+    metavar="DATE",
+    type=day,
+    help="The earlier ranking day.  [default: the last one before --to]",
+)
+@option(
+    "--to", "after", metavar="DATE", type=day, help="The later ranking day.  [default: the last]"
+)
+@option(
+    "--campaign",
+    metavar="ID",
+    type=count,
+    help="Compare this campaign alone, on its own days.  [default: every campaign]",
+)
+@option(
+    "--group",
+    metavar="TITLE",
+    type=not_empty,
+    help="Compare the campaigns of a group, by its title in any case, on their own days.",
+)
+@option(
+    "--kind",
+    metavar="KIND",
+    type=click.Choice(KINDS),
+    help="Changes of this kind alone: rose, fell (ranked on both days); found, lost (its rank); "
+    "entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).",
+)
+@option("--limit", metavar="N", type=count, help="The N largest changes.  [default: all]")
+@option(
+    "--moved",
+    metavar="N",
+    type=count,
+    help="Places by which a keyword rose or fell at least.  [default: 3]",
+)
+@option(
+    "--exit-code",
+    is_flag=True,
+    help="Exit with 10 if there is a change, counted before --limit; for alerts.",
+)
+@format_options
+def changes(
+    database: str,
+    before: dt.date | None,
+    after: dt.date | None,
+    format: str,
+    exit_code: bool,
+    **choices: Any,
+) -> int:
+    return int(
+        later("history", "show_changes")(
+            database, format=format, exit_code=exit_code, before=before, after=after, **choices
+        )
+    )
+
+
+@command(
+    "Make a page to look at from the days of a database: one file that loads nothing and runs no "
+    "script.\n\n"
+    "DATABASE is a .duckdb file that pulls wrote.",
+    examples="""\
+  seorep report rankings.duckdb -o acme.html --open
+  seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html""",
+)
+@DATABASE
+@option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    required=True,
+    help="The page's file, which ends in .html. Only a page that a report wrote is replaced.",
+)
+@option("--account", metavar="NAME", help="Name of the account, where the database has several.")
+@option("--campaign", metavar="ID", type=count, help="One campaign.  [default: all]")
+@option("--group", metavar="TITLE", help="The campaigns of a group, by its title in any case.")
+@option(
+    "--from",
+    "start_date",
+    metavar="DATE",
+    type=day,
+    help="The first day to draw.  [default: the first of the database]",
+)
+@option(
+    "--to",
+    "end_date",
+    metavar="DATE",
+    type=day,
+    help="The last day to draw.  [default: the last of the database]",
+)
+@option(
+    "--title",
+    metavar="TEXT",
+    help="The page's title.  [default: the name of the campaign, the group or the account]",
+)
+@option(
+    "--profile",
+    metavar="NAME",
+    help="Profile whose report_engines name the search engines.  "
+    "[default: SEOREP_REPORT_ENGINES, then SEOREP_PROFILE]",
+)
+@option("--open", "opens", is_flag=True, help="Show the page in a browser.")
+def report(database: str, profile: str | None, opens: bool, **choices: Any) -> None:
+    later("history", "write_report")(database, profile=profile, opens=opens, **choices)
+
+
+@command(
+    "Check the settings, the connection, the service's responses, and a pull's target.\n\n"
+    "It only reads: the list of campaigns, one page of each feed, and the target.",
+    examples="""\
+  seorep doctor
+  seorep doctor -o rankings.duckdb --json""",
+)
+@option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    type=not_empty,
+    help="Check this target of a pull: free space, versions, whether it is open elsewhere.",
+)
+@option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
+@service_options
+def doctor(out: str | None, json: bool, service: Service) -> int:
+    return int(later("doctor", "check")(service, out=out, as_json=json))
+
+
+@command(
+    "Send any request, authenticated and retried, and print the response as JSON.\n\n"
+    "GET and DELETE send the parameters in the query, other methods in the body. A repeated name "
+    "is an array. A value of @- is read from stdin: a password, say, which no command should show. "
+    "A response that is no object, or one to GET that has no data, is refused.",
+    examples="""\
+  seorep api GET /v3/campaigns limit=2
+  seorep api POST /v3/campaigns url=https://bakery.example company=Bakery
+  seorep api PUT /v3/campaigns/7 group_title=Retail
+  seorep api DELETE /v3/backlinks/700001 --yes""",
+)
+@click.argument("method")
+@click.argument("path")
+@click.argument("parameters", nargs=-1, type=name_and_value, metavar="[NAME=VALUE...]")
+@option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of a DELETE.")
+@service_options
+def api(
+    method: str,
+    path: str,
+    parameters: tuple[tuple[str, str], ...],
+    yes: bool,
+    service: Service,
+) -> None:
+    later("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
+
+
+@command(
+    "Serve the history and the service to agents (MCP).\n\n"
+    "It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client "
+    "starts it. seorep guide agents shows the configuration of such a client, and the tools."
+)
+@option(
+    "--history",
+    metavar="FILE",
+    required=True,
+    help="Database (.duckdb) that pulls write; it need not exist yet.",
+)
+@option(
+    "--account",
+    metavar="NAME",
+    help="Name of the account in every row.  [default: the profile's, or the host]",
+)
+@service_options
+def mcp(history: str, account: str | None, service: Service) -> None:
+    later("history", "serve_agents")(service, database=history, account=account)
+
+
+@command("Run the embedded service on this machine until Ctrl-C.")
+@option(
+    "--campaigns",
+    metavar="N",
+    default="20",
+    show_default=True,
+    help="Campaigns of the account at first; their ids are 1 to this.",
+)
+@option(
+    "--keywords",
+    metavar="N",
+    default="50",
+    show_default=True,
+    help="Keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …",
+)
+@option(
+    "--users",
+    metavar="N",
+    default="5",
+    show_default=True,
+    help="Users of the account at first; their ids are 1 to this.",
+)
+@option(
+    "--backlinks",
+    metavar="N",
+    default="3",
+    show_default=True,
+    help="Backlinks of each campaign at first; their ids are made like those of keywords.",
+)
+@option(
+    "--seed",
+    metavar="N",
+    default="1",
+    show_default=True,
+    help="Any integer; the same seed gives the same account, in whatever shape.",
+)
+@option(
+    "--shape",
+    type=click.Choice(("nested", "flat", "mixed")),
+    default="nested",
+    show_default=True,
+    help="Shape of the feeds' responses: nested (rows in data.rows), flat (in data), or mixed by "
+    "id.",
+)
+@option(
+    "--rows",
+    type=click.Choice(("current", "older", "mixed")),
+    default="current",
+    show_default=True,
+    help="Format of the feeds' rows: current, older, or mixed by id.",
+)
+@option("--daily", is_flag=True, help="Let ranks change by day; otherwise they change by month.")
+@option("--latency", metavar="SECONDS", help="Seconds that each response takes at least.")
+@option(
+    "--rate-limit",
+    metavar="TEXT",
+    help="The limit over which requests are refused: 20/s, 100/10s or at-once=8, and after commas "
+    "fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.",
+)
+@option(
+    "--failing",
+    metavar="IDS",
+    help="Ids of campaigns that always get 500, and their feeds; another status: 3:404.",
+)
+@option(
+    "--forbidden",
+    metavar="IDS",
+    help="Ids of campaigns that the key has no access to: the same responses are 403.",
+)
+@option("--faults", metavar="TEXT", help="Faults to meet, such as resets=5%,500s=5%,cut=2%.")
+@option(
+    "--default-limit",
+    metavar="N",
+    default="25",
+    show_default=True,
+    help="Records of a page if a request names no limit.",
+)
+@option(
+    "--max-limit", metavar="N", default="500", show_default=True, help="Most records of a page."
+)
+@option(
+    "--large-limit",
+    metavar="HOW",
+    default="lowered",
+    show_default=True,
+    help="Treatment of a limit above --max-limit: lowered, ignored, refused, failing, hanging, "
+    "misannounced, or whole-report; seorep guide testing explains each.",
+)
+@option(
+    "--api-key",
+    metavar="TEXT",
+    default="sandbox",
+    show_default=True,
+    help="The key to let in; any other gets a 403.",
+)
+@option(
+    "--host", metavar="TEXT", default="127.0.0.1", show_default=True, help="Address to listen on."
+)
+@option(
+    "--port",
+    metavar="N",
+    default="8765",
+    show_default=True,
+    help="Port to listen on; 0 for any free one.",
+)
+def sandbox(**options: str | bool | None) -> int:
+    return int(later("sandbox", "serve")(options))

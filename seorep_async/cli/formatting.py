@@ -1,0 +1,118 @@
+"""Objects as a table, JSON, JSON lines or CSV."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import enum
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from seorep_async.cli.output import as_json, plain_value, stdout_width
+from seorep_async.errors import one_line
+from seorep_async.tables.text import printable_json
+
+EXTRA = "extra"
+"""The column of fields that the service sends and its reference does not have."""
+
+
+def fields_of(model: type[Any]) -> list[str]:
+    """Return the columns of a model, `extra` last.
+
+    A password is null in every response, and never shown.
+    """
+    names = [field.name for field in attrs.fields(model)]
+    return [name for name in names if name not in ("password", EXTRA)] + [EXTRA]
+
+
+def format_objects(
+    objects: Sequence[Any], columns: Sequence[str], format: str, *, header: bool = True
+) -> str:
+    """Return objects in a format.
+
+    Args:
+        columns: the fields to show, in this order.
+        header: whether CSV begins with the names of the columns.
+
+    Returns:
+        The text; empty for a table without objects.
+    """
+    if format == "json":
+        return as_json([_values(item, columns) for item in objects])
+    if format == "jsonl":
+        return "".join(as_json(_values(item, columns), None) for item in objects)
+    if format == "csv":
+        return _csv(objects, columns, header=header)
+    return _table(objects, columns) if objects else ""
+
+
+def format_object(item: Any, columns: Sequence[str], format: str) -> str:
+    """Return one object in a format; a table has a line for each field that has a value."""
+    if format == "json":
+        return as_json(_values(item, columns))
+    if format != "table":
+        return format_objects([item], columns, format)
+    cells = {
+        one_line(name): cell(value)
+        for name, value in _values(item, columns).items()
+        if value is not None
+    }
+    # not wrapped, so that a long address can be copied
+    width = max(map(len, cells), default=0)
+    lines = (f"{name:<{width}}  {text}".rstrip() for name, text in cells.items())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def cell(value: object) -> str:
+    """Return a value as one line of a table."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, tuple):
+        return ", ".join(map(cell, value))
+    return "-" if value is None else one_line(_string(value))
+
+
+def _csv(objects: Sequence[Any], columns: Sequence[str], *, header: bool) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    if header:
+        writer.writerow(columns)
+    for item in objects:
+        writer.writerow([_string(getattr(item, name)) for name in columns])
+    return text.getvalue()
+
+
+def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        is_number = {type(getattr(item, name)) for item in objects} <= {int, type(None)}
+        justify: Any = "right" if is_number else "left"
+        table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold")
+    for item in objects:
+        table.add_row(*[Text(cell(getattr(item, name))) for name in columns])
+    # into a string, as `write` reports errors
+    text = io.StringIO()
+    Console(file=text, width=stdout_width(), highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Return fields of an object; unknown ones, in place of `extra`, under the service's names."""
+    values = {name: getattr(item, name) for name in columns if name != EXTRA}
+    return {**values, **item.extra, **values} if EXTRA in columns else values
+
+
+def _string(value: object) -> str:
+    if value is None or value == {}:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dt.date | enum.Enum):
+        return str(plain_value(value))
+    return printable_json(value)

@@ -1,0 +1,46 @@
+"""The service's own reason in the body of an error, whose shape is not documented."""
+
+from __future__ import annotations
+
+import json
+
+_LARGEST_BODY = 64 * 1024
+_LONGEST = 200
+"""Characters of a reason."""
+_MOST_ITEMS = 5
+_DEPTH = 3
+_NAMES = ("message", "messages", "detail", "description", "reason", "error", "errors", "results")
+_NO_REASONS = ("error", "fail", "failed", "failure", "false", "true", "none", "null")
+"""Words that say that there is an error, and nothing about it."""
+
+
+def reason_in_body(body: bytes) -> str:
+    """Return the reason in a JSON body, or an empty string."""
+    if len(body) > _LARGEST_BODY:
+        return ""
+    try:
+        return reason_in(json.loads(body))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def reason_in(value: object) -> str:
+    """Return the reason in parsed JSON, in one string, or an empty string."""
+    return "; ".join(_strings(value, _DEPTH))[:_LONGEST]
+
+
+def _strings(value: object, depth: int) -> list[str]:
+    if isinstance(value, str):
+        string = value.strip()
+        return [string] if string and string.lower() not in _NO_REASONS else []
+    if depth == 0:
+        return []
+    strings: list[str] = []
+    if isinstance(value, list):
+        for item in value[:_MOST_ITEMS]:
+            strings += _strings(item, depth - 1)
+    elif isinstance(value, dict):
+        for name in _NAMES:
+            strings += _strings(value.get(name), depth - 1)
+    # an error may stand in two places of one body
+    return list(dict.fromkeys(strings))

@@ -1,0 +1,293 @@
+"""Error responses: who answered, what it means for a retry, and the error for the caller.
+
+One rule says what is the service's own answer, `origin_of`. What may be tried again is one table, in `retry_policy.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import msgspec
+
+from seorep_async.errors import (
+    DecodeError,
+    ProtocolError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+    duration,
+    one_line,
+    status_error_type,
+)
+from seorep_async.reasons import reason_in_body
+from seorep_async.session.request import Request
+from seorep_async.session.retry_policy import (
+    Cause,
+    Failure,
+    Sent,
+    Verdict,
+    cause_of_status,
+    sent_of_status,
+    verdict_on_status,
+)
+from seorep_async.session.secrets import Authentication, Scrubber
+
+_LONGEST_JSON = 64 * 1024
+"""Bytes of a body that is parsed to find out who answered."""
+_LONGEST_EXCERPT = 400
+"""Bytes of a body in an error."""
+_LONGEST_QUOTE = 600
+"""Bytes of a message, a path or an address."""
+_MESSAGES = {
+    401: "the API key was refused",
+    403: "the API key was refused, or may not see this",
+    404: "there is no such object",
+    429: "the service asks for fewer requests",
+    500: "the service failed; a wrong parameter can cause this too",
+    503: "the service is not available now",
+}
+_WRONG_SERVER = "this does not look like the service; check the address"
+_NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_ENCODINGS = ("identity", "gzip", "deflate")
+_AT_FIRST_CONTACT = 2
+"""Attempts in all, if a page answers before the key has worked."""
+
+
+class Response(msgspec.Struct, eq=False):
+    """A whole response of any status: its decompressed body, its Retry-After in seconds, its headers.
+
+    The reader adds what a small body says.
+    """
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    decoded: Any = None
+
+    def __repr__(self) -> str:
+        return f"Response({self.status})"  # tracebacks show locals; the rest may be private
+
+
+class Origin(enum.Enum):
+    """Who sent an error response."""
+
+    SERVICE = "service"
+    GATEWAY = "gateway"  # in front of the service: a firewall, an ingress, a balancer
+    STRANGER = "stranger"  # another server, at an address that is probably wrong
+
+
+def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
+    """Tell who sent an error response. The shape of errors is not documented, but the service speaks JSON.
+
+    Only a 403 and a 404 are judged: the service sends them about the key and about an object, and so do others about
+    something else. The other statuses mean the same from anybody.
+
+    Args:
+        response: the response.
+        request: the request.
+        knows_service: whether the key has worked, so that the service is at this address.
+    """
+    # There are four cases:
+    # 1. A 403 with an HTML page: a firewall's. Before any success it may be about the key.
+    # 2. A 404 whose body is not JSON: an ingress without a route, or a rollout.
+    # 3. The same, or JSON of another shape, before any success: the address may be wrong.
+    # 4. Anything else: the service's own answer.
+    if response.status == 403 and knows_service and is_page(response):
+        return Origin.GATEWAY
+    if response.status == 404:
+        if knows_service:
+            is_own = not response.body or _parsed(response.body) is not None
+            return Origin.SERVICE if is_own else Origin.GATEWAY
+        if not _may_be_of_service(request, response.body):
+            return Origin.STRANGER
+    return Origin.SERVICE
+
+
+def is_page(response: Response) -> bool:
+    """Return whether a response is an HTML page, which the service does not send."""
+    beginning = bytes(response.body[:_LONGEST_JSON]).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if beginning.startswith((b"{", b"[")):
+        return False  # PHP calls JSON text/html unless it is told otherwise
+    is_called_html = "text/html" in response.headers.get("Content-Type", "").lower()
+    return is_called_html or beginning.startswith(b"<")
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body[:_LONGEST_JSON])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
+    """Return whether a 404 before any success may be the service's: about an object that the request names."""
+    parsed = _parsed(body) if body else {"error": ""}
+    if not isinstance(parsed, dict):
+        return False
+    if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
+        return True
+    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
+    has_reason = parsed.keys() & {"code", "error", "errors", "message", "messages"}
+    return names_an_object and bool(has_reason)
+
+
+class ErrorReader:
+    """Makes failures of error responses, without secrets: a service may repeat the key."""
+
+    def __init__(self, authentication: Authentication) -> None:
+        self._authentication = authentication
+
+    def failure_of_status(
+        self, request: Request[Any], response: Response, *, knows_service: bool
+    ) -> Failure:
+        """Return the failure of a response whose status is no success."""
+        status = response.status
+        if 300 <= status < 400 and "Location" in response.headers:
+            error = _redirect_error(request, response)
+            return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+        if status < 400:
+            problem = "the service answered with a status that is neither a success nor an error"
+            error = StatusError(problem)
+            return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+        origin = origin_of(response, request, knows_service=knows_service)
+        if origin is Origin.GATEWAY:
+            error = RateLimitedError(_NOT_THE_SERVICE)
+            return self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
+        has_retry_after = response.retry_after is not None
+        verdict = verdict_on_status(
+            status, has_retry_after=has_retry_after, is_read=request.method == "GET"
+        )
+        failure = self._failure(
+            sent_of_status(status),
+            verdict.cause,
+            _status_error(request, response, origin, verdict),
+            request,
+            response,
+        )
+        is_own_json = origin is Origin.SERVICE and bool(response.body)
+        return attrs.evolve(failure, most_attempts=verdict.most_attempts, is_own_json=is_own_json)
+
+    def failure_of_body(
+        self,
+        error: SeoRepError,
+        request: Request[Any],
+        response: Response,
+        *,
+        knows_service: bool,
+    ) -> Failure:
+        """Return the failure of a success whose body can't be decoded, or is an error itself."""
+        if isinstance(error, ProtocolError):
+            encoding = response.headers.get("Content-Encoding", "identity")
+            if encoding.lower() not in _ENCODINGS:
+                problem = "the response has a Content-Encoding that this client did not ask for"
+                error = error.evolve(message=f"{problem} ({encoding})")
+                return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
+            if knows_service or not is_page(response):
+                return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
+            error = error.evolve(message=_WRONG_SERVER)
+            failure = self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
+            return attrs.evolve(failure, most_attempts=_AT_FIRST_CONTACT)
+        if isinstance(error, StatusError):
+            cause = cause_of_status(_status_of(error))
+            if request.private:
+                problem = "the service reported an error in a response that claims success"
+                error = error.evolve(message=problem)
+            return self._failure(Sent.RESPONDED, cause, error, request, response)
+        if request.private and isinstance(error, DecodeError):
+            problem = f"{error.field_path or 'the response'}: has an unexpected value"
+            error = error.evolve(message=problem)
+        return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+
+    def _failure(
+        self,
+        sent: Sent,
+        cause: Cause,
+        error: SeoRepError,
+        request: Request[Any],
+        response: Response,
+    ) -> Failure:
+        fields: dict[str, Any] = {"status": response.status}
+        if not request.private:
+            beginning = response.body[: 8 * _LONGEST_EXCERPT]
+            is_cut = len(beginning) < len(response.body)
+            text = beginning.decode(errors="replace")
+            excerpt = self._quoted(text, request, _LONGEST_EXCERPT, is_cut=is_cut)
+            fields["body_excerpt"] = excerpt or None
+        if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
+            pause = f"it asked for a pause of {duration(response.retry_after)}"
+            fields["retry_after"] = response.retry_after
+            fields["message"] = f"{error.message}; {pause}"
+        failure = Failure(sent, cause, error.evolve(**fields), response.retry_after)
+        return self.clean(failure, request)
+
+    def clean(self, failure: Failure, request: Request[Any]) -> Failure:
+        """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
+        facts = vars(failure.error)
+        cleaned = {
+            name: self._quoted(facts[name], request, _LONGEST_QUOTE)
+            for name in ("message", "location", "field_path")
+            if facts.get(name)
+        }
+        return attrs.evolve(failure, error=failure.error.evolve(**cleaned))
+
+    def _quoted(
+        self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
+    ) -> str:
+        """Return a text that may quote the service as one line without secrets, of `longest` bytes at most."""
+        # scrub before cutting, or half a key could remain at the cut
+        beginning = string[: 8 * longest]
+        is_cut = is_cut or len(beginning) < len(string)
+        line = one_line(self.scrub(beginning, request, cut=is_cut))
+        encoded = line.encode()
+        if len(encoded) <= longest:
+            return line
+        return f"{encoded[:longest].decode(errors='ignore')}…"
+
+    def scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
+        """Replace the key, and the secrets of a request, in a string of the service's."""
+        if request.secrets:
+            string = Scrubber(request.secrets).scrub(string, cut=cut)
+        return self._authentication.scrub(string, cut=cut)
+
+
+def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
+    location = None
+    if not request.private:
+        location = response.headers["Location"].partition("?")[0] or None
+    advice = "the client never follows a redirect; pass the right address as base_url=…"
+    return RedirectError(f"{advice} (here to {location or 'another'})", location=location)
+
+
+def _status_error(
+    request: Request[Any], response: Response, origin: Origin, verdict: Verdict
+) -> SeoRepError:
+    """Return the error for a status from 400 on, with the service's own reason."""
+    status = response.status
+    error_type = status_error_type(status)
+    if origin is Origin.STRANGER:
+        return error_type(_WRONG_SERVER)
+    default = "the service refused" if status < 500 else "the service failed"
+    message = _MESSAGES.get(status, default)
+    if verdict.is_postponed:
+        # it is about the rate or about time, not about the key or the parameters
+        error_type = RateLimitedError
+        message = "the service asks to try again later"
+    reason = "" if request.private else reason_in_body(response.body)
+    if reason:
+        message = f"{message}; the service said: {reason}"
+    return error_type(message)
+
+
+def _status_of(error: StatusError) -> int:
+    """Return a status for the class of an error under status 200."""
+    for status in (400, 403, 404, 429, 500):
+        if type(error) is status_error_type(status):
+            return status
+    return 500

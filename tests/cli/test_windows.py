@@ -1,0 +1,138 @@
+"""Windows by stand-ins, which raise and return what Windows does."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from seorep_async.cli import output
+from seorep_async.cli.errors import ExitCode
+from seorep_async.profiles import config_file
+from tests.cli.running import Seorep
+from tests.cli.test_process import program
+
+pytestmark = pytest.mark.heavy
+
+COARSE = 0.0156
+"""The seconds between two values of a clock of Windows."""
+
+
+@pytest.mark.parametrize("name", ["SIGBREAK", "SIGINT"])
+def test_ctrl_break_ends_a_pull_as_ctrl_c_does(tmp_path: Path, name: str) -> None:
+    # Linux has no SIGBREAK: another signal stands for it
+    stand_in = "signal.SIGBREAK = signal.SIGUSR1"
+    started = f"""
+{stand_in}
+import seorep_async.cli.pulling as pull
+async def interrupted(*_, **__):
+    interrupt(signal.{name})
+    await asyncio.sleep(60)
+pull.pull_to = interrupted
+"""
+    ended = program(started, "pull", "--sandbox", cwd=tmp_path)
+    assert ended.returncode == ExitCode.INTERRUPTED
+    assert ended.stderr.startswith("Interrupted")
+
+
+class ClosedPipe:
+    """The raw stdout of a pipe whose reader, such as `more`, has ended."""
+
+    def __init__(self, error: int) -> None:
+        self._error = error
+
+    def write(self, data: object) -> int:
+        raise OSError(self._error, os.strerror(self._error))
+
+
+@pytest.mark.parametrize(
+    ("platform", "error", "is_success"),
+    [
+        ("win32", errno.EINVAL, True),
+        ("win32", errno.EPIPE, True),
+        ("win32", errno.ENOSPC, False),
+        ("linux", errno.EINVAL, False),
+    ],
+)
+def test_a_pipe_that_is_left_early_is_no_error(platform: str, error: int, is_success: bool) -> None:
+    script = f"""
+import sys
+from types import SimpleNamespace
+from seorep_async.cli import output
+from tests.cli.test_windows import ClosedPipe, exit_code_of_write
+sys.exit(exit_code_of_write({platform!r}, {error}))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], check=False, stdout=subprocess.PIPE)
+    assert ended.returncode == (0 if is_success else ExitCode.UNWRITTEN)
+
+
+def exit_code_of_write(platform: str, error: int) -> int:
+    """Write to a closed pipe, in a process whose stdout is lost by that; return the exit code."""
+
+    class Stdout:
+        buffer = ClosedPipe(error)
+
+        def flush(self) -> None:
+            pass
+
+        def isatty(self) -> bool:
+            return False
+
+        def fileno(self) -> int:
+            return 1
+
+    sys.stdout = Stdout()
+    sys.platform = platform
+    try:
+        output.write("rows")
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except Exception as failure:
+        return int(output.failed(failure))
+    return -1
+
+
+def test_a_coarse_clock_changes_nothing(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("monotonic", "perf_counter", "time"):
+        clock = getattr(time, name)
+        monkeypatch.setattr(time, name, lambda clock=clock: clock() // COARSE * COARSE)
+    slowly = ("-c", "requests_per_second=60", "-c", "max_concurrency=2")
+    ended = seorep("pull", "-s", "campaigns=20", "-s", "keywords=2", *slowly, "-o", "a.csv")
+    assert (ended.code, Path("a.csv").read_text().count("\n")) == (0, 41)
+
+
+def test_profiles_are_found_in_a_folder_with_backslashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os.path, "isabs", lambda path: path[1:3] == ":\\")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("APPDATA", r"C:\Users\me\AppData\Roaming")
+    assert str(config_file()).startswith(r"C:\Users\me\AppData\Roaming")
+
+
+def test_a_profile_may_name_a_path_with_backslashes(
+    seorep: Seorep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / ".config" / "seorep" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[default]\nbase_url = 'http://127.0.0.1:9'\nkey = 'k'\naccount = 'C:\\seo'\n")
+    file.chmod(0o600)
+    assert r"account             C:\seo" in seorep("doctor", "-c", "max_attempts=1").err
+    file.write_text(file.read_text().replace("'C:\\seo'", '"C:\\seo"'))
+    said = seorep("pull").err
+    assert r"a \ stands for itself only between single quotes" in said
+
+
+def test_signals_that_a_platform_lacks_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = """
+import signal
+del signal.SIGHUP
+from seorep_async.cli import signals
+signals.install()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert hasattr(signal, "SIGHUP")
