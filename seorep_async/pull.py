@@ -197,10 +197,11 @@ class _Run(Generic[R]):
         self._accepted = accepted
         self._tries_again = tries_again
         self._ordered = ordered
-        self._schedule = Schedule(session.call_timeout.stream_deadline(), Lane())
+        self._lane = Lane()
+        self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
         self._started = session.clock.monotonic()
         self.crawl: Crawl[R] = Crawl(session, self)
-        self.key: KeyCheck = KeyCheck(self._send_question)
+        self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
         self._remaining: Iterator[tuple[int, int]] = enumerate(ids)
         self._begun: dict[int, _Item[R]] = {}  # by number, as the next two
@@ -247,6 +248,7 @@ class _Run(Generic[R]):
             self._log_end()
             self.changed.set()
         await self.crawl.close()
+        self._session.share.release(self._lane)
 
     def _log_end(self) -> None:
         facts = {
@@ -285,9 +287,18 @@ class _Run(Generic[R]):
             self._try_again(self._deferred.pop(self._taken))
 
     async def judge(self, reading: Reading[R], error: SeoRepError) -> None:
-        """Find out whether a 401 or 403 is about the key."""
-        if isinstance(error, AuthenticationError):
-            await self.key.refuse(error)
+        """Find out whether a 401 or 403 is about the key. If it is, everything ends."""
+        if not isinstance(error, AuthenticationError):
+            return
+        await self.key.refuse(error)
+        if self.key.refusal is None:
+            return
+        item = self._begun.get(reading.number)
+        if item is not None and item.reading is reading:
+            self._stop(item, error)
+        for unfinished in [*self._begun.values(), *self._deferred.values()]:
+            self._stop(unfinished, self._stopped())
+        self._deferred.clear()
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         item = self._begun[reading.number]
@@ -302,8 +313,6 @@ class _Run(Generic[R]):
             self._end(item, None)
         else:
             self._end(item, self._failed(item, error))
-        if self.key.refusal is not None:
-            self._stop_all()
         return None
 
     def on_bug(self, error: BaseException) -> None:
@@ -369,30 +378,36 @@ class _Run(Generic[R]):
 
     # The key
 
-    async def _send_question(self) -> object:
-        """Ask for a page that the service accepted, or for one campaign if it has accepted none."""
+    async def _ask_about_key(self) -> object:
+        """Send the question about the key. No request of this pull begins until it is accepted."""
+        share = self._session.share
+        if self.crawl.is_open:
+            share.hold(self._lane)
+        try:
+            answer = await self._session.send(self._question())
+        except AuthenticationError:
+            # The lane is held until this run is closed.
+            raise
+        except BaseException:
+            share.release(self._lane)
+            raise
+        share.release(self._lane)
+        return answer
+
+    def _question(self) -> Request[object]:
+        """Return the request of a page that the service accepted, or of one campaign."""
         latest = self._session.clock.monotonic() + QUESTION_SECONDS
         deadline = Deadline.of_call(min(self._schedule.deadline.at, latest))
+        schedule = Schedule(deadline, Lane())
         if self._accepted.query is not None:
-            schedule = Schedule(deadline, self._schedule.lane)
-            page_1 = self._accepted.query.page(1, schedule)
+            page_1: Request[Any] = self._accepted.query.page(1, schedule)
             # Its error is about the key, not about that campaign.
-            return await self._session.send(msgspec.structs.replace(page_1, subject=None))
-        one_campaign: Request[object] = Request(
-            method="GET",
-            path="/v3/campaigns",
-            query="limit=1",
-            decode=parse,
-            deadline=deadline,
-            lane=self._schedule.lane,
-        )
-        return await self._session.send(one_campaign)
+            return msgspec.structs.replace(page_1, subject=None)
+        return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
 
-    def _stop_all(self) -> None:
-        for item in [*self._begun.values(), *self._deferred.values()]:
-            self.crawl.drop(item.reading)
-            self._end(item, self._failed(item, self._stopped()))
-        self._deferred.clear()
+    def _stop(self, item: _Item[R], error: SeoRepError) -> None:
+        self.crawl.drop(item.reading)
+        self._end(item, self._failed(item, error))
 
     def _stopped(self) -> AuthenticationError:
         stopped = "stopped, because the API key was refused for another request"
