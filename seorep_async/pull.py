@@ -251,14 +251,15 @@ class _Run(Generic[R]):
         self._session.share.release(self._lane)
 
     def _log_end(self) -> None:
-        facts = {
+        facts: dict[str, Any] = {
             "ids": self._total,
             "reports": self._succeeded,
             "failures": self._taken + len(self._outcomes) - self._succeeded,
             "seconds": self._session.clock.monotonic() - self._started,
         }
         message = "pull of %d ended: %d reports, %d failures, %.3g s"
-        _log.info(message, *facts.values(), extra=facts)
+        account = {"account": self._session.observer.account}
+        _log.info(message, *facts.values(), extra=account | facts)
 
     # For the crawl
 

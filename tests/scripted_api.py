@@ -78,9 +78,11 @@ class Service:
             self.in_flight -= 1
         if isinstance(answer, int):
             return web.Response(status=answer)
-        return web.Response(
-            body=io.BytesIO(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
-        )
+        status = 200
+        if isinstance(answer, tuple):
+            status, answer = answer
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        return web.Response(status=status, body=io.BytesIO(body))
 
 
 class Clock:

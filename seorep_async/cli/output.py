@@ -22,7 +22,11 @@ from seorep_async.cli.errors import (
     explain,
     facts_of_error,
 )
-from seorep_async.errors import ExportError, PullPausedError, one_line
+from seorep_async.errors import (
+    ExportError,
+    PullPausedError,
+    one_line,
+)
 from seorep_async.tables.text import printable_json
 
 _NO_WRAPPING = 1_000_000

@@ -33,8 +33,9 @@ from seorep_async.export import (
     pull_to,
     stream,
 )
-from seorep_async.export.pull_to import at_target
+from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
+from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
 
 _CONTENTS = (
@@ -90,7 +91,7 @@ async def _run(
     warnings: Sequence[str],
 ) -> ExitCode:
     async with connection.opened() as client:
-        options = _export_options(arguments, client)
+        options = _export_options(arguments)
         months = _Months(list(windows))
         if len(windows) > 1 or arguments.skip_complete:
             months = await _months_left(arguments, windows, client, options)
@@ -99,9 +100,7 @@ async def _run(
         by_month = len(windows) > 1
         if arguments.dry_run and months.left:
             previews = await _preview_each(arguments, months.left, client, options)
-            facts = summary.facts_of_previews(
-                arguments, months.left, previews, months.skipped, options["account"]
-            )
+            facts = summary.facts_of_previews(arguments, months.left, previews, months.skipped)
             text = summary.preview_in_words(facts, connection.label)
             await in_daemon_thread(write, as_json(facts) if arguments.json else text)
             code = ExitCode.OK
@@ -113,11 +112,12 @@ async def _run(
         return code
 
 
-def _export_options(arguments: PullArguments, client: SeoRepClient) -> dict[str, Any]:
+def _export_options(arguments: PullArguments) -> dict[str, Any]:
     """Return the library's arguments that are the same for each month."""
     options = {name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)}
     options["exclude"] = arguments.excluded_ids
-    options["account"] = arguments.account or client.account
+    # without a name, the database may know the account under one
+    options["account"] = arguments.account
     return options
 
 
@@ -137,12 +137,18 @@ async def _months_left(
     """Find the months that are left, an unfinished one first.
 
     Those that were pulled longest ago follow those that never were: otherwise, a campaign that
-    always fails would use up the requests of each night.
+    always fails would use up the requests of each night. The account's name is put into `options`.
     """
     request = ExportRequest.of(client, arguments.campaign_ids, windows[0], options)
+    place = Place(arguments.target, options)
+    look = Beginning(restart=arguments.restart, only_look=True)
+    async with opened_target(client, request, place, look) as target:
+        request = target.target.request
+        staged = target.staging.found
+    options["account"] = request.account
     unfinished = None
-    if len(windows) > 1 and not arguments.restart:
-        unfinished = await _unfinished_window(arguments, request, options)
+    if staged is not None and not staged.ended:
+        unfinished = (staged.start_date, staged.end_date)
     pulled: dict[Days, tuple[bool, dt.datetime]] = {}
     if arguments.skip_complete:
         pulled = await asyncio.to_thread(_pulled_windows, arguments, request, windows)
@@ -159,17 +165,6 @@ async def _months_left(
         left.remove(unfinished)
         left.insert(0, unfinished)
     return _Months(left, len(complete))
-
-
-async def _unfinished_window(
-    arguments: PullArguments, request: ExportRequest, options: Any
-) -> Days | None:
-    """Return the window of a pull that is staged unfinished for the target, or None."""
-    async with at_target(arguments.target, request, options, only_look=True) as (_, _, staging):
-        staged = staging.found
-    if staged is None or staged.ended:
-        return None
-    return staged.start_date, staged.end_date
 
 
 def _pulled_windows(
@@ -266,7 +261,7 @@ async def _pull_each(
         ended_by = error
     return PullRun(
         arguments=arguments,
-        account=options["account"],
+        account=options["account"] or client.account,
         by_month=by_month,
         pulls=pulls,
         windows_left=left,

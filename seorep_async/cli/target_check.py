@@ -17,9 +17,9 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.database import WAIT_SECONDS
 from seorep_async.export.formats import format_of
-from seorep_async.export.pull_to import at_target
+from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.staging import StagedPull
+from seorep_async.export.staging import Beginning, StagedPull
 from seorep_async.history import open_history
 from seorep_async.tables.optional import require
 
@@ -47,8 +47,9 @@ def _check_libraries(findings: Findings, out: str) -> None:
         return  # the check of the file says so
     for library in file_format.needs:
         require(library)
-    versions = [f"{library} {importlib.metadata.version(library)}" for library in file_format.needs]
-    if versions:
+    names = dict.fromkeys(library.partition(".")[0] for library in file_format.needs)
+    if names:
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
         findings.ok("extra", ", ".join(versions))
 
 
@@ -75,9 +76,9 @@ async def _check_file(findings: Findings, client: SeoRepClient, out: str, window
     try:
         async with (
             asyncio.timeout(_OPEN_SECONDS),
-            at_target(out, request, {}, only_look=True) as (_, _, staging),
+            opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
         ):
-            staged = staging.found
+            staged = target.staging.found
     except TimeoutError:
         problem = f"{out} is open in another program"
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")

@@ -26,6 +26,7 @@ from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_l
 from seorep_async.export.request import ExportRequest, Plan, is_about_reading
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
+from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
@@ -289,15 +290,33 @@ def _add(add: Callable[[Sequence[T]], None], items: Sequence[T]) -> list[tuple[T
     return []
 
 
+@attrs.frozen(kw_only=True)
+class Beginning:
+    """How a pull begins where another one is staged.
+
+    Attributes:
+        restart: drop the staged pull, unread.
+        retry_failed: fetch what failed, of a pull that has ended.
+        only_look: leave everything as it is.
+    """
+
+    restart: bool = False
+    retry_failed: bool = False
+    only_look: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        require_booleans(restart=self.restart, retry_failed=self.retry_failed)
+        if self.restart and self.retry_failed:
+            problem = "restart=True and retry_failed=True can't be combined"
+            raise ConfigurationError(problem, argument="restart")
+
+
 @contextlib.contextmanager
 def opened(
     folder: Path,
     format_: Format,
     requests: Sequence[ExportRequest],
-    *,
-    restart: bool,
-    retry_failed: bool,
-    only_look: bool,
+    beginning: Beginning,
     refusal: ConfigurationError | None,
 ) -> Iterator[Staging]:
     """Open a staging folder: resume the staged pull if it has one of the requests, or begin anew.
@@ -315,23 +334,26 @@ def opened(
             of another version.
     """
     file = opened_in(folder)
+    only_look = beginning.only_look
     try:
         staging = Staging(format_, requests[-1], file)
-        if not (restart and only_look):
-            drop_leftovers(folder, restart=restart)
-        if not restart:
+        if not (beginning.restart and only_look):
+            drop_leftovers(folder, restart=beginning.restart)
+        if not beginning.restart:
             staging.load(only_look=only_look)
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
         if is_another and not staging.ended:
             refusal = _unfinished(staging.request, differences[0])
-        elif is_another and retry_failed and any(map(is_about_reading, differences)):
-            refusal = other_reading(next(filter(is_about_reading, differences)))
+        elif is_another and beginning.retry_failed:
+            for difference in filter(is_about_reading, differences):
+                refusal = other_reading(difference)
         if refusal is not None and (is_another or staging.found is None):
             staging.refusal = refusal
             if not only_look:
                 raise refusal
-        if restart or is_another or (staging.ended and not retry_failed):
+        has_ended = staging.ended and not beginning.retry_failed
+        if beginning.restart or is_another or has_ended:
             staging.begin(requests[-1])
             if not only_look:
                 file.clear()

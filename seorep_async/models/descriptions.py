@@ -315,8 +315,8 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
 
 
 def description_of(model: type, attribute: str) -> str:
-    """Return the description of an attribute of a model."""
-    return _DESCRIPTIONS[model.__name__][attribute]
+    """Return the description of an attribute of a model, or "" if it has none here."""
+    return _DESCRIPTIONS.get(model.__name__, {}).get(attribute, "")
 
 
 def with_descriptions(model: type[M]) -> type[M]:

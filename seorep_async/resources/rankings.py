@@ -282,7 +282,7 @@ class Rankings:
         warning = engine_warning(row)
         if warning is not None:
             self._warned = True
-            _log.warning("%s", warning)
+            _log.warning("%s", warning, extra={"account": self._account})
 
 
 class FeedQuery(msgspec.Struct, Generic[R], eq=False):

@@ -9,7 +9,15 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import Columns, ColumnType, Table, as_json, is_constant, once_each
+from seorep_async.tables.columns import (
+    Column,
+    Columns,
+    ColumnType,
+    Table,
+    as_json,
+    is_constant,
+    once_each,
+)
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -72,23 +80,25 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
     )
 
 
-def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a pandas data frame: times of seconds, nullable types, nested values as objects.
+def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
+    """Return columns of an Arrow table as a pandas data frame.
 
-    Dates of Arrow or of Python can't be compared with a string or a Timestamp, resampled or drawn.
+    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared with
+    a string or a Timestamp, resampled or drawn. Nested values are Python objects.
     """
-    pa, pd = require("pyarrow"), require("pandas")
-    columns = {}
-    for column, values in zip(table.columns, rows.columns, strict=True):
+    pa = require("pyarrow")
+    pd = require("pandas")
+    series = {}
+    for column in columns:
+        values = rows[column.name]
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
-            columns[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
+            series[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
         elif column.type in _NESTED:
-            columns[column.name] = pd.Series(
-                list(map(_as_object, values.to_pylist())), dtype=object
-            )
+            objects = [_as_object(value) for value in values.to_pylist()]
+            series[column.name] = pd.Series(objects, dtype=object)
         else:
-            columns[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
-    return pd.DataFrame(columns)
+            series[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
+    return pd.DataFrame(series)
 
 
 def _as_object(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from seorep_async.tables.arrow import arrow_table, pandas_frame
 from seorep_async.tables.columns import (
+    Column,
     Columns,
     ColumnType,
     Table,
@@ -39,6 +40,10 @@ class Tabular:
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         """Return the table, and its rows part by part: the values of each column."""
         raise NotImplementedError
+
+    def _frame_columns(self, table: Table) -> Sequence[Column]:
+        """Return the columns in the order of a data frame."""
+        return table.columns
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row: a member for each column, in their order.
@@ -88,7 +93,7 @@ class Tabular:
         require("pyarrow", extra="pandas")
         require("pandas")
         table, parts = self._parts()
-        return pandas_frame(table, arrow_table(table, parts))
+        return pandas_frame(self._frame_columns(table), arrow_table(table, parts))
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows as a polars data frame.
@@ -98,7 +103,10 @@ class Tabular:
             OverflowError: an integer needs more than 64 bits.
         """
         require("pyarrow", extra="polars")
-        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
+        polars = require("polars")
+        table, parts = self._parts()
+        names = [column.name for column in self._frame_columns(table)]
+        frame: pl.DataFrame = polars.from_arrow(arrow_table(table, parts).select(names))
         return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

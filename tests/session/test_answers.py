@@ -317,7 +317,7 @@ RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
-async def test_what_aiohttp_raises_is_our_error_and_unsent_only_if_proved(
+async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
     raised: Exception,
     kind: type[errors.SeoRepError],
     method: str,

@@ -44,6 +44,7 @@ class Share:
         clock: Clock,
         limits: Limits | None = None,
         origin: Origin | None = None,
+        account: str = "",
     ) -> None:
         if limits is None:
             limits = Limits(
@@ -53,6 +54,7 @@ class Share:
         self._queue = limits.queue
         self._clock = clock
         self._origin = origin
+        self._account = account
         self._call_timeout = settings.call_timeout
         self._longest_pause = settings.retry_after_max
         self._lanes = ClientLanes(self, self._longest_pause)
@@ -255,7 +257,8 @@ class Share:
             return
         reason, _ = self._queue.next_start(now)
         waited = self.wait_in_words(seconds, reason)
-        _log.warning("a request has waited %s; nothing was sent", waited)
+        fields = {"account": self._account}
+        _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: str) -> str:
         """Say how long an attempt waited, and for what, or nothing if it did not."""
