@@ -22,7 +22,7 @@ from typing import (
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, InvalidRequestError
 from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
@@ -61,6 +61,8 @@ _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
 _PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
 
+_AHEAD = dt.timedelta(days=1)
+"""The date of some time zones is a day ahead of that in UTC."""
 _ENDPOINTS = {
     Feed.CAMPAIGN: ("/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")),
     Feed.CAMPAIGN_BY_DATE: ("/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD),
@@ -339,6 +341,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         rows = first.items
         if len(pages) > 1:
             rows = tuple(chain.from_iterable(page.items for page in pages))
+        snapshot_date = self.snapshot_date or self.session.clock.now().date()
+        if not rows and self.start_date > snapshot_date + _AHEAD:
+            raise self._not_begun(id)
         return RankingReport(
             feed=self.feed,
             id=id,
@@ -350,8 +355,16 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             version=first.version,
             extra=first.extra,
             account=self.account,
-            snapshot_date=self.snapshot_date or self.session.clock.now().date(),
+            snapshot_date=snapshot_date,
             compared=self.compared,
+        )
+
+    def _not_begun(self, id: int) -> InvalidRequestError:
+        """Return the error for an empty report of a future range: a wrong year, most likely."""
+        path, _row, _key = _ENDPOINTS[self.feed]
+        problem = f"{self.start_date} to {self.end_date} has not begun, and the service has no rows"
+        return InvalidRequestError(
+            problem, subject=f"{self.feed.object_name} {id}", method="GET", path=path
         )
 
 

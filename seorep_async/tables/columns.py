@@ -179,21 +179,27 @@ def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
-    """Return attribute name → type without None, a string for a literal, and whether it may be
-    None; no secrets.
+    """Return the type of each attribute without None, and whether it may be None; no secrets.
+
+    A literal is a string, and a tuple of literals is one of strings.
     """
-    found, hints = {}, field_types(model)
-    for name, hint in (
-        (field.name, hints[field.name]) for field in attrs.fields(model) if field.repr
-    ):
-        parts = (
-            typing.get_args(hint)
-            if typing.get_origin(hint) in (typing.Union, types.UnionType)
-            else (hint,)
-        )
-        held = next(part for part in parts if part is not types.NoneType)
-        found[name] = (str if typing.get_origin(held) is Literal else held, types.NoneType in parts)
-    return found
+    attributes: dict[str, tuple[Any, bool]] = {}
+    types_of_fields = field_types(model)
+    for field in attrs.fields(model):
+        if not field.repr:
+            continue
+        hint = types_of_fields[field.name]
+        is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        parts = typing.get_args(hint) if is_union else (hint,)
+        value_type = next(part for part in parts if part is not types.NoneType)
+        if typing.get_origin(value_type) is Literal:
+            value_type = str
+        elif typing.get_origin(value_type) is tuple:
+            item_type = typing.get_args(value_type)[0]
+            if typing.get_origin(item_type) is Literal:
+                value_type = tuple[str, ...]
+        attributes[field.name] = (value_type, types.NoneType in parts)
+    return attributes
 
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
