@@ -210,8 +210,10 @@ def _access_of_profile(name: str) -> Access:
             raise ConfigurationError(f"profile {name} has no {field_name}: {advice}")
         if not isinstance(value, str):
             raise ConfigurationError(f"profile {name}: {field_name} must be a string")
-    sources = {field_name: f"{field_name} of profile {name}" for field_name in values}
-    sources["api_key"] = sources.pop("key")
+    sources = {}
+    for field_name in values:
+        argument = "api_key" if field_name == "key" else field_name
+        sources[argument] = f"{field_name} of profile {name}"
     return Access(
         base_url=values["base_url"],
         api_key=Secret.of(values["key"]),

@@ -13,7 +13,7 @@ import attrs
 from seorep_async.errors import SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field
-from seorep_async.tables.columns import Columns, Table
+from seorep_async.tables.columns import Column, Columns, Table
 from seorep_async.tables.html import SHOWN_ROWS, html_table
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
@@ -103,6 +103,9 @@ class RankingReport(Model, Tabular, Generic[R_co]):
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         return _table(self.feed), [column_values(self)]
+
+    def _frame_columns(self, table: Table) -> Sequence[Column]:
+        return _constants_last(table, ())
 
     def _repr_html_(self) -> str:
         subject = f"{self.feed.object_name.title()} {self.id}"
@@ -306,6 +309,17 @@ class _Rows(Tabular):
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         return _table(self.feed), map(column_values, self.reports)
+
+    def _frame_columns(self, table: Table) -> Sequence[Column]:
+        return _constants_last(table, ("campaign_id", "keyword_id"))
+
+
+def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
+    """Return the columns of a frame: those that are the same in all rows of a pull stand last."""
+    lead = table.columns[: table.lead]
+    ids = [column for column in lead if column.name in varying]
+    constants = [column for column in lead if column.name not in varying]
+    return [*ids, *table.columns[table.lead :], *constants]
 
 
 @cache

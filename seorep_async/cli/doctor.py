@@ -102,9 +102,9 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
         findings.fact("account", access.account)
     for name, source in access.sources.items():
         if name == "base_url":
-            findings.fact(name, f"the address, from {source}")
+            findings.fact("address", f"from {source}")
         elif name == "api_key":
-            findings.fact("key", f"the key, from {source}")
+            findings.fact("key", f"from {source}")
         elif name == "proxy":
             findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
         elif hasattr(settings, name):

@@ -47,9 +47,9 @@ def _check_libraries(findings: Findings, out: str) -> None:
         return  # the check of the file says so
     for library in file_format.needs:
         require(library)
-    packages = [library.partition(".")[0] for library in file_format.needs]
-    versions = [f"{package} {importlib.metadata.version(package)}" for package in packages]
-    if versions:
+    names = dict.fromkeys(library.partition(".")[0] for library in file_format.needs)
+    if names:
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
         findings.ok("extra", ", ".join(versions))
 
 

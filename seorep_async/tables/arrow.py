@@ -9,7 +9,15 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import Columns, ColumnType, Table, as_json, is_constant, once_each
+from seorep_async.tables.columns import (
+    Column,
+    Columns,
+    ColumnType,
+    Table,
+    as_json,
+    is_constant,
+    once_each,
+)
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -19,10 +27,11 @@ if TYPE_CHECKING:
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs for tags; or JSON.
+    """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs
+    for tags; or JSON.
 
-    Each field has its description as metadata. Metadata for pandas make integers and booleans nullable, so that they
-    don't become floats there.
+    Each field has its description as metadata. Metadata for pandas make integers and booleans
+    nullable, so that they don't become floats there.
     """
     pa = require("pyarrow")
     fields = [
@@ -34,9 +43,11 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
-    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode is a ValueError.
+    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode
+    is a ValueError.
 
-    Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON strings or null.
+    Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON
+    strings or null.
     """
     pa = require("pyarrow")
     arrays = [
@@ -61,7 +72,9 @@ def _array(pa: Any, kind: ColumnType, values: Sequence[Any]) -> pa.Array:
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
-    """Return rows as an Arrow table; keys that are unknown in memory, such as an account, may be null in it."""
+    """Return rows as an Arrow table; keys that are unknown in memory, such as an account, may be
+    null in it.
+    """
     pa, schema = require("pyarrow"), arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
     for index, field in enumerate(schema):
@@ -72,23 +85,25 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
     )
 
 
-def pandas_frame(table: Table, rows: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a pandas data frame: times of seconds, nullable types, nested values as objects.
+def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
+    """Return columns of an Arrow table as a pandas data frame.
 
-    Dates of Arrow or of Python can't be compared with a string or a Timestamp, resampled or drawn.
+    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared
+    with a string or a Timestamp, resampled or drawn. Nested values are Python objects.
     """
-    pa, pd = require("pyarrow"), require("pandas")
-    columns = {}
-    for column, values in zip(table.columns, rows.columns, strict=True):
+    pa = require("pyarrow")
+    pd = require("pandas")
+    series = {}
+    for column in columns:
+        values = rows[column.name]
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
-            columns[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
+            series[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
         elif column.type in _NESTED:
-            columns[column.name] = pd.Series(
-                list(map(_as_object, values.to_pylist())), dtype=object
-            )
+            objects = [_as_object(value) for value in values.to_pylist()]
+            series[column.name] = pd.Series(objects, dtype=object)
         else:
-            columns[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
-    return pd.DataFrame(columns)
+            series[column.name] = values.to_pandas(types_mapper=pd.ArrowDtype)
+    return pd.DataFrame(series)
 
 
 def _as_object(value: Any) -> Any:
