@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import attrs
 
@@ -33,7 +33,21 @@ _KINDS_OF_BOTH = {
     "fell": "after - before >= $moved",
 }
 """The kinds of change of a keyword that both reports have, in their order, and the condition for different ranks."""
-KINDS = ("new", "removed", *_KINDS_OF_BOTH)
+ChangeKind: TypeAlias = Literal[
+    "new",
+    "removed",
+    "found",
+    "lost",
+    "entered_top_3",
+    "entered_top_10",
+    "entered_top_20",
+    "left_top_3",
+    "left_top_10",
+    "left_top_20",
+    "rose",
+    "fell",
+]
+KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 _ORDER = "abs(coalesce(before, 101) - coalesce(after, 101)) DESC, campaign_id, keyword_id, engine NULLS FIRST"
 """The largest changes first; no rank counts as 101."""
 
@@ -65,8 +79,8 @@ class Change:
     keyword_phrase: str
     location: str | None
     engine: str | None
-    kind: str
-    kinds: tuple[str, ...]
+    kind: ChangeKind
+    kinds: tuple[ChangeKind, ...]
     before: int | None
     after: int | None
     url: str | None
@@ -107,7 +121,7 @@ def changes(
     after: dt.date | str | None = None,
     campaign: int | None = None,
     group: str | None = None,
-    kind: str | None = None,
+    kind: ChangeKind | None = None,
     limit: int | None = None,
     moved: int = 3,
 ) -> Changes:
@@ -156,7 +170,7 @@ class ComparisonRequest:
     after: dt.date | None
     campaign: int | None
     group: str | None
-    kind: str | None
+    kind: ChangeKind | None
     limit: int | None
     moved: int
 
@@ -169,7 +183,7 @@ class ComparisonRequest:
         after: dt.date | str | None = None,
         campaign: int | None = None,
         group: str | None = None,
-        kind: str | None = None,
+        kind: ChangeKind | None = None,
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
