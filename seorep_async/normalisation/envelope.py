@@ -15,10 +15,10 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, one_lin
 from seorep_async.models import Page
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
+from seorep_async.plain_values import SURROGATE
 from seorep_async.reasons import reason_in
 
 _PATH_LENGTH = 300
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
 
 
@@ -208,7 +208,7 @@ def _find_problem(body: bytes) -> _Found | None:
 
 def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
     for step, value in items:
-        if isinstance(step, str) and _SURROGATE.search(step):
+        if isinstance(step, str) and SURROGATE.search(step):
             return "", "has a field whose name is not valid Unicode"
         if found := _within(value):
             written = f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -217,7 +217,7 @@ def _first(items: Iterable[tuple[str | int, Any]]) -> _Found | None:
 
 
 def _within(value: Any) -> _Found | None:
-    if isinstance(value, str) and _SURROGATE.search(value):
+    if isinstance(value, str) and SURROGATE.search(value):
         return "", "is not valid UTF-8" if _INVALID_BYTE.search(
             value
         ) else "holds half a surrogate pair"
