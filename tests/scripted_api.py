@@ -125,12 +125,12 @@ async def serving(
 
 def sends() -> set[asyncio.Task[Any]]:
     """Return the tasks in which a client fetches pages ahead or pulls."""
-    return _running("Session.send", "Pull._fetch")
+    return _running("Session.send", "Crawl._work")
 
 
 def tasks_of_ours() -> set[asyncio.Task[Any]]:
     """Return all tasks of a listing or a pull."""
-    return _running("Session.send", "Pull._fetch")
+    return _running("Session.send", "Crawl._work")
 
 
 def _running(*names: str) -> set[asyncio.Task[Any]]:

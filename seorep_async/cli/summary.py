@@ -52,7 +52,6 @@ class PullRun:
     """
 
     arguments: PullArguments
-    account: str
     by_month: bool
     pulls: Sequence[PullSummary]
     windows_left: Sequence[Days]

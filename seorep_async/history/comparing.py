@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
 
@@ -22,7 +22,7 @@ from seorep_async.tables.tabular import ModelList
 Days: TypeAlias = tuple[dt.date, dt.date]
 _log = logging.getLogger("seorep_async")
 
-KINDS = (
+ChangeKind: TypeAlias = Literal[
     "new",
     "removed",
     "found",
@@ -35,7 +35,8 @@ KINDS = (
     "left_top_20",
     "rose",
     "fell",
-)
+]
+KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 _SHOWN_COLUMNS = (
     ("keyword_phrase", ColumnType.STRING),
     ("before", ColumnType.INTEGER),
@@ -246,8 +247,8 @@ class Change:
     keyword_phrase: str
     location: str | None
     engine: str | None
-    kind: str
-    kinds: tuple[str, ...]
+    kind: ChangeKind
+    kinds: tuple[ChangeKind, ...]
     before: int | None
     after: int | None
     url: str | None
@@ -316,7 +317,7 @@ def changes(
     after: dt.date | str | None = None,
     campaign: int | None = None,
     group: str | None = None,
-    kind: str | None = None,
+    kind: ChangeKind | None = None,
     limit: int | None = None,
     moved: int = 3,
 ) -> Changes:
@@ -370,7 +371,7 @@ class ComparisonRequest:
     after: dt.date | None
     campaign: int | None
     group: str | None
-    kind: str | None
+    kind: ChangeKind | None
     limit: int | None
     moved: int
 
@@ -383,7 +384,7 @@ class ComparisonRequest:
         after: dt.date | str | None = None,
         campaign: int | None = None,
         group: str | None = None,
-        kind: str | None = None,
+        kind: ChangeKind | None = None,
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
@@ -505,7 +506,7 @@ def changes_between(
     days: Days,
     reasons: Mapping[int, str],
     *,
-    kinds: Sequence[str] | None,
+    kinds: Sequence[ChangeKind] | None,
     limit: int | None,
     moved: int,
     only_ranked: bool = False,
@@ -531,14 +532,15 @@ def changes_between(
         only_ranked=only_ranked,
         limit=limit,
     )
-    kinds_by_text: dict[str, tuple[str, ...]] = {}
+    kinds_by_text: dict[str, tuple[ChangeKind, ...]] = {}
     texts: dict[str | None, str | None] = {}
     for row in iter(rows.fetchone, None):
         total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
         rank_before, rank_after, url, kinds_text = row[7:]
         # of millions of changes, the texts that recur are kept once
         if kinds_text not in kinds_by_text:
-            kinds_by_text[kinds_text] = tuple(kinds_text.split(","))
+            names = tuple(kinds_text.split(","))
+            kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
         kinds_of_change = kinds_by_text[kinds_text]
         change = Change(
             account=selection.account,

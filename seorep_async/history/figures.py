@@ -10,7 +10,13 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.history.comparing import Changes, Days, changes_between, reasons_against
+from seorep_async.history.comparing import (
+    ChangeKind,
+    Changes,
+    Days,
+    changes_between,
+    reasons_against,
+)
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import listed
 
@@ -20,7 +26,11 @@ BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
 _MOST_DAYS = 90
 _MOST_LISTED = 10
 
-_MOVES = {"Risen": ["rose"], "Fallen": ["fell"], "Lost": ["removed", "lost"]}
+_MOVES: dict[str, Sequence[ChangeKind]] = {
+    "Risen": ["rose"],
+    "Fallen": ["fell"],
+    "Lost": ["removed", "lost"],
+}
 """The lists of changed keywords, and the kinds of change in each."""
 
 _CAMPAIGNS = """

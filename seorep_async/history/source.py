@@ -153,7 +153,7 @@ def open_history(
         raise ConfigurationError(problem, argument="database")
     duckdb = require("duckdb")
     path = Path(database)
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path's own, it is false for a name that is too long
         raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
         try:

@@ -17,7 +17,8 @@ class BaseURL:
     def __init__(self, base_url: str) -> None:
         self.string: str = str(URL(base_url)).rstrip("/")
         url = URL(self.string)
-        self._scheme, self._authority = url.scheme, url.raw_authority
+        self._scheme = url.scheme
+        self._authority = url.raw_authority
         self._prefix = url.raw_path.rstrip("/")
         self.origin: tuple[str, str | None, int | None] = origin_of(url)
 

@@ -192,13 +192,14 @@ class Session:
         raise completed
 
     async def _send_until_success(self, call: Call[T]) -> T:
+        request = call.request
         while True:
-            permit = self.share.try_acquire(call.deadline, call.request.subject)
+            permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
             result = await self._attempt(call, permit)
             if isinstance(result, Failure) and call.was_deleted_before(result):
-                result = call.request.decode(b"")
+                result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
             retry = self._decide(call, result, permit)

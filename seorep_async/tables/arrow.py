@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs for tags; or JSON.
+    """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs
+    for tags; or JSON.
 
-    Each field has its description as metadata. Metadata for pandas make integers and booleans nullable, so that they
-    don't become floats there.
+    Each field has its description as metadata. Metadata for pandas make integers and booleans
+    nullable, so that they don't become floats there.
     """
     pa = require("pyarrow")
     fields = [
@@ -42,9 +43,11 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
-    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode is a ValueError.
+    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode
+    is a ValueError.
 
-    Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON strings or null.
+    Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON
+    strings or null.
     """
     pa = require("pyarrow")
     arrays = [
@@ -69,7 +72,9 @@ def _array(pa: Any, kind: ColumnType, values: Sequence[Any]) -> pa.Array:
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
-    """Return rows as an Arrow table; keys that are unknown in memory, such as an account, may be null in it."""
+    """Return rows as an Arrow table; keys that are unknown in memory, such as an account, may be
+    null in it.
+    """
     pa, schema = require("pyarrow"), arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
     for index, field in enumerate(schema):
@@ -83,8 +88,8 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
 def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
     """Return columns of an Arrow table as a pandas data frame.
 
-    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared with
-    a string or a Timestamp, resampled or drawn. Nested values are Python objects.
+    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared
+    with a string or a Timestamp, resampled or drawn. Nested values are Python objects.
     """
     pa = require("pyarrow")
     pd = require("pandas")

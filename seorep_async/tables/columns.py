@@ -31,7 +31,9 @@ class ColumnType(enum.Enum):
     BOOLEAN = "boolean"
     DATE = "date"
     DATETIME = "datetime"
-    """A date and a time of day without a zone; the column's description names the zone, if it is known."""
+    """A date and a time of day without a zone; the column's description names the zone, if it is
+    known.
+    """
     TAGS = "tags"
     """A tuple of `Tag`."""
     FIELDS = "fields"
@@ -59,7 +61,9 @@ _TYPES: dict[object, ColumnType] = {
 
 @attrs.frozen
 class Column:
-    """One column of a table; its description explains unit, null against 0 and sign, as far as they are known."""
+    """One column of a table; its description explains unit, null against 0 and sign, as far as they
+    are known.
+    """
 
     name: str
     type: ColumnType
@@ -73,7 +77,8 @@ Columns: TypeAlias = Sequence[Sequence[Any]]
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table, with its name in databases and files, a description of one row, and the key of a row.
+    """A table, with its name in databases and files, a description of one row, and the key of a
+    row.
 
     The first columns, `lead` of them, say of whom, of which night and of which report a row is.
     """
@@ -93,7 +98,8 @@ class FeedTable(Table):
     _model: type
 
     def column_values(self, rows: Sequence[Any], *, compared: bool) -> list[Sequence[Any]]:
-        """Return the values of row models by column, without the lead, which is twice as fast as row by row.
+        """Return the values of row models by column, without the lead, which is twice as fast as
+        row by row.
 
         Changes from the previous period are null unless `compared`.
         """
@@ -110,7 +116,9 @@ def is_change(name: str) -> bool:
 
 
 def columns_of_model(model: type) -> Iterator[Column]:
-    """Yield a column for each attribute of a model; nested models become columns such as `search_location_id`."""
+    """Yield a column for each attribute of a model; nested models become columns such as
+    `search_location_id`.
+    """
     for name, (held, is_optional) in _attributes(model).items():
         if attrs.has(held):
             for column in columns_of_model(held):
@@ -140,7 +148,9 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return a reader of a model's values, the values of None, and the indices of nested models, the last first."""
+    """Return a reader of a model's values, the values of None, and the indices of nested models,
+    the last first.
+    """
     attributes = {name: held for name, (held, _) in _attributes(model).items()}
     absent: Values = tuple(
         {} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values()
@@ -154,7 +164,9 @@ def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[i
 
 
 def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
-    """Whether several strings, integers, booleans or dates are all the same, as in many columns; quick if not."""
+    """Whether several strings, integers, booleans or dates are all the same, as in many columns;
+    quick if not.
+    """
     if len(values) < 2 or kind not in _COMPARABLE:
         return False
     first = values[0]
@@ -167,19 +179,27 @@ def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
-    """Return attribute name → type without None, a string for a literal, and whether it may be None; no secrets."""
-    found, hints = {}, field_types(model)
-    for name, hint in (
-        (field.name, hints[field.name]) for field in attrs.fields(model) if field.repr
-    ):
-        parts = (
-            typing.get_args(hint)
-            if typing.get_origin(hint) in (typing.Union, types.UnionType)
-            else (hint,)
-        )
-        held = next(part for part in parts if part is not types.NoneType)
-        found[name] = (str if typing.get_origin(held) is Literal else held, types.NoneType in parts)
-    return found
+    """Return the type of each attribute without None, and whether it may be None; no secrets.
+
+    A literal is a string, and a tuple of literals is one of strings.
+    """
+    attributes: dict[str, tuple[Any, bool]] = {}
+    types_of_fields = field_types(model)
+    for field in attrs.fields(model):
+        if not field.repr:
+            continue
+        hint = types_of_fields[field.name]
+        is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        parts = typing.get_args(hint) if is_union else (hint,)
+        value_type = next(part for part in parts if part is not types.NoneType)
+        if typing.get_origin(value_type) is Literal:
+            value_type = str
+        elif typing.get_origin(value_type) is tuple:
+            item_type = typing.get_args(value_type)[0]
+            if typing.get_origin(item_type) is Literal:
+                value_type = tuple[str, ...]
+        attributes[field.name] = (value_type, types.NoneType in parts)
+    return attributes
 
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
@@ -191,12 +211,16 @@ def fits(number: int) -> bool:
 
 
 def as_json(value: object) -> str:
-    """Return a value as a JSON string, the same for equal values, for formats without a type for it."""
+    """Return a value as a JSON string, the same for equal values, for formats without a type for
+    it.
+    """
     return _ENCODE(value)
 
 
 def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any]:
-    """Return a function's results for a column, called once for each object: rows often share a tuple of tags."""
+    """Return a function's results for a column, called once for each object: rows often share a
+    tuple of tags.
+    """
     results = {key: function(one) for key, one in {id(one): one for one in column}.items()}
     return [results[id(one)] for one in column]
 

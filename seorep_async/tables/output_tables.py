@@ -78,7 +78,9 @@ _REPORT_KEY = (
 
 @cache
 def table_of(feed: Feed) -> FeedTable:
-    """Return the table of a feed: the lead, with account, night and request, and then the row model's columns."""
+    """Return the table of a feed: the lead, with account, night and request, and then the row
+    model's columns.
+    """
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
         key = ("account", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
@@ -115,7 +117,9 @@ def totals_table() -> Table:
 
 
 def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
-    """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
+    """Return the values of a report's totals, in the order of their columns; changes are None
+    unless `compared`.
+    """
     return [getattr(totals, name) if compared or not is_change(name) else None for name in TOTALS]
 
 

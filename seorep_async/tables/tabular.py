@@ -31,8 +31,8 @@ S = TypeVar("S")
 class Tabular:
     """Rows of one table: a report's, a pull's, or the objects of a list.
 
-    All its methods give the same rows in the same columns, as a pull writes them: null and 0 stay apart, and integers
-    stay integers.
+    All its methods give the same rows in the same columns, as a pull writes them: null and 0 stay
+    apart, and integers stay integers.
     """
 
     __slots__ = ()
@@ -48,8 +48,8 @@ class Tabular:
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row: a member for each column, in their order.
 
-        Dates are dates, tags a list of dictionaries with `id`, `label` and, if the service sent more, `extra`; fields
-        that the service's reference does not name are a dictionary.
+        Dates are dates, tags a list of dictionaries with `id`, `label` and, if the service sent
+        more, `extra`; fields that the service's reference does not name are a dictionary.
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
@@ -83,8 +83,8 @@ class Tabular:
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame.
 
-        Dates and times are `datetime64[s]`, strings, integers and booleans have nullable types, and tags and other
-        nested values are Python objects.
+        Dates and times are `datetime64[s]`, strings, integers and booleans have nullable types, and
+        tags and other nested values are Python objects.
 
         Raises:
             ImportError: pandas or pyarrow is missing; the message says how to install it.
@@ -169,10 +169,12 @@ class TableList(list[T], Tabular):
 
 
 class ModelList(TableList[T]):
-    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows itself in notebooks.
+    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows
+    itself in notebooks.
 
-    Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay such lists.
-    `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use `to_polars()` and `to_pandas()`.
+    Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay
+    such lists. `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use
+    `to_polars()` and `to_pandas()`.
     """
 
     __slots__ = ()

@@ -1,4 +1,6 @@
-"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited length."""
+"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited
+length.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,9 @@ _EMPTY: tuple[object, ...] = (None, (), {})
 def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
-    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
-    None and no unknown fields become empty cells. `excel` puts a `'` before strings that it would run as formulas.
+    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and
+    unknown fields JSON; None and no unknown fields become empty cells. `excel` puts a `'` before
+    strings that it would run as formulas.
     """
     return [_cells(column.type, some, excel) for column, some in zip(columns, values, strict=True)]
 
@@ -143,7 +146,9 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
 
 
 def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
-    """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises a ValueError."""
+    """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises
+    a ValueError.
+    """
     members = [
         _MEMBERS[column.type](values) if column.type in _MEMBERS else values
         for column, values in zip(table.columns, columns, strict=True)
@@ -169,7 +174,9 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 def printable_json(
     value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
 ) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
+    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are
+    those of `json`.
+    """
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():
         return encoded
@@ -186,7 +193,8 @@ def excerpt(
     left_out: Sequence[str] = (),
     **facts: Any,
 ) -> str:
-    """Return JSON for readers that pay for each character, with facts, columns and rows; it says what it leaves out.
+    """Return JSON for readers that pay for each character, with facts, columns and rows; it says
+    what it leaves out.
 
     `left_out` names what the caller has left out already.
 

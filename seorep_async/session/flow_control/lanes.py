@@ -126,14 +126,34 @@ class ClientLanes:
         self.longest_pause = longest_pause
         self.calls: Lane = Lane()
         self.retries: Lane = Lane()
-        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # lanes that are not empty
+        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # not empty, and not held
+        self._held: set[Lane] = set()
 
     def __bool__(self) -> bool:
+        """Return whether a request may have a permit."""
         return bool(self._in_turn or self.retries)
 
     def __iter__(self) -> Iterator[Waiter]:
         """Iterate over all that wait."""
+        return itertools.chain(self.retries, *self._in_turn, *self._held)
+
+    @property
+    def ready(self) -> Iterator[Waiter]:
+        """Those that wait in lanes that are not held."""
         return itertools.chain(self.retries, *self._in_turn)
+
+    def hold(self, lane: Lane) -> None:
+        """Let a lane have no permits until it is released. Its retries go on."""
+        self._held.add(lane)
+        self._in_turn.pop(lane, None)
+
+    def release(self, lane: Lane) -> None:
+        self._held.discard(lane)
+        if lane:
+            self._in_turn.setdefault(lane)
+
+    def is_held(self, lane: Lane | None) -> bool:
+        return lane in self._held
 
     def waiter(
         self, priority: int, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
@@ -144,7 +164,7 @@ class ClientLanes:
 
     def add(self, waiter: Waiter) -> None:
         waiter.lane.add(waiter)
-        if not waiter.is_retry:
+        if not waiter.is_retry and waiter.lane not in self._held:
             # A lane that was empty goes to the end of the round; others keep their place.
             self._in_turn.setdefault(waiter.lane)
 

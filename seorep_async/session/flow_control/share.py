@@ -97,9 +97,19 @@ class Share:
         if self._warning is not None:
             self._warning.cancel()
 
-    def try_acquire(self, deadline: Deadline, subject: str | None = None) -> Permit | None:
+    def hold(self, lane: Lane) -> None:
+        """Let no request of a pull begin, until `release`."""
+        self._lanes.hold(lane)
+
+    def release(self, lane: Lane) -> None:
+        self._lanes.release(lane)
+        self._queue.dispatch()
+
+    def try_acquire(
+        self, deadline: Deadline, subject: str | None = None, lane: Lane | None = None
+    ) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
-        if self._is_closed:
+        if self._is_closed or self._lanes.is_held(lane):
             return None
         permit = self._queue.try_grant(self, deadline.at, self._subject(subject))
         if permit is not None:
