@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 _RETRY_SECONDS = 0.1
-_PERMANENT_ERRORS = ("AuthenticationError", "NotFoundError", "InvalidRequestError", "DecodeError")
+_PERMANENT_ERRORS = (
+    "AuthenticationError",
+    "NotFoundError",
+    "InvalidRequestError",
+    "DecodeError",
+    "ExportError",  # a value that the format of the target can't hold
+)
 _RETRYABLE_STATUSES = [status for status in range(400, 500) if cause_of_status(status).retryable]
 
 _DAYS = """
@@ -181,7 +187,7 @@ def open_history(
 def _connect(path: Path, wait_seconds: float) -> Any:
     """Open a file to read it, as soon as nobody writes it."""
     duckdb = require("duckdb")
-    absolute_path = os.path.abspath(path)  # a relative one may mean something else, as md:x.duckdb
+    absolute_path = str(path.absolute())  # DuckDB takes md:x.duckdb for the address of a service
     until = time.monotonic() + wait_seconds
     while True:
         try:
@@ -230,8 +236,8 @@ def complete_windows(
     """Return the pulls so far: whether each window is complete, and when it was last pulled.
 
     A window is complete once a pull that began after its last day (UTC) left only failures that
-    would fail again: status 403, 404 and other 4xx but 408 and 429, or a response that can't be
-    decoded.
+    would fail again: status 403, 404 and other 4xx but 408 and 429, a response that can't be
+    decoded, or a value that can't be written.
 
     Args:
         database: a file that pulls wrote.
