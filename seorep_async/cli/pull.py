@@ -59,7 +59,6 @@ class PullArguments:
     skip_complete: bool
     max_requests: int | None
     force: bool
-    excel: bool
     format: str | None
     dry_run: bool
     json: bool
@@ -131,8 +130,8 @@ class PullArguments:
             raise click.UsageError("--quiet and --verbose can't be combined; give one of them.")
         if self.retry_failed and self.skip_complete:
             raise click.UsageError("--retry-failed and --skip-complete can't be combined.")
-        if target.endswith((".xls", ".xlsx")):
-            raise click.UsageError("-o: for Excel, name a .csv, and add --excel.")
+        if target.endswith(".xls"):
+            raise click.UsageError("-o: for Excel, name a file that ends in .xlsx.")
         if self.format and not self.to_stdout:
             advice = "the ending of a file chooses its format"
             raise click.UsageError(f"--format: only with -o -; {advice}.")
@@ -315,7 +314,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "keywords and failures are written beside them.",
     examples="""\
   seorep pull --sandbox
-  seorep pull -o march.csv --excel --month 2023-03 --campaign 3,5
+  seorep pull -o march.xlsx --month 2023-03 --campaign 3,5
   seorep pull -o rankings.duckdb --last 30d --exclude 7
   seorep pull -o years.duckdb --month 2021-01..2022-12 \\
       --skip-complete --max-requests 500     # repeat it to go on
@@ -327,7 +326,8 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.  "
+    help="Target: a file that ends in .csv, .xlsx (Excel), .jsonl, .parquet or .duckdb; or - for "
+    "stdout.  "
     "[default: rankings-FEED.csv]",
 )
 @option(
@@ -461,13 +461,6 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "exit with 5. The same command continues. Several months also need --skip-complete.",
 )
 @option("--force", section=_HOW, is_flag=True, help="Replace files that no pull wrote.")
-@option(
-    "--excel",
-    section=_HOW,
-    is_flag=True,
-    help="Write CSV for Excel: with a byte order mark, and ' before cells that it would run as "
-    "formulas.",
-)
 @option(
     "--format",
     section=_HOW,

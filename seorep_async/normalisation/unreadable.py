@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from seorep_async.errors import DecodeError, ProtocolError
+from seorep_async.plain_values import SURROGATE
 
 _LONGEST_PATH = 300
-_SURROGATE = re.compile("[\ud800-\udfff]")
+
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
 
 
@@ -69,7 +70,7 @@ def _find_problem(body: bytes) -> _Problem | None:
 
 def _first_problem(items: Iterable[tuple[str | int, Any]]) -> _Problem | None:
     for step, value in items:
-        if isinstance(step, str) and _SURROGATE.search(step):
+        if isinstance(step, str) and SURROGATE.search(step):
             return _Problem("", "has a field whose name is not valid Unicode")
         problem = _problem_within(value)
         if problem is not None:
@@ -86,7 +87,7 @@ def _problem_within(value: Any) -> _Problem | None:
         return _first_problem(enumerate(value))
     if isinstance(value, str) and _INVALID_BYTE.search(value):
         return _Problem("", "is not valid UTF-8")
-    if isinstance(value, str) and _SURROGATE.search(value):
+    if isinstance(value, str) and SURROGATE.search(value):
         return _Problem("", "holds half a surrogate pair")
     return None
 

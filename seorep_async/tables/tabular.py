@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from seorep_async.tables.arrow import arrow_table, pandas_frame
@@ -53,11 +53,11 @@ class Tabular:
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
-        return [
-            dict(zip(names, row, strict=True))
-            for part in parts
-            for row in zip(*_plain(table, part), strict=True)
-        ]
+        dicts = []
+        for part in parts:
+            rows = zip(*_plain(table, part), strict=True)
+            dicts += [dict(zip(names, row, strict=True)) for row in rows]
+        return dicts
 
     def to_jsonl(self) -> bytes:
         """Return the rows as JSON lines in UTF-8: the bytes of an exported file.
@@ -114,16 +114,15 @@ class Tabular:
 
 
 def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
-    return [
-        _AS_DICTS.get(column.type, list)(values)
-        for column, values in zip(table.columns, columns, strict=True)
-    ]
-
-
-_AS_DICTS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    ColumnType.TAGS: lambda column: list(map(plain_tags, column)),
-    ColumnType.FIELDS: lambda column: list(map(dict, column)),
-}
+    plain_columns: list[Sequence[Any]] = []
+    for column, values in zip(table.columns, columns, strict=True):
+        if column.type is ColumnType.TAGS:
+            plain_columns.append([plain_tags(tags) for tags in values])
+        elif column.type is ColumnType.FIELDS:
+            plain_columns.append([dict(extra) for extra in values])
+        else:
+            plain_columns.append(values)
+    return plain_columns
 
 
 class TableList(list[T], Tabular):
@@ -149,19 +148,24 @@ class TableList(list[T], Tabular):
     @overload
     def __add__(self, other: list[S], /) -> list[S | T]: ...
     def __add__(self, other: list[Any], /) -> Any:
-        both, kind = super().__add__(other), getattr(other, "_kind", self._kind)
-        return type(self)(both, self._kind) if kind is self._kind and self._takes(other) else both
+        both = super().__add__(other)
+        kind = getattr(other, "_kind", self._kind)
+        if kind is self._kind and self._takes(other):
+            return type(self)(both, self._kind)
+        return both
 
     def __iadd__(self, other: Iterable[T], /) -> Self:  # type: ignore[misc, override]
-        if not self._takes(items := list(other)):
+        items = list(other)
+        if not self._takes(items):
             raise TypeError(
-                f"+= takes items of this list's kind, {self._kind}; + makes a plain list of others, too"
+                f"+= takes items of this list's kind, {self._kind}; + also takes others, and makes "
+                "a plain list"
             )
         return super().__iadd__(items)
 
     def _takes(self, items: Iterable[Any]) -> bool:
         """Return whether all are of this list's kind."""
-        return all(isinstance(one, self._kind) for one in items)
+        return all(isinstance(item, self._kind) for item in items)
 
     def copy(self) -> Self:
         """Return a list of the same items."""
