@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Callable, Collection, Generator, Iterator
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 import attrs
 import msgspec
@@ -152,6 +152,27 @@ class Pull(Generic[R_co]):
         # After `finish()`, the ids that had not begun have no outcome.
         ordered = [outcomes[id_] for id_ in self._ids if id_ in outcomes]
         return PullOutcomes(ordered, self._feed)
+
+    def __repr__(self) -> str:
+        state = ""
+        if self._run is None:
+            state = ", not started: await it, or use `async with`"
+        return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
+
+    if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"a Pull has no {name!r}; if its outcomes have, `await` is missing: "
+                f"(await pull).{name}",
+                name=name,
+                obj=self,
+            )
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise TypeError(repr(self))
+
+        __iter__ = __getitem__ = __contains__ = _refuse
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
