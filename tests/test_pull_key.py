@@ -171,7 +171,7 @@ async def test_a_pull_that_ends_in_doubt_asks(ids: list[int]) -> None:
     assert questions(service) == [len(ids)]
 
 
-async def test_a_pull_whose_last_403_was_before_its_reports_does_not_ask() -> None:
+async def test_a_pull_whose_reports_came_after_its_403s_does_not_ask() -> None:
     service = forbidding([1, 2, 3])
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         await rankings.pull([1, 2, 3, 4, 5, 6], *JANUARY)
