@@ -124,7 +124,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     def note(self, failure: Failure, *, probe: bool) -> None:
         self.failure = failure
-        self.throttled += probe or failure.asks_to_wait
+        self.throttled += probe or failure.counts_a_third
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
 
     def complete(self, error: E) -> E:

@@ -59,6 +59,7 @@ class Failure:
         no_room: whether our process, or the machine, has too many open files.
         most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
         is_own_json: whether the service itself said so, in JSON.
+        by_gateway: whether a page of a server in front of the service said so.
     """
 
     sent: Sent
@@ -69,6 +70,7 @@ class Failure:
     no_room: bool = False
     most_attempts: int | None = None
     is_own_json: bool = False
+    by_gateway: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.error.retryable = self.cause.retryable
@@ -91,6 +93,11 @@ class Failure:
     def asks_to_wait(self) -> bool:
         """Whether the service asked to try again later (429, or 503 with Retry-After)."""
         return self.cause is Cause.THROTTLE or (self.is_refusal and self.retry_after is not None)
+
+    @property
+    def counts_a_third(self) -> bool:
+        """Whether the attempt counts as a third, because the service asked to wait, not to stop."""
+        return self.asks_to_wait and not self.by_gateway
 
 
 @attrs.frozen
@@ -240,7 +247,7 @@ def decide(
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
     if failure.most_attempts is not None and attempts >= failure.most_attempts:
         return failure.error
-    counts_a_third = probe or failure.asks_to_wait
+    counts_a_third = probe or failure.counts_a_third
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return failure.error
     cost = 0 if probe else REFUSED_COST if failure.is_refusal else TRANSIENT_COST

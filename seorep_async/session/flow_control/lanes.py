@@ -13,6 +13,7 @@ import msgspec
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
+_BETWEEN_RETRIES = 2  # permits for other requests of a client
 _arrivals = itertools.count()
 
 
@@ -126,6 +127,7 @@ class ClientLanes:
         self.longest_pause = longest_pause
         self.calls: Lane = Lane()
         self.retries: Lane = Lane()
+        self._granted_since_retry = _BETWEEN_RETRIES
         self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # lanes that are not empty
 
     def __bool__(self) -> bool:
@@ -155,10 +157,13 @@ class ClientLanes:
 
     def next_waiter(self) -> Waiter:
         """Return the waiter whose turn it is."""
-        # 1. Retries go first: their calls have begun, and their clocks run.
-        if self.retries:
+        # 1. A retry goes first, but only every third time: dead campaigns must not hold up others.
+        is_due = self._granted_since_retry >= _BETWEEN_RETRIES or not self._in_turn
+        if self.retries and is_due:
+            self._granted_since_retry = 0
             return self.retries.first
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
+        self._granted_since_retry += 1
         lane = next(iter(self._in_turn))
         self._in_turn.move_to_end(lane)
         return lane.first
