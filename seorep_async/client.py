@@ -55,13 +55,6 @@ class SeoRepClient:
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
-
-    Attributes:
-        campaigns: the account's campaigns.
-        users: the account's users.
-        keywords: the account's keywords.
-        backlinks: the backlinks of the account's campaigns.
-        rankings: the three ranking feeds, and pulls of many campaigns.
     """
 
     def __init__(
@@ -105,13 +98,19 @@ class SeoRepClient:
             None,
             limits,
             on_attempt,
+            self._account,
         )
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
+        """The account's campaigns."""
         self.users: Users = Users(self._session, decoder)
+        """The account's users."""
         self.keywords: Keywords = Keywords(self._session, decoder)
+        """The account's keywords."""
         self.backlinks: Backlinks = Backlinks(self._session, decoder)
+        """The backlinks of the account's campaigns."""
         self.rankings: Rankings = Rankings(self._session, decoder, self._account)
+        """The three ranking feeds, and pulls of many campaigns."""
 
     async def open(self) -> SeoRepClient:
         """Open the client for use in the running event loop.

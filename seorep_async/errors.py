@@ -31,26 +31,24 @@ class ErrorFields(TypedDict, total=False):
 
 
 class SeoRepError(Exception):
-    """The base of every error of this package.
+    """The base of every error of this package."""
 
-    Attributes:
-        message: what happened, in one sentence.
-        subject: the object that it concerns, such as `campaign 42`, or None.
-        method: HTTP method of the request, or None if there was no request.
-        path: path of the request without its query, or None.
-        status: HTTP status of the response, or None if there was none.
-        attempts: how often the request was sent.
-        body_excerpt: the beginning of the response's body, with secrets removed, or None.
-        retryable: whether the same request may succeed later, so that a pull tries it once more.
-    """
-
+    message: str
+    """The problem, in one sentence."""
     subject: str | None = None
+    """The object that it concerns, such as `campaign 42`, or None."""
     method: str | None = None
+    """HTTP method of the request, or None if there was no request."""
     path: str | None = None
+    """Path of the request without its query, or None."""
     status: int | None = None
+    """HTTP status of the response, or None if there was none."""
     attempts: int = 0
+    """How often the request was sent."""
     body_excerpt: str | None = None
+    """The beginning of the response's body, with secrets removed, or None."""
     retryable: bool = False
+    """Whether the same request may succeed later, so that a pull tries it once more."""
 
     def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message)
@@ -92,13 +90,10 @@ class SeoRepError(Exception):
 
 
 class ConfigurationError(SeoRepError, ValueError):
-    """A setting or an argument is wrong, or the client is not open; nothing was sent.
-
-    Attributes:
-        argument: name of the wrong setting or argument, such as `snapshot_date`, or None if there is none.
-    """
+    """A setting or an argument is wrong, or the client is not open; nothing was sent."""
 
     argument: str | None = None
+    """Name of the wrong setting or argument, such as `snapshot_date`, or None if there is none."""
 
 
 class TransportError(SeoRepError):
@@ -122,13 +117,10 @@ class BodyTooLargeError(TransportError):
 
 
 class RedirectError(TransportError):
-    """The service sent a redirect, which the client never follows; put the right address into `base_url`.
-
-    Attributes:
-        location: the address that the redirect names, without its query, or None.
-    """
+    """The service sent a redirect, which the client never follows; put the right address into `base_url`."""
 
     location: str | None = None
+    """The address that the redirect names, without its query, or None."""
 
 
 class DeadlineExceededError(SeoRepError):
@@ -138,13 +130,10 @@ class DeadlineExceededError(SeoRepError):
 
 
 class StatusError(SeoRepError):
-    """The service sent an error: a status that is no success, or an error body under status 200.
-
-    Attributes:
-        retry_after: seconds that the service asked to wait, or None.
-    """
+    """The service sent an error: a status that is no success, or an error body under status 200."""
 
     retry_after: float | None = None
+    """Seconds that the service asked to wait, or None."""
 
 
 class AuthenticationError(StatusError):
@@ -173,27 +162,21 @@ class ServerError(StatusError):
 
 
 class DecodeError(SeoRepError):
-    """The response is JSON, but not of a documented shape.
-
-    Attributes:
-        field_path: where, in the service's own names, for example `data.rows[3].engineARanking`.
-    """
+    """The response is JSON, but not of a documented shape."""
 
     field_path: str | None = None
+    """Where, in the service's own names, for example `data.rows[3].engineARanking`."""
 
 
 class PaginationError(SeoRepError):
-    """The pages of a listing do not add up: rows would be missing or double.
-
-    Attributes:
-        expected_records: records that the service announced, or None if it did not.
-        received_records: records that it sent.
-        page: number of the wrong page, or None if only the sum is wrong.
-    """
+    """The pages of a listing do not add up: rows would be missing or double."""
 
     expected_records: int | None = None
+    """Records that the service announced, or None if it did not."""
     received_records: int | None = None
+    """Records that it sent."""
     page: int | None = None
+    """Number of the wrong page, or None if only the sum is wrong."""
 
 
 class OutcomeUnknownError(SeoRepError):
@@ -205,12 +188,10 @@ class ExportError(SeoRepError):
 
     For example: the disk is full, the folder is read-only, the target is open elsewhere, another pull writes it. The
     reports fetched so far stay stored if that was possible; run the same pull again to resume it.
-
-    Attributes:
-        file: the file that could not be written or read, or None.
     """
 
     file: Path | None = None
+    """The file that could not be written or read, or None."""
 
 
 class PullPausedError(SeoRepError):

@@ -123,6 +123,7 @@ def find_access(
     del api_key  # a traceback with locals must not show it
     if not is_string:
         raise ConfigurationError(f"api_key must be a string, not {type_name}", argument="api_key")
+    # 1. A profile that the caller names. An address or a key beside it would be another account's.
     if profile is not None:
         if base_url is not None or key is not None:
             name = "base_url" if base_url is not None else "api_key"
@@ -130,6 +131,7 @@ def find_access(
             raise ConfigurationError(problem, argument="profile")
         return _access_of_profile(profile)
 
+    # 2. An address and a key, each from the caller or else from the environment.
     sources = {"base_url": "base_url", "api_key": "api_key"}
     if base_url is None and BASE_URL in os.environ:
         base_url = os.environ[BASE_URL]
@@ -137,6 +139,7 @@ def find_access(
     if key is None and API_KEY in os.environ:
         key = Secret(os.environ[API_KEY])
         sources["api_key"] = API_KEY
+    # 3. Neither: a stored profile.
     if base_url is None and key is None:
         default_name = _default_profile()
         if default_name is None:
@@ -145,6 +148,7 @@ def find_access(
             )
             raise ConfigurationError(problem, argument="base_url")
         return _access_of_profile(default_name)
+    # Half of an account is never completed from a profile, whose other half is another account's.
     if base_url is None or key is None:
         raise _half_given(sources["api_key"] if base_url is None else sources["base_url"], key)
     _refuse_empty(base_url, sources["base_url"])
@@ -206,8 +210,10 @@ def _access_of_profile(name: str) -> Access:
             raise ConfigurationError(f"profile {name} has no {field_name}: {advice}")
         if not isinstance(value, str):
             raise ConfigurationError(f"profile {name}: {field_name} must be a string")
-    sources = {field_name: f"{field_name} of profile {name}" for field_name in values}
-    sources["api_key"] = sources.pop("key")
+    sources = {}
+    for field_name in values:
+        argument = "api_key" if field_name == "key" else field_name
+        sources[argument] = f"{field_name} of profile {name}"
     return Access(
         base_url=values["base_url"],
         api_key=Secret.of(values["key"]),
@@ -289,7 +295,7 @@ def stored_tables() -> dict[str, object]:
     """
     file = config_file()
     tables, problem = _parsed(file)
-    # raised here, as an error of the parser keeps frames that hold the text, and so the key
+    # raised here, because an error of the parser keeps frames that hold the text, and so the key
     if problem:
         raise ConfigurationError(problem)
     return tables
@@ -308,7 +314,7 @@ def _parsed(file: Path) -> tuple[dict[str, object], str]:
     except (OSError, ValueError, RecursionError) as error:
         return {}, f"can't read {file}: {_why_unreadable(error)}"
     has_key = any(isinstance(table, Mapping) and "key" in table for table in tables.values())
-    if sys.platform != "win32" and _others_can_use(status, has_key=has_key):
+    if _others_can_use(status, has_key=has_key):
         advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
         return {}, f"others can read or change {file}; {advice}"
     return tables, ""
@@ -337,6 +343,8 @@ def _why_unreadable(error: Exception) -> str:
 
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
     """Return whether others can read a key, or choose where one is sent."""
+    if sys.platform == "win32":
+        return False  # access lists say so there, and a user's folder has good ones
     forbidden = stat.S_IWGRP | stat.S_IWOTH
     if has_key:
         forbidden |= stat.S_IRGRP | stat.S_IROTH

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
-from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 import attrs
 import msgspec
@@ -21,7 +20,7 @@ from seorep_async.errors import (
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Listing, Schedule
+from seorep_async.paging import Crawl, Listing, Reading, Schedule
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -29,23 +28,14 @@ from seorep_async.reports import (
     PullOutcomes,
     RankingReport,
 )
-from seorep_async.session import Deadline, Lane, Request, Session, cancel_all
+from seorep_async.session import Deadline, Lane, Request, Session
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
-_STARTED_AT_ONCE = 4
-
-
-class _Item(msgspec.Struct, Generic[R], eq=False):
-    """One id: running (with a `task`), deferred (with an `error`) until its second try, or done."""
-
-    number: int
-    id: int
-    task: asyncio.Task[RankingReport[R]] | None = None
-    error: SeoRepError | None = None
+"""How often a report is read again because its pages did not add up."""
 
 
 @attrs.define(slots=False, eq=False, repr=False)
@@ -53,71 +43,45 @@ class Pull(Generic[R_co]):
     """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
 
     `async with` gives an async iterator of `PulledReport` and `FailedReport`, and holds few of them at once.
-    Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
-    At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
-    consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a
-    transient reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Leaving the
-    context stops everything.
+    Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before
+    those of the next. At most twice `max_concurrency` pages are in progress, and as many ids in
+    progress or waiting to be taken: a slow consumer slows the pull. An id whose pages don't add up
+    is read again, up to 3 times; one that failed for a transient reason is tried once more when
+    nothing else is in progress (not with `on_error="raise"`). Leaving the context stops everything.
 
-    A 401 means that the key is refused; a 403 may be about its id alone. After eight 403s in a row, and at its end, the
-    pull asks for the page that the service accepted last. Once the key is refused, nothing more is sent, and unfinished
-    ids end in an AuthenticationError.
+    A 401 means that the key is refused; a 403 may be about its id alone. After eight 403s in a row,
+    and at its end, the pull asks for the page that the service accepted last. Once the key is
+    refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
     _session: Session
     _feed: Feed
     _ids: Collection[int]
-    _listing: Callable[[int], Listing[R_co, RankingReport[R_co]]]
+    _listing_of: Callable[[int], Listing[R_co, RankingReport[R_co]]]
     _on_error: Literal["collect", "raise"]
     _ordered: bool
     _accepted: AcceptedQuery
-    _open: bool = attrs.field(default=False, init=False)
-    _key: KeyCheck = attrs.field(init=False)
-
-    @_key.default
-    def _new_key_check(self) -> KeyCheck:
-        return KeyCheck(self._send_question)
+    _run: _Run[R_co] | None = attrs.field(default=None, init=False)
 
     async def __aenter__(self) -> Pull[R_co]:
         self._session.require_open()
-        if self._open:
+        if self._run is not None and self._run.crawl.is_open:
             raise ConfigurationError("this pull is running already; make another one")
-        self._open = True
-        self._schedule = Schedule.of(self._session, self._session.call_timeout.stream_deadline(), 0)
-        self._schedule.lane = Lane()
-        self._count = self._schedule.count
-        self._limit = self._count.free
-        self._most_running = (
-            self._limit - 3 * self._limit // 8
-        )  # the other pages are for those with several
-        self._key = self._new_key_check()
-        self._total = len(self)
-        self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
-        self._items: dict[int, _Item[R_co]] = {}  # started and not taken, but for the deferred
-        self._deferred: dict[int, _Item[R_co]] = {}
-        self._retries: deque[_Item[R_co]] = deque()  # formerly deferred, to start again
-        self._outcomes: dict[int, Outcome[R_co]] = {}  # not taken, in the order in which they came
-        self._running = self._taken = self._succeeded = 0
-        self._started = self._session.clock.monotonic()
-        self._unexpected: BaseException | None = None
-        self._changed = asyncio.Event()
-        self._start()
+        self._run = _Run(
+            self._session,
+            self._feed,
+            self._ids,
+            self._listing_of,
+            self._accepted,
+            tries_again=self._on_error == "collect",
+            ordered=self._ordered,
+        )
+        self._run.crawl.hire()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._open:
-            failed = self._taken + len(self._outcomes) - self._succeeded
-            facts = (
-                self._total,
-                self._succeeded,
-                failed,
-                self._session.clock.monotonic() - self._started,
-            )
-            fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
-            _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
-        self._open = False
-        self._changed.set()
-        await cancel_all([item.task for item in self._items.values() if item.task is not None])
+        if self._run is not None:
+            await self._run.close()
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -130,199 +94,349 @@ class Pull(Generic[R_co]):
         """Return the next outcome: as they finish, or in the order of the ids if the pull is `ordered`.
 
         Raises:
-            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
-            AuthenticationError: after the last outcome, if all failed with 403s and the service refuses the key itself.
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has
+                ended then.
+            AuthenticationError: after the last outcome, if all failed with 403s and the service
+                refuses the key itself.
         """
-        if self._open and self._taken == self._total:
-            refusal = await self._key.find_refusal()
-            if refusal is not None and refusal.status != 401 and not self._succeeded:
-                raise refusal
-        while (outcome := self._take()) is None:
-            self._changed.clear()
-            await self._changed.wait()
-        if self._on_error == "raise" and outcome.error is not None:
-            await self.__aexit__(None, None, None)
-            raise await self._key.find_refusal() or outcome.error
-        self._start()
+        run = self._running()
+        while (outcome := run.take()) is None:
+            if run.is_over:
+                await run.check_key_at_end()
+                raise StopAsyncIteration
+            run.changed.clear()
+            await run.changed.wait()
+            self._running()
+        if outcome.error is not None and self._on_error == "raise":
+            await run.close()
+            refusal = await run.key.find_refusal()
+            raise refusal or outcome.error
+        run.crawl.hire()
         return outcome
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
-        refusal = self._key.refusal
-        return None if refusal is None else refusal.evolve()
+        if self._run is None or self._run.key.refusal is None:
+            return None
+        return self._run.key.refusal.evolve()
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
-        self._require_running()
-        self._remaining = iter(())
-        self._total = self._taken + len(self._items) + len(self._deferred) + len(self._retries)
-        self._changed.set()
+        self._running().finish()
 
-    def _require_running(self) -> None:
-        if not self._open:
-            problem = "this pull has ended or was not started"
+    def _running(self) -> _Run[R_co]:
+        if self._run is None or not self._run.crawl.is_open:
             raise ConfigurationError(
-                f"{problem}: await it, or use `async with client.rankings.pull(...) as outcomes:`"
+                "this pull has ended or was not started: await it, or use "
+                "`async with client.rankings.pull(...) as outcomes:`"
             )
-
-    def _take(self) -> Outcome[R_co] | None:
-        """Return the next outcome, or None to wait for it."""
-        self._require_running()
-        if self._unexpected is not None:
-            raise self._unexpected
-        if self._taken == self._total:
-            raise StopAsyncIteration
-        number = self._taken if self._ordered else next(iter(self._outcomes), -1)
-        if (outcome := self._outcomes.pop(number, None)) is not None:
-            del self._items[number]
-            self._taken += 1
-        return outcome
-
-    def _start(self) -> None:
-        """Start ids while there is room, some now and more in the next loop iteration."""
-        for _ in range(_STARTED_AT_ONCE):
-            is_full = self._running >= self._most_running or self._count.free <= 0
-            if not self._open or is_full or (item := self._next()) is None:
-                return
-            self._items[item.number] = item
-            self._running += 1
-            self._count.free -= 1
-            item.task = self._session.spawn(self._fetch(item), partial(self._on_done, item))
-        asyncio.get_running_loop().call_soon(self._start)
-
-    def _next(self) -> _Item[R_co] | None:
-        """Return the next id to start, unless the consumer is too far behind."""
-        others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
-        if len(self._items) >= self._limit and not others_wait:
-            return None
-        if self._retries:
-            return self._retries.popleft()
-        number, one = next(self._remaining, (0, None))
-        return None if one is None else _Item(number, one)
-
-    async def _fetch(self, item: _Item[R_co]) -> RankingReport[R_co]:
-        """Fetch one report, unless the key is refused."""
-        key = self._key
-        await key.answered.wait()
-        if key.refusal is not None:
-            raise self._stopped()
-        listing = self._listing(item.id)
-        try:
-            report = await self._read(listing, item.number)
-        except AuthenticationError as error:
-            await key.refuse(error)
-            if key.refusal is not None:
-                self._cancel_others()
-            raise
-        key.accept()
-        self._accepted.query = listing.query
-        return report
-
-    async def _read(
-        self, listing: Listing[R_co, RankingReport[R_co]], number: int
-    ) -> RankingReport[R_co]:
-        """Read a report; read pages that don't add up again, because they may have changed meanwhile."""
-        schedule = msgspec.structs.replace(self._schedule, priority=number)
-        for _ in range(MAX_REPULLS):
-            try:  # `suppress` would cost every report thousands of instructions
-                return await listing.fetch_all(schedule)
-            except PaginationError:
-                continue
-        return await listing.fetch_all(schedule)
-
-    async def _send_question(self) -> object:
-        """Ask for a page that the service accepted, or for one campaign if it has accepted none."""
-        latest = self._session.clock.monotonic() + QUESTION_SECONDS
-        deadline = Deadline.of_call(min(self._schedule.deadline.at, latest))
-        if self._accepted.query is not None:
-            schedule = msgspec.structs.replace(self._schedule, deadline=deadline)
-            return await self._session.send(self._accepted.query.page(1, schedule))
-        one_campaign: Request[object] = Request(
-            "GET",
-            "/v3/campaigns",
-            parse,
-            "limit=1",
-            deadline=deadline,
-            lane=self._schedule.lane,
-        )
-        return await self._session.send(one_campaign)
-
-    def _cancel_others(self) -> None:
-        for item in self._items.values():
-            if item.task is not None and item.task is not asyncio.current_task():
-                item.task.cancel()
-
-    def _stopped(self) -> SeoRepError:
-        """Return the error of an id that was stopped before its end."""
-        refusal = self.key_refusal
-        if refusal is None:
-            return ConfigurationError("the client was closed during the pull")
-        stopped = "stopped, because the API key was refused for another request"
-        return AuthenticationError(stopped, status=refusal.status)
-
-    def _on_done(self, item: _Item[R_co], task: asyncio.Task[RankingReport[R_co]]) -> None:
-        error = self._stopped() if task.cancelled() else task.exception()
-        if self._items.get(item.number) is not item:
-            return  # it is of an earlier run, which was cancelled while it waited for its end
-        self._running -= 1
-        self._count.free += 1
-        item.task = None
-        if isinstance(error, SeoRepError) and error.subject is None:
-            error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
-        if error is None:
-            self._finish(item, PulledReport(item.id, task.result()))
-            self._succeeded += 1
-            if self._ordered and (awaited := self._deferred.pop(self._taken, None)):
-                self._retries.appendleft(awaited)  # the others wait for it, and the service answers
-        elif not isinstance(error, SeoRepError):
-            self._unexpected = error
-            self._changed.set()
-        elif (
-            error.retryable
-            and item.error is None
-            and self._on_error == "collect"
-            and not self._is_late()
-        ):
-            item.error = error
-            self._deferred[item.number] = self._items.pop(item.number)
-        else:
-            self._finish(item, FailedReport(item.id, error))
-        if not self._running:
-            self._end_deferral()
-        self._start()
-
-    def _is_late(self) -> bool:
-        return self._session.clock.monotonic() >= self._schedule.deadline.at
-
-    def _finish(self, item: _Item[R_co], outcome: Outcome[R_co]) -> None:
-        self._outcomes[item.number] = outcome
-        self._changed.set()
-
-    def _end_deferral(self) -> None:
-        """Retry deferred ids, now that nothing else runs; give up on them if nothing succeeded."""
-        deferred = [self._deferred.pop(number) for number in sorted(self._deferred)]
-        if self._succeeded:
-            self._retries.extend(deferred)
-            return
-        for item in deferred:
-            self._items[item.number] = item
-            if item.error is not None:
-                self._finish(item, FailedReport(item.id, item.error))
+        return self._run
 
     def __await__(self) -> Generator[Any, None, PullOutcomes[R_co]]:
         """Return every outcome, in the order of the ids; of many rows, all are in memory: `async with` holds few.
 
         Raises:
             AuthenticationError: the service refused the key itself.
-            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the rest is cancelled.
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the rest is
+                cancelled.
         """
         return self._collected().__await__()
 
     async def _collected(self) -> PullOutcomes[R_co]:
         async with self:
             outcomes = {outcome.id: outcome async for outcome in self}
-        if (refusal := self.key_refusal) is not None:
+        refusal = self.key_refusal
+        if refusal is not None:
             raise refusal
         # After `finish()`, the ids that had not begun have no outcome.
-        return PullOutcomes((outcomes[one] for one in self._ids if one in outcomes), self._feed)
+        ordered = [outcomes[id_] for id_ in self._ids if id_ in outcomes]
+        return PullOutcomes(ordered, self._feed)
+
+    def __repr__(self) -> str:
+        state = ""
+        if self._run is None:
+            state = ", not started: await it, or use `async with`"
+        return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
+
+    if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"a Pull has no {name!r}; if its outcomes have, `await` is missing: "
+                f"(await pull).{name}",
+                name=name,
+                obj=self,
+            )
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise TypeError(repr(self))
+
+        __iter__ = __getitem__ = __contains__ = _refuse
+
+
+class _Item(msgspec.Struct, Generic[R], eq=False):
+    """One id.
+
+    Attributes:
+        number: its place among the ids.
+        reading: its pages, while they are read.
+        repulls: how often it was read again because its pages did not add up.
+        error: why it was deferred until its second try, or None.
+    """
+
+    number: int
+    id: int
+    listing: Listing[R, RankingReport[R]]
+    reading: Reading[R]
+    repulls: int = 0
+    error: SeoRepError | None = None
+
+
+class _Run(Generic[R]):
+    """One run of a pull: the source of its crawl.
+
+    An id is first in `_remaining`, then in `_begun`, then in `_outcomes` until the consumer takes
+    it. If it fails for a transient reason, it waits in `_deferred` until nothing else is read or
+    can begin, and in `_second_tries` until there is room for it.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        feed: Feed,
+        ids: Collection[int],
+        listing_of: Callable[[int], Listing[R, RankingReport[R]]],
+        accepted: AcceptedQuery,
+        *,
+        tries_again: bool,
+        ordered: bool,
+    ) -> None:
+        self._session = session
+        self._feed = feed
+        self._listing_of = listing_of
+        self._accepted = accepted
+        self._tries_again = tries_again
+        self._ordered = ordered
+        self._lane = Lane()
+        self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
+        self._started = session.clock.monotonic()
+        self.crawl: Crawl[R] = Crawl(session, self)
+        self.key: KeyCheck = KeyCheck(self._ask_about_key)
+        self.changed: asyncio.Event = asyncio.Event()
+        self._remaining: Iterator[tuple[int, int]] = enumerate(ids)
+        self._begun: dict[int, _Item[R]] = {}  # by number, as the next two
+        self._deferred: dict[int, _Item[R]] = {}
+        self._outcomes: dict[int, Outcome[R]] = {}  # in the order in which they came
+        self._second_tries: list[tuple[int, _Item[R]]] = []  # a heap
+        self._total = len(ids)
+        self._taken = 0
+        self._succeeded = 0
+        self._bug: BaseException | None = None
+
+    # For the consumer
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every outcome was taken."""
+        return self._taken == self._total
+
+    def take(self) -> Outcome[R] | None:
+        """Return the next outcome, or None if it is not here yet."""
+        if self._bug is not None:
+            raise self._bug
+        number = self._taken if self._ordered else next(iter(self._outcomes), -1)
+        outcome = self._outcomes.pop(number, None)
+        if outcome is not None:
+            self._taken += 1
+        return outcome
+
+    def finish(self) -> None:
+        """Begin no more ids."""
+        self._remaining = iter(())
+        waiting = len(self._deferred) + len(self._second_tries)
+        self._total = self._taken + len(self._outcomes) + len(self._begun) + waiting
+        self.changed.set()
+
+    async def check_key_at_end(self) -> None:
+        """Ask about the key if the last 403 is in doubt; raise if it is refused and nothing succeeded."""
+        refusal = await self.key.find_refusal()
+        if refusal is not None and refusal.status != 401 and not self._succeeded:
+            raise refusal
+
+    async def close(self) -> None:
+        if self.crawl.is_open:
+            self._log_end()
+            self.changed.set()
+        await self.crawl.close()
+        self._session.share.release(self._lane)
+
+    def _log_end(self) -> None:
+        facts: dict[str, Any] = {
+            "ids": self._total,
+            "reports": self._succeeded,
+            "failures": self._taken + len(self._outcomes) - self._succeeded,
+            "seconds": self._session.clock.monotonic() - self._started,
+        }
+        message = "pull of %d ended: %d reports, %d failures, %.3g s"
+        account = {"account": self._session.observer.account}
+        _log.info(message, *facts.values(), extra=account | facts)
+
+    # For the crawl
+
+    def next_reading(self) -> Reading[R] | None:
+        item = self._next_item()
+        if item is None and not self._begun:
+            self._end_deferral()
+            item = self._next_item()
+        while item is not None:
+            if self.key.refusal is None:
+                self._begun[item.number] = item
+                return item.reading
+            self._end(item, self._failed(item, self._stopped()))
+            item = self._next_item()
+        return None
+
+    def on_complete(self, reading: Reading[R]) -> None:
+        item = self._begun[reading.number]
+        self.key.accept()
+        self._accepted.query = reading.query
+        try:
+            report = item.listing.assemble(reading.pages)
+        except SeoRepError as error:
+            # Whole pages may still make no report, for example of a range that has not begun.
+            self._end(item, self._failed(item, error))
+            return
+        self._succeeded += 1
+        self._end(item, PulledReport(item.id, report))
+        if self._ordered and self._taken in self._deferred:
+            # The consumer can't go on without this one, and the service answers.
+            self._try_again(self._deferred.pop(self._taken))
+
+    async def judge(self, reading: Reading[R], error: SeoRepError) -> None:
+        """Find out whether a 401 or 403 is about the key. If it is, everything ends."""
+        if not isinstance(error, AuthenticationError):
+            return
+        await self.key.refuse(error)
+        if self.key.refusal is None:
+            return
+        item = self._begun.get(reading.number)
+        if item is not None and item.reading is reading:
+            self._stop(item, error)
+        for unfinished in [*self._begun.values(), *self._deferred.values()]:
+            self._stop(unfinished, self._stopped())
+        self._deferred.clear()
+
+    def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
+        item = self._begun[reading.number]
+        if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
+            # Its rows may have changed while they were read.
+            item.repulls += 1
+            item.reading = item.listing.reading(self._schedule, item.number)
+            return item.reading
+        if self._may_try_again(item, error):
+            item.error = error
+            self._deferred[item.number] = item
+            self._end(item, None)
+        else:
+            self._end(item, self._failed(item, error))
+        return None
+
+    def on_bug(self, error: BaseException) -> None:
+        self._bug = error
+        self.changed.set()
+
+    # From one state of an id to the next
+
+    def _next_item(self) -> _Item[R] | None:
+        """Return the id that begins next, or None if there is none or no room for it."""
+        if not self._has_room() or not self.key.answered.is_set():
+            return None
+        if self._second_tries:
+            _, item = heapq.heappop(self._second_tries)
+            item.reading = item.listing.reading(self._schedule, item.number)
+            return item
+        for number, id_ in self._remaining:
+            listing = self._listing_of(id_)
+            return _Item(number, id_, listing, listing.reading(self._schedule, number))
+        return None
+
+    def _has_room(self) -> bool:
+        """Return whether the consumer is not too far behind for another id."""
+        if len(self._begun) + len(self._outcomes) < self.crawl.budget:
+            return True
+        # An ordered pull gives nothing out before the id that the consumer waits for, so that one
+        # always has room.
+        return (
+            self._ordered and bool(self._second_tries) and self._second_tries[0][0] == self._taken
+        )
+
+    def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
+        if error.subject is None:
+            error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
+        return FailedReport(item.id, error)
+
+    def _end(self, item: _Item[R], outcome: Outcome[R] | None) -> None:
+        """Note that an id is not read any more, and its outcome unless it is deferred."""
+        self._begun.pop(item.number, None)
+        if outcome is not None:
+            self._outcomes[item.number] = outcome
+        self.changed.set()
+
+    def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
+        is_first_try = self._tries_again and item.error is None
+        is_late = self._session.clock.monotonic() >= self._schedule.deadline.at
+        return is_first_try and error.retryable and not is_late
+
+    def _try_again(self, item: _Item[R]) -> None:
+        item.repulls = 0
+        heapq.heappush(self._second_tries, (item.number, item))
+
+    def _end_deferral(self) -> None:
+        """Try deferred ids again, or give up on them if nothing succeeded."""
+        deferred = sorted(self._deferred.items())
+        self._deferred.clear()
+        for number, item in deferred:
+            if self._succeeded or item.error is None:
+                self._try_again(item)
+            else:
+                self._outcomes[number] = self._failed(item, item.error)
+        self.changed.set()
+
+    # The key
+
+    async def _ask_about_key(self) -> object:
+        """Send the question about the key. No request of this pull begins until it is accepted."""
+        share = self._session.share
+        if self.crawl.is_open:
+            share.hold(self._lane)
+        try:
+            answer = await self._session.send(self._question())
+        except AuthenticationError:
+            # The lane is held until this run is closed.
+            raise
+        except BaseException:
+            share.release(self._lane)
+            raise
+        share.release(self._lane)
+        return answer
+
+    def _question(self) -> Request[object]:
+        """Return the request of a page that the service accepted, or of one campaign."""
+        latest = self._session.clock.monotonic() + QUESTION_SECONDS
+        deadline = Deadline.of_call(min(self._schedule.deadline.at, latest))
+        schedule = Schedule(deadline, Lane())
+        if self._accepted.query is not None:
+            page_1: Request[Any] = self._accepted.query.page(1, schedule)
+            # Its error is about the key, not about that campaign.
+            return msgspec.structs.replace(page_1, subject=None)
+        return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
+
+    def _stop(self, item: _Item[R], error: SeoRepError) -> None:
+        self.crawl.drop(item.reading)
+        self._end(item, self._failed(item, error))
+
+    def _stopped(self) -> AuthenticationError:
+        stopped = "stopped, because the API key was refused for another request"
+        status = None if self.key.refusal is None else self.key.refusal.status
+        return AuthenticationError(stopped, status=status)

@@ -13,7 +13,7 @@ import attrs
 from seorep_async.errors import SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field
-from seorep_async.tables.columns import Columns, Table
+from seorep_async.tables.columns import Column, Columns, Table
 from seorep_async.tables.html import SHOWN_ROWS, html_table
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
@@ -63,17 +63,33 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     """
 
     feed: Feed
+    """The feed that was requested."""
     id: int
+    """The campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`."""
     start_date: dt.date
+    """First day requested."""
     end_date: dt.date
+    """Last day requested."""
     rows: tuple[R_co, ...] = attrs.field(repr=_first_rows)
+    """As many as the service announced, none twice, in its order."""
     totals: RankingTotals | None = None
+    """The feed's totals, or None if it has none."""
     total_records: int | None = None
+    """Rows that the service announced, or None if it did not."""
     version: bool | None = attrs.field(default=None, eq=False)
+    """`metadata.version` of the response, or None. It is not compared, because it depends on the
+    shape of the response.
+    """
     extra: Mapping[str, Any] = extra_field()
+    """Unknown fields of the envelope, as the service sent them."""
     account: str | None = attrs.field(default=None, eq=False)
+    """Name of the account in tables: that of the client. It is not compared."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
+    """UTC day on which the report was fetched, or on which its pull began. It is not compared."""
     compared: bool = True
+    """Whether changes from the previous period were requested. If not, every change is null in
+    tables, data frames and files; `rows` and `totals` hold what the service sent, often 0.
+    """
 
     @property
     def campaign_id(self) -> int | None:
@@ -87,6 +103,9 @@ class RankingReport(Model, Tabular, Generic[R_co]):
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         return _table(self.feed), [column_values(self)]
+
+    def _frame_columns(self, table: Table) -> Sequence[Column]:
+        return _constants_last(table, ())
 
     def _repr_html_(self) -> str:
         subject = f"{self.feed.object_name.title()} {self.id}"
@@ -117,9 +136,13 @@ class PullOutcome(Generic[R_co]):
     """
 
     id: int
+    """Id of the campaign or keyword."""
     report: RankingReport[R_co] | None
+    """The whole report, or None if it failed."""
     error: SeoRepError | None
+    """Why it failed, or None if it did not."""
     ok: bool
+    """Whether there is a report."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row of the report; see `RankingReport.to_dicts`.
@@ -137,14 +160,18 @@ class PulledReport(PullOutcome[R_co]):
     Attributes:
         id: id of the campaign or keyword.
         report: the whole report.
-        error: None.
-        ok: True.
+        error: why it failed, or None if it did not.
+        ok: whether there is a report.
     """
 
     id: int
+    """Id of the campaign or keyword."""
     report: RankingReport[R_co]
+    """The whole report."""
     error: None = attrs.field(default=None, init=False, repr=False)
+    """Why it failed, or None if it did not."""
     ok: Literal[True] = attrs.field(default=True, init=False, repr=False)
+    """Whether there is a report."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row of the report; see `RankingReport.to_dicts`."""
@@ -158,14 +185,18 @@ class FailedReport(PullOutcome[Never]):
     Attributes:
         id: id of the campaign or keyword.
         error: why it failed.
-        report: None.
-        ok: False.
+        report: the whole report, or None if it failed.
+        ok: whether there is a report.
     """
 
     id: int
+    """Id of the campaign or keyword."""
     error: SeoRepError
+    """Why it failed."""
     report: None = attrs.field(default=None, init=False, repr=False)
+    """The whole report, or None if it failed."""
     ok: Literal[False] = attrs.field(default=False, init=False, repr=False)
+    """Whether there is a report."""
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
@@ -278,6 +309,17 @@ class _Rows(Tabular):
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         return _table(self.feed), map(column_values, self.reports)
+
+    def _frame_columns(self, table: Table) -> Sequence[Column]:
+        return _constants_last(table, ("campaign_id", "keyword_id"))
+
+
+def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
+    """Return the columns of a frame: those that are the same in all rows of a pull stand last."""
+    lead = table.columns[: table.lead]
+    ids = [column for column in lead if column.name in varying]
+    constants = [column for column in lead if column.name not in varying]
+    return [*ids, *table.columns[table.lead :], *constants]
 
 
 @cache

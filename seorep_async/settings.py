@@ -17,38 +17,42 @@ from seorep_async.errors import ConfigurationError, shown
 from seorep_async.plain_values import plain
 from seorep_async.version import __version__
 
+_LARGEST_NUMBER = 1e9
+_ENGINE_PARTS = ("Mobile", "Places", "Maps")
+"""What follows an engine's name in names of fields."""
+
 
 class RequestEncoding(enum.Enum):
-    """How POST and PUT carry their parameters: as a form, JSON or a query.
-
-    The service's reference, section 4, leaves it open.
-    """
+    """How POST and PUT carry their parameters. The service's reference, section 4, leaves it open."""
 
     FORM = "form"
+    """As a form."""
     JSON = "json"
+    """As a JSON object."""
     QUERY = "query"
+    """In the query of the address."""
 
 
 class ArrayEncoding(enum.Enum):
-    """How an array such as `role` is written: `role[]=a&role[]=b`, `role=a&role=b` or `role=a,b`.
-
-    The service's reference, section 4.2, leaves it open.
-    """
+    """How an array such as `role` is written. The service's reference, section 4.2, leaves it open."""
 
     BRACKETS = "brackets"
+    """`role[]=a&role[]=b`."""
     REPEAT = "repeat"
+    """`role=a&role=b`."""
     COMMA = "comma"
+    """`role=a,b`."""
 
 
 class FeedSearchParam(enum.Enum):
-    """The parameter that carries a feed's search string: `filter`, `search`, or both.
-
-    The service's reference, section 4.4, names both.
-    """
+    """The parameter that carries a feed's search string. The service's reference, section 4.4, names both."""
 
     BOTH = "both"
+    """`filter` and `search`."""
     FILTER = "filter"
+    """`filter` alone."""
     SEARCH = "search"
+    """`search` alone."""
 
 
 def _take_plain_values(
@@ -59,109 +63,120 @@ def _take_plain_values(
 
 @attrs.frozen(kw_only=True, field_transformer=_take_plain_values)
 class EngineNames:
-    """What the account's responses call the search engines, where the reference writes `engineA`, `engineB` and `wmt`.
+    """The account's names for the search engines, where the reference writes `engineA`, `engineB` and `wmt`.
 
-    With `engine_a="google"` the field `googleRanking` is read as `engine_a_ranking`. Attribute names stay the same.
-
-    Args:
-        engine_a: the first search engine, `engineA` in the reference.
-        engine_b: the second search engine, `engineB` in the reference.
-        webmaster_tools: the first engine's webmaster tools, `wmt` in the reference.
+    With `engine_a="google"` the field `googleRanking` is read as `engine_a_ranking`. The names of
+    attributes stay the same.
 
     Raises:
-        ConfigurationError: a name is not one word of ASCII letters and digits, or fields of two engines would have
-            the same name.
+        ConfigurationError: a name is not one word of ASCII letters and digits, or fields of two
+            engines would have the same name.
     """
 
     engine_a: str = "engineA"
+    """The first search engine, `engineA` in the reference."""
     engine_b: str = "engineB"
+    """The second search engine, `engineB` in the reference."""
     webmaster_tools: str = "wmt"
+    """The first engine's webmaster tools, `wmt` in the reference."""
 
     def __attrs_post_init__(self) -> None:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
         for token in tokens:
-            if not (
-                isinstance(token, str)
-                and token.isascii()
-                and token.isalnum()
-                and token[0].isalpha()
-            ):
-                problem = f"{shown(token)} is not one word of ASCII letters and digits"
-                raise ConfigurationError(f"engine_names: {problem}", argument="engine_names")
+            if not _is_word(token):
+                raise _engine_error(f"{shown(token)} is not one word of ASCII letters and digits")
         if len({token.lower() for token in tokens}) < len(tokens):
-            raise ConfigurationError(
-                "engine_names: the three names must differ", argument="engine_names"
-            )
+            raise _engine_error("the three names must differ")
         for token, other in itertools.permutations(tokens, 2):
-            if token in (f"{other}{kind}" for kind in ("Mobile", "Places", "Maps")):
-                problem = f"{token!r} and {other!r} would give two fields the same name"
-                raise ConfigurationError(f"engine_names: {problem}", argument="engine_names")
+            if token in [f"{other}{part}" for part in _ENGINE_PARTS]:
+                raise _engine_error(f"{token!r} and {other!r} would give two fields the same name")
+
+
+def _is_word(token: object) -> bool:
+    return isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()
+
+
+def _engine_error(problem: str) -> ConfigurationError:
+    return ConfigurationError(f"engine_names: {problem}", argument="engine_names")
 
 
 @attrs.frozen(kw_only=True, field_transformer=_take_plain_values)
 class Settings:
     """All options of a client; immutable, comparable, picklable.
 
-    Args:
-        max_concurrency: requests in flight at once, 1 to 1024; no more than 8 at first, until as many were accepted or
-            one waited 0.1 s.
-        requests_per_second: a hard cap on the rate of requests, or None to let the client find the service's limit.
-        attempt_timeout: seconds that one attempt may take, from its start to the last byte of the response.
-        connect_timeout: seconds that opening one connection may take.
-        call_timeout: seconds that one awaited call may take with all its pages, retries and waits, or None for no
-            limit. When results are streamed (`async for`, `.pages()`, `pull`) it holds for each request.
-        max_attempts: attempts for one request, the first included, 1 to 100; 429, and 503 with Retry-After, count as a
-            third, as does an attempt that probes whether an outage is over.
-        backoff_initial: seconds; the first retry waits a random time up to this, each further one up to twice as long.
-        backoff_max: seconds; the longest such wait.
-        retry_after_max: seconds; if the service asks for a longer wait (`Retry-After`), the call fails at once.
-        max_body_bytes: bytes of one response, decompressed; a larger one is a `BodyTooLargeError`.
-        max_pages: pages of one listing, in case the service never stops.
-        request_encoding: how POST and PUT carry their parameters.
-        array_encoding: how arrays are written in queries and forms.
-        feed_search_param: the parameter that carries a feed's search string.
-        engine_names: what the account's responses call the search engines.
-        allow_insecure_http: allow `http://` to a host that is not this machine; the key is then sent unencrypted.
-        user_agent: the `User-Agent` header; by default the name and version of this package.
-        proxy: address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment names none. Its
-            password is in no repr, and settings with one are not pickled.
-
     Raises:
         ConfigurationError: a value is out of its range or of the wrong type.
     """
 
     max_concurrency: int = 16
+    """Requests in flight at once, 1 to 1024. A client begins with 8 at most, and adds one for each
+    that is accepted."""
     requests_per_second: float | None = None
+    """A hard cap on the rate of requests, or None to let the client find the service's limit."""
     attempt_timeout: float = 30.0
+    """Seconds that one attempt may take, from its start to the last byte of the response."""
     connect_timeout: float = 10.0
+    """Seconds that opening one connection may take."""
     call_timeout: float | None = 300.0
+    """Seconds that one awaited call may take with all its pages, retries and waits, or None for no
+    limit. In a pull or a stream (`async for`, `.pages()`) it holds for each request."""
     max_attempts: int = 8
+    """Attempts for one request, the first included, 1 to 100. An attempt counts as a third if the
+    service asked to wait, or if it probed whether an outage is over."""
     backoff_initial: float = 0.1
+    """Seconds; the first retry waits a random time up to this, each further one up to twice as long."""
     backoff_max: float = 4.0
+    """Seconds; the longest such wait."""
     retry_after_max: float = 120.0
+    """Seconds; if the service asks for a longer wait (`Retry-After`), the call fails at once."""
     max_body_bytes: int = 64 * 1024 * 1024
+    """Bytes of one response, decompressed; a larger one is a `BodyTooLargeError`."""
     max_pages: int = 100_000
+    """Pages of one listing, in case the service never stops."""
     request_encoding: RequestEncoding = RequestEncoding.FORM
+    """How POST and PUT carry their parameters."""
     array_encoding: ArrayEncoding = ArrayEncoding.BRACKETS
+    """How arrays are written in queries and forms."""
     feed_search_param: FeedSearchParam = FeedSearchParam.BOTH
+    """The parameter that carries a feed's search string."""
     engine_names: EngineNames = EngineNames()
+    """The account's names for the search engines."""
     allow_insecure_http: bool = False
+    """Allow `http://` to a host that is not this machine; the key is then sent unencrypted."""
     user_agent: str = f"seorep-async/{__version__}"
-    proxy: str | None = attrs.field(
-        default=None, repr=lambda proxy: repr(proxy and without_password(proxy))
-    )
+    """The `User-Agent` header; by default the name and version of this package."""
+    proxy: str | None = attrs.field(default=None, repr=lambda proxy: _proxy_in_repr(proxy))
+    """The address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment
+    names none. Its password is in no repr, and settings with one are not pickled."""
 
     def __attrs_post_init__(self) -> None:
-        for name, low, high in (
+        self._check_integers()
+        self._check_numbers()
+        self._check_choices()
+        require_booleans(allow_insecure_http=self.allow_insecure_http)
+        user_agent: object = self.user_agent
+        if not isinstance(user_agent, str) or not (
+            user_agent.isprintable() and user_agent.isascii()
+        ):
+            problem = f"user_agent must be a string of printable ASCII, got {shown(user_agent)}"
+            raise ConfigurationError(problem, argument="user_agent")
+        proxy_problem = "" if self.proxy is None else _proxy_problem(self.proxy)
+        if proxy_problem:
+            raise ConfigurationError(proxy_problem, argument="proxy")
+
+    def _check_integers(self) -> None:
+        for name, lowest, highest in (
             ("max_concurrency", 1, 1024),
             ("max_attempts", 1, 100),
             ("max_body_bytes", 1024, 2**40),
             ("max_pages", 1, 10**9),
         ):
             value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                problem = f"{name} must be an integer from {low} to {high}, got {shown(value)}"
-                raise ConfigurationError(problem, argument=name)
+            if type(value) is not int or not lowest <= value <= highest:
+                problem = f"must be an integer from {lowest} to {highest}, got {shown(value)}"
+                raise ConfigurationError(f"{name} {problem}", argument=name)
+
+    def _check_numbers(self) -> None:
         for name in (
             "attempt_timeout",
             "connect_timeout",
@@ -173,47 +188,40 @@ class Settings:
         if self.call_timeout is not None:
             require_positive("call_timeout", self.call_timeout, "seconds, or None")
         if self.requests_per_second is not None:
-            require_positive(
-                "requests_per_second", self.requests_per_second, "requests a second, or None"
-            )
-        for name, kind in (
-            ("request_encoding", RequestEncoding),
-            ("array_encoding", ArrayEncoding),
-            ("feed_search_param", FeedSearchParam),
-            ("engine_names", EngineNames),
-        ):
+            rate = self.requests_per_second
+            require_positive("requests_per_second", rate, "requests a second, or None")
+
+    def _check_choices(self) -> None:
+        choices: dict[str, type[enum.Enum]] = {
+            "request_encoding": RequestEncoding,
+            "array_encoding": ArrayEncoding,
+            "feed_search_param": FeedSearchParam,
+        }
+        for name, choice_type in choices.items():
             value = getattr(self, name)
-            if not isinstance(value, kind):
-                members = [f"{kind.__name__}.{one}" for one in getattr(kind, "__members__", ())]
-                known = f"one of {', '.join(members)}" if members else f"of type {kind.__name__}"
-                raise ConfigurationError(
-                    f"{name} must be {known}, got {shown(value)}", argument=name
+            if not isinstance(value, choice_type):
+                members = ", ".join(
+                    f"{choice_type.__name__}.{member.name}" for member in choice_type
                 )
-        require_booleans(allow_insecure_http=self.allow_insecure_http)
-        if (
-            not isinstance(self.user_agent, str)
-            or not self.user_agent.isprintable()
-            or not self.user_agent.isascii()
-        ):
-            problem = (
-                f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
-            )
-            raise ConfigurationError(problem, argument="user_agent")
-        proxy_problem = "" if self.proxy is None else _proxy_problem(self.proxy)
-        if proxy_problem:
-            raise ConfigurationError(proxy_problem, argument="proxy")
+                problem = f"{name} must be one of {members}, got {shown(value)}"
+                raise ConfigurationError(problem, argument=name)
+        engine_names: object = self.engine_names
+        if not isinstance(engine_names, EngineNames):
+            problem = f"engine_names must be of type EngineNames, got {shown(engine_names)}"
+            raise ConfigurationError(problem, argument="engine_names")
 
     @property
     def proxy_password(self) -> str | None:
         """The proxy's password, as it is sent; a secret."""
-        password = self.proxy and urlsplit(self.proxy).password
+        if self.proxy is None:
+            return None
+        password = urlsplit(self.proxy).password
         return unquote(password) if password else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.proxy_password is not None:
-            raise TypeError(
-                "settings that hold a proxy's password are not pickled; make them where they are needed"
-            )
+            problem = "settings that hold a proxy's password are not pickled"
+            raise TypeError(f"{problem}; make them where they are needed")
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 
@@ -236,25 +244,39 @@ def _proxy_problem(address: object) -> str:
     return ""
 
 
+def _proxy_in_repr(proxy: object) -> str:
+    """Return the repr of a proxy without its password.
+
+    A traceback shows settings also while they refuse a proxy that is no string.
+    """
+    if proxy is None:
+        return "None"
+    return repr(without_password(proxy)) if isinstance(proxy, str) else type(proxy).__name__
+
+
 def without_password(address: str) -> str:
     """Return an address with `***` in place of its user and password."""
-    before, at, host = address.rpartition("@")
-    return f"{before.partition('://')[0]}://***@{host}" if at else address
+    credentials, at, host = address.rpartition("@")
+    if not at:
+        return address
+    scheme = credentials.partition("://")[0]
+    return f"{scheme}://***@{host}"
 
 
 def require_positive(name: str, value: object, unit: str) -> None:
     """Raise a ConfigurationError unless a value is a positive, finite number."""
-    if (
-        isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9
-    ):  # false for NaN
-        problem = f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
-        raise ConfigurationError(problem, argument=name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= _LARGEST_NUMBER:  # type: ignore[operator]  # false for NaN
+        problem = f"must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
+        raise ConfigurationError(f"{name} {problem}", argument=name)
 
 
 def require_booleans(**named: object) -> None:
-    """Raise a ConfigurationError unless all values are True or False; Python would take the string `"no"` as true."""
+    """Raise a ConfigurationError unless all values are True or False.
+
+    Python alone would take the string `"no"` as true.
+    """
     for name, value in named.items():
         if not isinstance(value, bool):
-            raise ConfigurationError(
-                f"{name} must be True or False, got {shown(value)}", argument=name
-            )
+            problem = f"{name} must be True or False, got {shown(value)}"
+            raise ConfigurationError(problem, argument=name)

@@ -1,19 +1,25 @@
-"""What tests of several folders share. The fixtures, and what they stand for:
+"""Fixtures and marks that tests of several folders share.
 
-- `scripted_server`: `server = await scripted_server(step, step, …, forever=step, tls=context)` starts a raw server that
-  plays one step for each request, whatever the connection: bytes to send as they are (see `answer`, `FINE`), or a
-  misbehaviour, of `tests.session.scripted_server`. A request beyond the script fails the test at its end.
-- `fake_time`: time of a client whose sleeps are over at once, though its clock moves on by them (`FakeTime`).
-- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
-  `fake_time`, with any of `Settings` as keywords; it is closed at the end of the test.
-- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
-  and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
-- `stuck`: an event that answers can wait for without end, until the test is over.
-- the types of these fixtures, `ask(client)`, one plain call, and `failure(client, kind)`, the error of one that must
-  fail, are in `tests.session.calls`; what looks for the key in texts and errors, in `tests.session.canary`.
+- `scripted_server`: `server = await scripted_server(step, step, …, forever=step, tls=context)`
+  starts a raw server that plays one step for each request, whatever the connection. A step is bytes
+  to send as they are (see `answer`, `FINE`), or a misbehaviour, of `tests.session.scripted_server`.
+  A request beyond the script fails the test at its end.
+- `fake_time`: the time of a client whose sleeps are over at once, although its clock moves on by
+  them (`FakeTime`).
+- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with
+  the key `KEY` on `fake_time`, with any of `Settings` as keywords. It is closed at the end of the
+  test.
+- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both.
+  `session, server = await connect_session(…)` does so with a session, for requests that no resource
+  makes.
+- `stuck`: an event that responses can wait for until the test is over.
 
-The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once; `TEST_LOOP=uvloop` runs the
-others on uvloop, if it is installed.
+The types of these fixtures, `ask(client)`, a plain call, and `failure(client, kind)`, the error of
+one that must fail, are in `tests.session.calls`. Searches for the key in texts and errors are in
+`tests.session.canary`.
+
+The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once.
+`TEST_LOOP=uvloop` runs the others on uvloop, if it is installed.
 """
 
 import asyncio
@@ -38,7 +44,7 @@ from tests.session.virtual_loop import VirtualLoop
 _SLOW_SECONDS = 1800
 _LONGEST = ("test_benchmarks.py",)
 
-# how fast the machine is does not matter
+# The speed of the machine does not matter.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
 
@@ -52,19 +58,19 @@ else:
 def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return (
-        {"virtual": VirtualLoop} if item.get_closest_marker("virtual") else {"real": new_event_loop}
-    )
+    if item.get_closest_marker("virtual"):
+        return {"virtual": VirtualLoop}
+    return {"real": new_event_loop}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # as a shell leaves it to what it runs in the background
+    # A shell lets programs in the background ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        # each of the workers and of a hundred processes would compile all that it imports, at twice the time
+        # Otherwise each worker and each of a hundred processes compiles all that it imports, which
+        # doubles the time.
         os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
 
 
@@ -73,14 +79,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
-    items.sort(
-        key=lambda item: item.path.name not in _LONGEST
-    )  # else one worker ends with them, and one idles
+    # The longest come first. Otherwise one worker ends with them, and another idles.
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
 @pytest.fixture(autouse=True)
 def signals_as_they_were() -> Iterator[None]:
-    """The command ends its process, and takes the signals for that: the next Ctrl-C would end the tests."""
+    """Restore the signal handlers after each test.
+
+    The command replaces them, because it ends its process: the next Ctrl-C would end the tests.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -95,10 +103,9 @@ async def scripted_server() -> AsyncIterator[StartServer]:
         async def start(
             *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None
         ) -> ScriptedServer:
-            servers.append(
-                await running.enter_async_context(ScriptedServer(script, forever=forever, tls=tls))
-            )
-            return servers[-1]
+            server = ScriptedServer(script, forever=forever, tls=tls)
+            servers.append(server)
+            return await running.enter_async_context(server)
 
         yield start
     for server in servers:
@@ -121,24 +128,27 @@ async def fake_time() -> FakeTime:
 async def open_client(
     scripted_server: StartServer, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[OpenClient]:
-    # depends on the servers, so that clients are closed before them
+    # This depends on the servers, so that clients are closed before them.
     monkeypatch.setattr("seorep_async.session.clock.SYSTEM", fake_time.clock)
     async with AsyncExitStack() as opened:
 
-        async def open_one(
+        async def open_client(
             base_url: str,
             *,
             session: aiohttp.ClientSession | None = None,
             on_attempt: Callable[[Attempt], object] | None = None,
             **settings: Any,
         ) -> SeoRepClient:
-            chosen = Settings(**settings)
             client = SeoRepClient(
-                base_url, KEY, settings=chosen, session=session, on_attempt=on_attempt
+                base_url,
+                KEY,
+                settings=Settings(**settings),
+                session=session,
+                on_attempt=on_attempt,
             )
             return await opened.enter_async_context(client)
 
-        yield open_one
+        yield open_client
 
 
 @pytest.fixture
@@ -165,8 +175,7 @@ async def connect_session(
             *script: Step, forever: Step | None = None, **settings: Any
         ) -> tuple[Session, ScriptedServer]:
             server = await scripted_server(*script, forever=forever)
-            return await opened.enter_async_context(
-                open_session(server.base_url, fake_time, **settings)
-            ), server
+            opening = open_session(server.base_url, fake_time, **settings)
+            return await opened.enter_async_context(opening), server
 
         yield connected

@@ -1,4 +1,4 @@
-"""Pages of mistakes: a line after `>>>` is evaluated, and awaited; the next line is the error that it ends in."""
+"""Pages of mistakes: a line after `>>>` is evaluated, and the next line is the error that it raises."""
 
 import inspect
 import os
@@ -6,24 +6,33 @@ import re
 from typing import Any
 
 
-async def answered(page: str, known: dict[str, Any]) -> str:
-    """Return a page with the errors of today; comments and empty lines stay."""
+async def with_errors_of_today(page: str, names: dict[str, Any]) -> str:
+    """Return a page with the errors of today. Comments and empty lines stay."""
     lines: list[str] = []
     for line in page.splitlines():
         if line.startswith(">>> "):
-            lines += [line, await _error_of(line[4:], known)]
+            lines.append(line)
+            lines.append(await _error_of(line.removeprefix(">>> "), names))
         elif not line or line.startswith("#"):
             lines.append(line)
     return "".join(f"{line}\n" for line in lines)
 
 
-async def _error_of(line: str, known: dict[str, Any]) -> str:
+async def _error_of(expression: str, names: dict[str, Any]) -> str:
     try:
-        found = eval(line, known)  # noqa: S307
-        while inspect.isawaitable(found):
-            found = await found
+        value = eval(expression, names)  # noqa: S307
+        while inspect.isawaitable(value):
+            value = await value
     except Exception as error:
-        subject = getattr(error, "argument", None) or getattr(error, "field_path", None)
-        text = f"{type(error).__name__}{f' of {subject}' if subject else ''}: {error}"
-        return re.sub("0x[0-9a-f]+|127.0.0.1:[0-9]+", "…", text).replace(os.getcwd(), "FOLDER")
-    return f"taken: {found!r}"
+        return _described(error)
+    return f"taken: {value!r}"
+
+
+def _described(error: Exception) -> str:
+    name = type(error).__name__
+    subject = getattr(error, "argument", None) or getattr(error, "field_path", None)
+    if subject:
+        name += f" of {subject}"
+    # Addresses and folders differ from run to run.
+    message = re.sub("0x[0-9a-f]+|127.0.0.1:[0-9]+", "…", f"{name}: {error}")
+    return message.replace(os.getcwd(), "FOLDER")

@@ -1,19 +1,23 @@
-"""The guides run as they stand: a page is one program, its blocks run from top to bottom in one working folder.
+"""The guides run as they stand.
 
-A fence of a page says what happens to its block:
+A page is one program: its blocks run from top to bottom in one working folder. The fence of a block
+says how it runs:
 
-- ```` ```python ````: it runs in the page's one namespace; `await` may stand outside functions. Where a block
-  awaits nothing, no event loop runs, so `asyncio.run` and `if __name__ == "__main__":` work as in a script.
+- ```` ```python ````: it runs in the page's one namespace; `await` may stand outside functions.
+  Where a block awaits nothing, no event loop runs, so `asyncio.run` and
+  `if __name__ == "__main__":` work as in a script.
 - ```` ```python test ````: it is a file of tests, which pytest runs with this package's fixtures.
 - ```` ```python file ````: it is the module that its first line names, for the page's tests.
-- ```` ```sh ````: bash runs it; any line that fails ends it and fails the page. `seorep` is this package's.
-- ```` ```python engines ````, ```` ```sh engines ````: it needs the group `engines`; it runs with
-  `pytest -m engines tests/test_guides.py` only, and then so do all other blocks of its page.
-- ```` ```console ````, `json`, `toml`, `text` and any other language: it is shown, not run. So are transcripts, and
-  commands that serve until Ctrl-C.
+- ```` ```sh ````: bash runs it; any line that fails ends it and fails the page. `seorep` is this
+  package's.
+- ```` ```python engines ````, ```` ```sh engines ````: it needs the group `engines`; it runs only
+  with `pytest -m engines tests/test_guides.py`, together with all other blocks of its page.
+- ```` ```console ````, `json`, `toml`, `text` and any other language: it is not run. This is for
+  transcripts, and for commands that serve until Ctrl-C.
 
-`SEOREP_BASE_URL` and `SEOREP_API_KEY` name a sandbox of 12 campaigns with 30 keywords, which is the page's own, as is
-the home folder. Warnings are errors in blocks of Python, but for pages of engines; a client left open is one.
+`SEOREP_BASE_URL` and `SEOREP_API_KEY` name the page's own sandbox of 12 campaigns with 30 keywords.
+The home folder is the page's own as well. Warnings are errors in blocks of Python, but for pages of
+engines. A client left open is a warning.
 """
 
 import ast
@@ -37,43 +41,58 @@ from tests.threads import in_a_thread
 FOLDER = Path(guides.__file__).parent
 FENCED = re.compile(r"^( *)```(\w+)([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 WORDS = {"python": {"engines", "test", "file"}, "sh": {"engines"}}
+"""The words that may stand behind a language."""
+PYTEST_OPTIONS = [
+    "-c",
+    os.devnull,
+    "--rootdir=.",
+    "-o",
+    "asyncio_default_fixture_loop_scope=function",
+]
 
 
 class Block(NamedTuple):
+    """An example: its language, the words behind it, and its code.
+
+    The code begins with as many empty lines as the page has before it, so that errors name its
+    lines.
+    """
+
     language: str
     words: frozenset[str]
     code: str
-    """What stands in the fence, after as many empty lines as the page has before it, so that errors name its lines."""
 
 
 def blocks(text: str) -> Iterator[Block]:
-    for found in FENCED.finditer(text):
-        indent, language, words, code = found.groups()
+    """Yield the examples of a page."""
+    for fence in FENCED.finditer(text):
+        indent, language, words, code = fence.groups()
         if language in WORDS:
-            before = "\n" * text.count("\n", 0, found.start(4))
-            yield Block(
-                language,
-                frozenset(words.split()),
-                before + re.sub(f"^{indent}", "", code, flags=re.MULTILINE),
-            )
+            lines_before = text.count("\n", 0, fence.start(4))
+            plain_code = re.sub(f"^{indent}", "", code, flags=re.MULTILINE)
+            padded_code = "".ljust(lines_before, "\n") + plain_code
+            yield Block(language, frozenset(words.split()), padded_code)
 
 
 PAGES = {page: list(blocks(text)) for page, text in guides.pages().items()}
-OF_ENGINES = [
-    page for page, found in PAGES.items() if any("engines" in block.words for block in found)
+PAGES_OF_ENGINES = [
+    page for page, examples in PAGES.items() if any("engines" in block.words for block in examples)
 ]
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty working folder, another as home, and an environment that names a sandbox and finds `seorep`."""
-    working, home = tmp_path / "work", tmp_path / "home"
-    working.mkdir()
+    """An empty working folder, another as home, and an environment that names a sandbox."""
+    working_folder = tmp_path / "work"
+    working_folder.mkdir()
+    home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.chdir(working)
-    with in_a_thread(
-        Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed")
-    ) as sandbox:
+    monkeypatch.chdir(working_folder)
+    for name in [*os.environ]:
+        if name.startswith(("SEOREP_", "XDG_", "PYTEST_ADDOPTS")):
+            monkeypatch.delenv(name)
+    account = Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed")
+    with in_a_thread(account) as sandbox:
         environment = {
             "SEOREP_BASE_URL": sandbox.base_url,
             "SEOREP_API_KEY": sandbox.api_key,
@@ -82,21 +101,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             "DLT_DATA_DIR": str(home),
             "RUNTIME__DLTHUB_TELEMETRY": "false",
         }
-        for name in [
-            name for name in os.environ if name.startswith(("SEOREP_", "XDG_", "PYTEST_ADDOPTS"))
-        ]:
-            monkeypatch.delenv(name)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        yield working
+        yield working_folder
     gc.collect()  # a client left open is an error of this page, not of a later test
 
 
 def execute(command: list[str]) -> None:
-    ended = subprocess.run(
+    result = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300
     )
-    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
 
 
 def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> None:
@@ -108,24 +123,18 @@ def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> None
             if block.language == "sh":
                 execute(["bash", "-euo", "pipefail", "-c", block.code])
             elif "file" in block.words:
+                # The first line is a comment with the file's name.
                 file_name = block.code.split(maxsplit=2)[1]
                 Path(file_name).write_text(block.code, encoding="utf-8")
             elif "test" in block.words:
-                Path(f"test_{number}.py").write_text(block.code, encoding="utf-8")
-                own = [
-                    "-c",
-                    os.devnull,
-                    "--rootdir=.",
-                    "-o",
-                    "asyncio_default_fixture_loop_scope=function",
-                ]
-                execute(
-                    [sys.executable, "-W", "error", "-m", "pytest", "-q", *own, f"test_{number}.py"]
-                )
+                file_name = f"test_{number}.py"
+                Path(file_name).write_text(block.code, encoding="utf-8")
+                pytest_command = [sys.executable, "-W", "error", "-m", "pytest", "-q"]
+                execute([*pytest_command, *PYTEST_OPTIONS, file_name])
             else:
-                lines = compile(block.code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-                result = eval(lines, names)  # noqa: S307
-                if lines.co_flags & inspect.CO_COROUTINE:
+                code = compile(block.code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                result = eval(code, names)  # noqa: S307
+                if code.co_flags & inspect.CO_COROUTINE:
                     loop.run(result)
 
 
@@ -137,8 +146,8 @@ def test_a_guide_runs_as_it_stands(page: str) -> None:
 
 
 @pytest.mark.engines
-@pytest.mark.filterwarnings("ignore")  # those of the engines are their own
-@pytest.mark.parametrize("page", OF_ENGINES)
+@pytest.mark.filterwarnings("ignore")  # engines have warnings of their own
+@pytest.mark.parametrize("page", PAGES_OF_ENGINES)
 @pytest.mark.usefixtures("place")
 def test_a_guide_of_engines_runs_as_it_stands(page: str) -> None:
     run_page(PAGES[page], f"{page}.md", engines=True)
@@ -151,22 +160,20 @@ def test_a_guide_has_a_title_and_known_fences(page: str) -> None:
     assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(FENCED.findall(text)), (
         "each fence has a language"
     )
-    assert {
-        (block.language, word)
-        for block in PAGES[page]
-        for word in block.words - WORDS[block.language]
-    } == set()
+    for block in PAGES[page]:
+        assert block.words <= WORDS[block.language]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_guide_links_to_what_is_there(page: str) -> None:
-    for target, anchor in re.findall(
-        r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", guides.pages()[page]
-    ):
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", guides.pages()[page])
+    for target, anchor in links:
         file = FOLDER / (target or f"{page}.md")
         assert file.exists(), target
-        if anchor and file.exists():
-            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in [
-                re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings
-            ]
+        if anchor:
+            assert anchor in anchors_of(file)
+
+
+def anchors_of(file: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}

@@ -1,20 +1,16 @@
-"""The house rules: what may import what, read from the package's own source."""
+"""The house rules: which room may import which, read from the package's own source."""
 
 import ast
-import importlib.util
+import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import seorep_async
 from seorep_async.cli import app
-
-REPO = Path(__file__).parent.parent
-PACKAGE = REPO / "seorep_async"
+from tests.sources import BY_NAME, PACKAGE, REPO, SOURCES, Function, Source
 
 FLOORS = [
     {"errors", "guides", "plain_values", "reasons", "secret", "version"},
@@ -34,23 +30,30 @@ FLOORS = [
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
 ]
-"""Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
-APART = [("session", "normalisation"), ("models", "settings")]
+"""Rooms from the ground up. A room imports from its own floor or below.
+
+The room `seorep_async` has the public names.
+"""
+ROOMS_APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
-    "seorep_async.cli": {"rich", "cli"},  # says how to install what is missing
-    # pytest loads it always, few tests ask for it
+    # It says how to install missing packages.
+    "seorep_async.cli": {"rich", "cli"},
+    # pytest always loads the plugin, and few tests need it.
     "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},
-    "seorep_async.normalisation.decoder": {
-        "normalisation"
-    },  # cattrs takes a while, and most pulls never need it
+    # cattrs takes a while to load, and most pulls never need it.
+    "seorep_async.normalisation.decoder": {"normalisation"},
 }
-"""Modules with imports inside functions, what they import there, and why."""
-IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.options"}
-"""Modules that import by a name made as they run: guides, libraries of the extras, the subcommand that is called."""
+"""Modules with imports inside functions, and the rooms that they import there."""
+IMPORTS_BY_NAME = {
+    "seorep_async",  # guides and other modules, when they are first used
+    "seorep_async.tables.optional",  # the libraries of the extras
+    "seorep_async.cli.options",  # the subcommand that is called
+}
+"""Modules that import by a name that is made as they run."""
 
-ENTRIES = {
+TOP_LEVEL_ENTRIES = {
     "pyproject.toml",
     "README.md",
     "CHANGELOG.md",
@@ -59,178 +62,140 @@ ENTRIES = {
     "tests",
     "benchmarks",
 }
+IGNORED_ENTRIES = {"build", "dist", "__pycache__", "PKG-INFO"}
+"""Entries that git ignores, and one that a source distribution adds."""
+IGNORED_SUFFIXES = (".egg-info", ".csv", ".parquet", ".duckdb", ".xlsx")
+
+SANDBOX = [source for source in SOURCES if source.room == "sandbox"]
+OTHERS = [source for source in SOURCES if source.room != "sandbox"]
 
 
-def name_of(file: Path) -> str:
-    parts = file.relative_to(REPO).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-SOURCES = {name_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
-OURS = [name for name in SOURCES if not name.startswith("seorep_async.sandbox")]
-SANDBOX = [name for name in SOURCES if name.startswith("seorep_async.sandbox")]
-
-
-def imports(module: str) -> Iterator[str]:
-    """Give every name that a module imports, wherever in it, in full: `from a import b` is `a.b`."""
-    file = SOURCES[module]
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    yield from imported_by(ast.parse(file.read_text(encoding="utf-8")), package)
-
-
-def imported_by(tree: ast.AST, package: str = "seorep_async") -> Iterator[str]:
-    """Give every name that a piece of a module of a package imports, in full."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            yield from (f"{source}.{alias.name}" for alias in node.names)
-
-
-def room(name: str) -> str:
-    """Return the room of a module or of something imported from it: `seorep_async.session.clock.Clock` → session."""
-    parts = name.split(".")
-    rooms = {module.split(".")[1] for module in SOURCES if "." in module}
-    return parts[1] if len(parts) > 1 and parts[1] in rooms else parts[0]
-
-
-def rooms_imported(module: str) -> set[str]:
-    return {room(name) for name in imports(module) if name.split(".")[0] == "seorep_async"}
-
-
-def floor(found: str) -> int:
-    return next(number for number, rooms in enumerate(FLOORS) if found in rooms)
+def floor_of(room: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
 
 
 def test_every_module_is_in_a_room_that_the_design_names() -> None:
-    assert {module for module in OURS if room(module) not in set().union(*FLOORS)} == set()
+    rooms = {source.room for source in OTHERS}
+    assert rooms == set().union(*FLOORS)
 
 
-def test_imports_go_down_only() -> None:
-    found = {(module, name) for module in OURS for name in rooms_imported(module) - {"sandbox"}}
-    assert {(module, name) for module, name in found if floor(name) > floor(room(module))} == set()
+@pytest.mark.parametrize("source", OTHERS, ids=lambda source: source.name)
+def test_imports_go_down_only(source: Source) -> None:
+    for room in source.rooms_imported() - {"sandbox"}:
+        assert floor_of(room) <= floor_of(source.room), f"{source.name} imports {room}"
 
 
-def modules_imported(module: str) -> set[str]:
-    found = {name if name in SOURCES else name.rpartition(".")[0] for name in imports(module)}
-    if module == "seorep_async.cli.app":
-        found |= {f"seorep_async.cli.{name}" for name, _ in app._COMMANDS.values()}
-    return {name for name in found if name in SOURCES}
+def modules_imported(source: Source) -> set[str]:
+    modules = set()
+    for name in source.imports():
+        # The name is that of a module, or of something in one.
+        module = name if name in BY_NAME else name.rpartition(".")[0]
+        if module in BY_NAME:
+            modules.add(module)
+    if source.name == "seorep_async.cli.app":
+        for module, _ in app._COMMANDS.values():
+            modules.add(f"seorep_async.cli.{module}")
+    return modules
 
 
 def test_no_circle_of_imports_hidden_ones_included() -> None:
-    graph = {module: modules_imported(module) for module in SOURCES}
-    while leaves := [module for module, needed in graph.items() if not needed]:
-        graph = {module: needed.difference(leaves) for module, needed in graph.items() if needed}
+    graph = {source.name: modules_imported(source) for source in SOURCES}
+    while True:
+        leaves = {name for name, modules in graph.items() if not modules}
+        if not leaves:
+            break
+        graph = {name: modules - leaves for name, modules in graph.items() if name not in leaves}
     assert graph == {}
 
 
-def test_no_import_hides_in_a_function() -> None:
-    hidden = {
-        (module, room(name))
-        for module, file in SOURCES.items()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for name in imported_by(
-            node, module if file.name == "__init__.py" else module.rpartition(".")[0]
-        )
-    }
-    assert hidden == {
-        (module, name) for module, names in IMPORTS_WHEN_NEEDED.items() for name in names
-    }
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_no_import_hides_in_a_function(source: Source) -> None:
+    hidden = set()
+    for function in source.functions():
+        for name in source.imports(function):
+            room = name.split(".")[0]
+            if room == "seorep_async":
+                room = name.split(".")[1]
+            hidden.add(room)
+    assert hidden == IMPORTS_WHEN_NEEDED.get(source.name, set())
 
 
 def test_no_import_hides_in_a_string() -> None:
-    words = re.compile(
+    importing = re.compile(
         r"import_module|__import__|sys\.modules|find_spec|run_module|\bexec\(.*\bimport\b"
     )
-    assert {
-        name for name, file in SOURCES.items() if words.search(file.read_text(encoding="utf-8"))
-    } == IMPORTS_BY_NAME
+    hiding = {source.name for source in SOURCES if importing.search(source.text)}
+    assert hiding == IMPORTS_BY_NAME
 
 
-def statements(function: ast.AST) -> int:
-    """Return the number of statements of a function, those of its inner functions included."""
+def statements_of(function: Function) -> int:
+    """Return the number of statements of a function, including its inner functions."""
     return sum(isinstance(node, ast.stmt) for node in ast.walk(function)) - 1
 
 
-def test_functions_have_at_most_40_statements() -> None:
-    long = {
-        f"{module}.{node.name}"
-        for module, file in SOURCES.items()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and statements(node) > 40
-    }
-    assert long == set()
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_functions_have_at_most_40_statements(source: Source) -> None:
+    for function in source.functions():
+        assert statements_of(function) <= 40, function.name
 
 
-def test_no_module_reaches_for_the_private_names_of_another() -> None:
-    reached = set()
-    for file in SOURCES.values():
-        source = file.read_text(encoding="utf-8")
-        own = set(re.findall(r"(?:def |class |self\.|^ +)(_\w+)", source, re.MULTILINE))
-        for node in ast.walk(ast.parse(source)):
-            if (
-                isinstance(node, ast.Attribute)
-                and re.match("_[a-z]", node.attr)
-                and node.attr not in own
-            ):
-                reached.add(node.attr)
-    assert reached == {"_exit"}, "only os has one that its manual names"
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_no_module_reaches_for_private_names_of_another(source: Source) -> None:
+    own_names = set(re.findall(r"(?:def |class |self\.|^ +)(_\w+)", source.text, re.MULTILINE))
+    # The manual of `os` documents `_exit`.
+    own_names.add("_exit")
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+            assert node.attr in own_names
 
 
 def test_names_of_tests_have_at_most_60_characters() -> None:
-    sources = {
-        file.name: file.read_text(encoding="utf-8") for file in (REPO / "tests").rglob("*.py")
-    }
-    assert {
-        name for source in sources.values() for name in re.findall(r"def (test_\w{56,})", source)
-    } == set()
+    for file in (REPO / "tests").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert re.findall(r"def (test_\w{56,})", text) == []
 
 
-def test_rooms_that_are_apart_import_nothing_of_each_other() -> None:
-    imported = {(room(module), name) for module in OURS for name in rooms_imported(module)}
-    assert imported.isdisjoint([*APART, *((b, a) for a, b in APART)])
+@pytest.mark.parametrize("rooms", ROOMS_APART)
+def test_rooms_that_are_apart_import_nothing_of_each_other(rooms: tuple[str, str]) -> None:
+    for source in SOURCES:
+        if source.room in rooms:
+            other_rooms = set(rooms) - {source.room}
+            assert source.rooms_imported().isdisjoint(other_rooms), source.name
 
 
 def test_only_the_command_and_the_plugin_import_the_sandbox() -> None:
-    assert {room(module) for module in OURS if "sandbox" in rooms_imported(module)} <= {
-        "cli",
-        "pytest_plugin",
-    }
+    rooms = {source.room for source in OTHERS if "sandbox" in source.rooms_imported()}
+    assert rooms == {"cli", "pytest_plugin"}
 
 
 def test_the_sandbox_imports_other_packages_and_itself_only() -> None:
-    found = {
-        name
-        for module in SANDBOX
-        for name in imports(module)
-        if not name.startswith("seorep_async.sandbox.")
-    }
-    assert {name.split(".")[0] for name in found} <= sys.stdlib_module_names | {
-        "aiohttp",
-        "attrs",
-        "msgspec",
-    }
+    allowed = {*sys.stdlib_module_names, "aiohttp", "attrs", "msgspec"}
+    for source in SANDBOX:
+        for name in source.imports():
+            is_own = name.startswith("seorep_async.sandbox.")
+            assert is_own or name.split(".")[0] in allowed, f"{source.name} imports {name}"
+
+
+MODULES_WITH_AIOHTTP = {
+    # The argument `session` of the client has aiohttp's type.
+    "seorep_async.client",
+    # aioresponses builds responses of aiohttp.
+    "seorep_async.pytest_plugin.mended_aioresponses",
+}
 
 
 def test_only_the_session_and_the_sandbox_import_aiohttp() -> None:
-    found = {
-        (module, name)
-        for module in SOURCES
-        for name in imports(module)
-        if name.split(".")[0] == "aiohttp"
-    }
-    served = ("aiohttp.web.", "aiohttp.typedefs.")
-    found = {
-        (module, name)
-        for module, name in found
-        if module not in SANDBOX or not f"{name}.".startswith(served)
-    }
-    # `session=` of the client has aiohttp's type; aioresponses builds responses of it
-    others = {"seorep_async.client", "seorep_async.pytest_plugin.mended_aioresponses"}
-    assert {module for module, _ in found if room(module) != "session"} <= others
+    for source in OTHERS:
+        packages = {name.split(".")[0] for name in source.imports()}
+        if "aiohttp" in packages:
+            assert source.room == "session" or source.name in MODULES_WITH_AIOHTTP
+
+
+def test_the_sandbox_imports_only_the_server_of_aiohttp() -> None:
+    for source in SANDBOX:
+        for name in source.imports():
+            if name.split(".")[0] == "aiohttp":
+                assert name.split(".")[1] in ("web", "typedefs")
 
 
 def names_of_stub() -> dict[str, str]:
@@ -292,15 +257,11 @@ def test_eight_threads_may_use_the_package_first_at_once() -> None:
     assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
-def test_an_import_of_the_package_loads_three_modules() -> None:
-    script = (
-        "import sys; before = {*sys.modules}; import seorep_async; print(*{*sys.modules} - before)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    allowed = {"seorep_async", "seorep_async.version", "importlib", "importlib._bootstrap"}
-    assert set(result.stdout.split()) <= allowed | {"importlib._bootstrap_external", "warnings"}
+def test_an_import_of_the_package_loads_two_modules_of_it() -> None:
+    loaded = modules_loaded_by("import seorep_async")
+    importlib_modules = {module for module in loaded if module.split(".")[0] == "importlib"}
+    allowed = {"seorep_async", "seorep_async.version", "warnings"}
+    assert loaded <= allowed | importlib_modules
 
 
 def test_the_package_is_typed() -> None:
@@ -308,43 +269,54 @@ def test_the_package_is_typed() -> None:
 
 
 def test_the_repository_has_the_known_top_level_entries_only() -> None:
-    ignored = {
-        "build",
-        "dist",
-        "PKG-INFO",
-    }  # git ignores these, and what is left out below; an sdist adds its own
-    found = {entry.name for entry in REPO.iterdir() if not entry.name.startswith(".")}
-    found = {
-        name
-        for name in found - ignored
-        if not name.endswith((".egg-info", ".csv", ".parquet", ".duckdb")) and name != "__pycache__"
-    }
-    assert found <= ENTRIES
+    for entry in REPO.iterdir():
+        is_hidden = entry.name.startswith(".")
+        is_ignored = entry.name in IGNORED_ENTRIES or entry.name.endswith(IGNORED_SUFFIXES)
+        assert is_hidden or is_ignored or entry.name in TOP_LEVEL_ENTRIES
+
+
+LIBRARIES_OF_EXTRAS = {
+    "click",
+    "rich",
+    "pyarrow",
+    "duckdb",
+    "pandas",
+    "polars",
+    "dlt",
+    "dask",
+    "pyspark",
+    "mcp",
+    "openpyxl",
+    "xlsxwriter",
+}
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    """Return the modules that a statement loads in a fresh interpreter."""
+    script = (
+        f"import sys; before = {{*sys.modules}}; {statement}; print(*{{*sys.modules}} - before)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=REPO,
+        check=True,
+    )
+    assert result.stderr == ""
+    return set(result.stdout.split())
 
 
 @pytest.mark.parametrize("name", ["", ".cli", ".errors", ".export", ".pytest_plugin", ".sandbox"])
 def test_an_import_loads_nothing_of_the_extras(name: str) -> None:
-    late = {
-        "click",
-        "rich",
-        "pyarrow",
-        "duckdb",
-        "pandas",
-        "polars",
-        "dlt",
-        "dask",
-        "pyspark",
-        "mcp",
-        "aiohttp",
-    }
-    late -= (
-        {"aiohttp"} if name in (".export", ".sandbox") else set()
-    )  # the rest loads it once a public name is used
-    found = f"{late} & sys.modules.keys()"
-    if name == ".pytest_plugin":  # which pytest loads always
-        found = "[name for name in sys.modules if 'seorep' in name][3:]"
-    script = f"import sys, seorep_async{name}; print(*{found})"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, cwd=REPO
-    )
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+    loaded = modules_loaded_by(f"import seorep_async{name}")
+    assert loaded.isdisjoint(LIBRARIES_OF_EXTRAS)
+    # The rest of the package loads aiohttp once a public name is used.
+    if name not in (".export", ".sandbox"):
+        assert "aiohttp" not in loaded
+
+
+def test_the_plugin_loads_nothing_else_of_the_package() -> None:
+    loaded = modules_loaded_by("import seorep_async.pytest_plugin")
+    own_modules = {module for module in loaded if module.startswith("seorep_async")}
+    assert own_modules == {"seorep_async", "seorep_async.version", "seorep_async.pytest_plugin"}

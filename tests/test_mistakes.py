@@ -1,7 +1,8 @@
-"""Mistakes of people who call it from Python, and the answers: `python -m tests.test_mistakes` rewrites these.
+"""Mistakes in calls from Python, and their errors.
 
-`mistakes.txt` is a page as `tests.golden` describes it; an error is shown with the argument that it names. `c` is an
-open client, whose account has campaign 1; some files are in the way.
+`mistakes.txt` is a page as `tests.golden` describes it. An error is shown with the argument that it
+names. `c` is an open client, whose account has campaign 1, and some files are in the way of
+targets. `python -m tests.test_mistakes` writes the page again.
 """
 
 import asyncio
@@ -19,30 +20,42 @@ import attrs
 import seorep_async as api
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Faults, RateLimit, Sandbox
-from tests.golden import answered
+from tests.golden import with_errors_of_today
 
 PAGE = Path(__file__).with_name("mistakes.txt")
-KNOWN = {
+NAMES: dict[str, Any] = {
     name: getattr(api, name) for name in dir(api) if name[0].isupper() and name != "TYPE_CHECKING"
 }
-KNOWN |= {one.__name__: one for one in (Faults, Path, RateLimit, Sandbox, pull_to)}
-KNOWN |= {"DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
+NAMES |= {
+    "Faults": Faults,
+    "Path": Path,
+    "RateLimit": RateLimit,
+    "Sandbox": Sandbox,
+    "pull_to": pull_to,
+    "DAYS": ("2023-01-01", "2023-01-31"),
+    "attrs": attrs,
+    "dt": dt,
+}
+FILES_OF_OTHERS = [
+    "deep.totals.jsonl",
+    "totals.totals.csv",
+    "totals.totals.jsonl",
+    "totals.totals.parquet",
+    "failures.failures.csv",
+    "failures.failures.jsonl",
+    "failures.failures.parquet",
+]
 
 
-def prepare(folder: Path) -> None:
-    """Make what is in the way of some targets."""
+def put_in_the_way(folder: Path) -> None:
+    """Make files and folders that are in the way of some targets."""
     for name in ("full", "folder.csv", "beside.failures.csv"):
         (folder / name).mkdir()
     os.mkfifo(folder / "fifo.csv")
-    sides = [
-        f"{side}.{side}.{ending}"
-        for side in ("totals", "failures")
-        for ending in ("csv", "jsonl", "parquet")
-    ]
-    for name in ("file", "a.csv", "deep.totals.jsonl", *sides):
-        (folder / name).write_bytes(
-            b"" if "." not in name or name == "a.csv" else b'{"feed": "mine"}\n'
-        )
+    for name in ("file", "a.csv"):
+        (folder / name).touch()
+    for name in FILES_OF_OTHERS:
+        (folder / name).write_bytes(b'{"feed": "mine"}\n')
 
 
 def contents(folder: Path) -> set[tuple[str, bytes | None]]:
@@ -50,24 +63,21 @@ def contents(folder: Path) -> set[tuple[str, bytes | None]]:
     return {(str(file), file.read_bytes() if file.is_file() else None) for file in files}
 
 
-async def answers_to(page: str) -> str:
+async def called(page: str) -> str:
     """Return the page with the errors of today."""
-
-    async def pull(out: Any, **options: Any) -> object:
-        arguments: dict[str, Any] = {
-            "ids": None,
-            "start_date": "2023-01-01",
-            "end_date": "2023-01-31",
-        } | options
-        return await pull_to(c, out=out, **arguments)
-
     async with (
         Sandbox(campaigns=1, keywords=1) as sandbox,
-        api.SeoRepClient(sandbox.base_url, sandbox.api_key) as c,
+        api.SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
     ):
-        found = await answered(page, KNOWN | {"c": c, "pull": pull})
-        assert sandbox.stats.requests == 1  # for the campaign that there is not
-    return found
+
+        async def pull(out: Any, **options: Any) -> object:
+            january = {"ids": None, "start_date": "2023-01-01", "end_date": "2023-01-31"}
+            return await pull_to(client, out=out, **{**january, **options})
+
+        new_page = await with_errors_of_today(page, NAMES | {"c": client, "pull": pull})
+        # All mistakes but one are found before anything is sent: a campaign that does not exist.
+        assert sandbox.stats.requests == 1
+    return new_page
 
 
 def replayed(page: str) -> str:
@@ -77,27 +87,23 @@ def replayed(page: str) -> str:
         ending.enter_context(patch.dict(os.environ))
         for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY"):
             os.environ.pop(name, None)
-        prepare(folder)
+        put_in_the_way(folder)
         before = contents(folder)
-        found = asyncio.run(answers_to(page))
+        new_page = asyncio.run(called(page))
         assert contents(folder) == before
-    return found
+    return new_page
 
 
-def test_a_mistake_is_answered_as_it_was_read() -> None:
+def test_mistakes_raise_the_errors_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert replayed(page) == page
 
 
-def test_an_answer_speaks_python_and_repeats_no_secret() -> None:
-    answers = [
-        line
-        for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if not line.startswith((">>>", "#"))
-    ]
-    assert [
-        one for one in answers if re.search(r"^(?!UsageError).*(?<!\w)--\w|^taken|s3cret", one)
-    ] == []
+def test_errors_speak_python_and_repeat_no_secret() -> None:
+    wrong = re.compile(r"^(?!UsageError).*(?<!\w)--\w|^taken|s3cret")
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if not line.startswith((">>>", "#")):
+            assert not wrong.search(line)
 
 
 if __name__ == "__main__":

@@ -250,10 +250,13 @@ async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
         await gates[asked.id].wait()
         return whole(asked, 1)
 
-    async with serving(script) as (client, _), pull_of(client, gates) as outcomes:
+    async with serving(script) as (client, service), pull_of(client, gates) as outcomes:
+        await service.arrival(lambda service: len(service.asked) == 4)
         for unit in (2, 4, 1, 3):
+            in_flight = client.stats.in_flight
             gates[unit].set()
-            await asyncio.wait(sends(), return_when=asyncio.FIRST_COMPLETED)
+            while client.stats.in_flight == in_flight:  # noqa: ASYNC110  # no event tells
+                await asyncio.sleep(0)
         assert [outcome.id for outcome in await taken_from(outcomes)] == [2, 4, 1, 3]
 
 

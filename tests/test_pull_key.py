@@ -38,6 +38,10 @@ def campaign_of(path: str) -> int:
     return LIST if match is None else int(match[1])
 
 
+def page_of(path: str) -> int:
+    return int(path.rpartition("page=")[2])
+
+
 def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
     """Answer for each campaign with a status; 200 with a report of one row, None with silence."""
 
@@ -114,16 +118,30 @@ async def test_a_success_begins_the_row_of_403s_anew() -> None:
     assert questions(service)[0] == 5 + 8 + 1
 
 
-async def test_nothing_new_starts_until_the_question_is_answered() -> None:
+@pytest.mark.parametrize("concurrency", [1, 4, 16])
+async def test_no_request_begins_until_the_question_is_answered(concurrency: int) -> None:
     service = answering(lambda campaign_id: None if campaign_id == LIST else 403)
     async with (
-        rankings_of(service, max_concurrency=4) as (_, rankings),
+        rankings_of(service, max_concurrency=concurrency) as (_, rankings),
         rankings.pull(range(1, 100), *JANUARY) as pull,
     ):
         taker = asyncio.ensure_future(anext(pull))
         await asyncio.sleep(5)
-        assert len(service.paths) <= 4 + 8 + 1
+        assert len(service.paths) <= concurrency + 8 + 1
         await taker
+
+
+async def test_no_page_of_a_begun_report_is_sent_after_a_refusal() -> None:
+    def answer(path: str) -> Any:
+        if len(service.paths) > 50:
+            return 403
+        return Response(200, json.dumps(FEED.envelope([page_of(path)], 40, 40)).encode())
+
+    service = SimulatedService(says=answer, latency=0.05)
+    async with rankings_of(service) as (_, rankings):
+        with pytest.raises(AuthenticationError):
+            await rankings.pull(range(1, 100), *JANUARY)
+    assert len(service.paths) <= 50 + 16 + 8 + 1
 
 
 async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:

@@ -21,6 +21,7 @@ from seorep_async import (
     NotFoundError,
     PaginationError,
     ProtocolError,
+    Pull,
     PullOutcome,
     SeoRepError,
     ServerError,
@@ -183,6 +184,10 @@ async def turns(iterations: int) -> None:
         await asyncio.sleep(0)
 
 
+def is_open(pull: Pull[Any]) -> bool:
+    return pull._run is not None and pull._run.crawl.is_open
+
+
 pauses = st.none() | st.integers(0, 8)  # iterations of the loop before the next step
 
 
@@ -249,8 +254,8 @@ class AnyPull(RuleBasedStateMachine):
     def settle(self, iterations: int | None = None) -> None:
         """Let everything happen that can, or only some iterations of the loop, so that the next step comes between."""
         self.run(at_rest() if iterations is None else turns(iterations))
-        self.is_over |= (
-            self.raising and not self.pull._open
+        self.is_over |= self.raising and not is_open(
+            self.pull
         )  # also if the consumer was cancelled as it ended the pull
         if iterations is not None:
             return
@@ -258,15 +263,26 @@ class AnyPull(RuleBasedStateMachine):
             self.consumers.remove(consumer)
             if not consumer.cancelled():
                 consumer.result()
-        running = sum(
-            "Pull._fetch" in repr(task.get_coro()) for task in asyncio.all_tasks(self.loop)
-        )
         assert self.desk.unwanted == 0
         if not self.visit.done():
-            self.check_window(running)
+            self.check_window()
             self.desk.is_closed |= self.pull.key_refusal is not None
 
-    def check_window(self, running: int) -> None:
+    def check_budget(self) -> int:
+        """Check the pages in progress, and return how many ids are read."""
+        run = self.pull._run
+        if run is None or not run.crawl.is_open:
+            return 0
+        workers = run.crawl._workers
+        readings = [item.reading for item in run._begun.values()]
+        early_pages = sum(len(reading.early) for reading in readings)
+        assert run.crawl._early_pages == early_pages
+        assert len(workers) + early_pages <= self.window
+        assert {id(reading) for reading in readings} <= {id(one) for one in workers.values()}
+        return len(readings)
+
+    def check_window(self) -> None:
+        running = self.check_budget()
         assert running <= (0 if self.is_over else self.first_pages)
         assert len(self.desk.ids) <= self.most
         not_taken = self.desk.ids - self.taken.keys()

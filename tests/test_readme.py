@@ -1,4 +1,4 @@
-"""README runs as it stands, from top to bottom, and so do the examples of docstrings; what README names exists."""
+"""README and the examples of docstrings run as they stand, and everything that README names exists."""
 
 import ast
 import codeop
@@ -22,27 +22,35 @@ SOURCES = {
     str(file.relative_to(REPO)): file.read_text(encoding="utf-8")
     for file in sorted(REPO.glob("seorep_async/**/*.py"))
 }
-EXAMPLES = {
-    name: [block for block in blocks(text) if block.language == "python"]
-    for name, text in SOURCES.items()
-}
+
+
+def python_blocks(text: str) -> list[Block]:
+    return [block for block in blocks(text) if block.language == "python"]
+
+
+EXAMPLES = {name: python_blocks(text) for name, text in SOURCES.items()}
 IMPORTED = Block("python", frozenset(), "from seorep_async import *")
 OPENED = Block("python", frozenset(), "client = await SeoRepClient().open()")
 CLOSED = Block("python", frozenset(), "await client.close()")
-COMMANDS = [
-    line.partition("#")[0].partition("|")[0].split()[1:]
-    for block in blocks(README)
-    for line in block.code.splitlines()
-    if line.startswith("seorep ") and "$" not in line
-]
 INTERACTIVE = ("login", "sandbox")
 """Commands that ask, or serve until Ctrl-C."""
+
+
+def commands_of_readme() -> list[list[str]]:
+    """Return the words of each line that runs `seorep`, without comments and pipes."""
+    commands = []
+    for block in blocks(README):
+        for line in block.code.splitlines():
+            if line.startswith("seorep ") and "$" not in line:
+                command = re.split("[#|]", line)[0]
+                commands.append(command.split()[1:])
+    return commands
 
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("place")
 def test_the_readme_runs_from_top_to_bottom(capsys: pytest.CaptureFixture[str]) -> None:
-    run_page([block for block in blocks(README) if block.language == "python"], "README.md")
+    run_page(python_blocks(README), "README.md")
     assert capsys.readouterr().out
 
 
@@ -51,7 +59,7 @@ def test_the_readme_runs_from_top_to_bottom(capsys: pytest.CaptureFixture[str]) 
 def test_the_commands_of_the_readme_succeed_in_their_order(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    for words in COMMANDS:
+    for words in commands_of_readme():
         if words[0] in INTERACTIVE:
             with seorep.make_context("seorep", words, **seorep.context_settings):
                 continue
@@ -60,27 +68,28 @@ def test_the_commands_of_the_readme_succeed_in_their_order(
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("name", [name for name, found in EXAMPLES.items() if found])
+@pytest.mark.parametrize("name", [name for name, examples in EXAMPLES.items() if examples])
 def test_the_examples_of_a_docstring_run(name: str) -> None:
-    opens_its_own = any(
-        re.search(r"client = await|\bas client\b", block.code) for block in EXAMPLES[name]
-    )
-    run_page(
-        [IMPORTED, *(EXAMPLES[name] if opens_its_own else [OPENED, *EXAMPLES[name], CLOSED])], name
-    )
+    examples = EXAMPLES[name]
+    opens_a_client = re.compile(r"client = await|\bas client\b")
+    if any(opens_a_client.search(block.code) for block in examples):
+        run_page([IMPORTED, *examples], name)
+    else:
+        run_page([IMPORTED, OPENED, *examples, CLOSED], name)
 
 
-@pytest.mark.parametrize(
-    "block",
-    [one for one in blocks(README) if "await" in one.code and "asyncio.run(" not in one.code],
-)
+RECIPES = [
+    block for block in blocks(README) if "await" in block.code and "asyncio.run(" not in block.code
+]
+
+
+@pytest.mark.parametrize("block", RECIPES)
 def test_a_recipe_can_be_pasted_into_a_console(block: Block) -> None:
-    console, typed = codeop.CommandCompiler(), ""
+    console = codeop.CommandCompiler()
     console.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    for line in [
-        *block.code.splitlines(),
-        "",
-    ]:  # before Python 3.13, an empty line ends a block, and nothing else does
+    typed = ""
+    # Before Python 3.13 only an empty line ends a block.
+    for line in [*block.code.splitlines(), ""]:
         typed += f"{line}\n"
         if console(typed[:-1], "README.md") is not None:
             typed = ""
@@ -93,29 +102,28 @@ def test_the_readme_is_short() -> None:
 
 def test_every_error_and_setting_has_a_place_in_the_guide() -> None:
     guide = guides.pages()["errors-and-limits"]
-    public = [getattr(seorep_async, name) for name in dir(seorep_async) if name.endswith("Error")]
-    errors = [one.__name__ for one in public if not one.__subclasses__()]
-    settings = [field.name for field in attrs.fields(seorep_async.Settings)]
-    assert [name for name in [*errors, *settings] if f"`{name}`" not in guide] == []
+    for name in dir(seorep_async):
+        if name.endswith("Error") and not getattr(seorep_async, name).__subclasses__():
+            assert f"`{name}`" in guide
+    for field in attrs.fields(seorep_async.Settings):
+        assert f"`{field.name}`" in guide
 
 
 def test_the_readme_names_every_extra() -> None:
-    extras = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "optional-dependencies"
-    ]
-    assert [name for name in extras if f"`{name}`" not in README] == []
+    metadata = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extra in metadata["optional-dependencies"]:
+        assert f"`{extra}`" in README
 
 
 def test_every_file_that_the_readme_names_exists() -> None:
-    linked = re.findall(
-        r"\]\(([^)#:\s]+)[^):\s]*\)|^\[[^]]+\]: ([^#:\s]+)(?:#\S*)?$", README, re.MULTILINE
-    )
-    named = re.findall(r"`((?:\.ci|benchmarks|tests|seorep_async)/[^` ]+|[A-Z]+\.md)`", README)
-    assert [name for name in [*map("".join, linked), *named] if not (REPO / name).exists()] == []
+    links = re.findall(r"\]\(([^)#:\s]+)[^):\s]*\)", README)
+    names = re.findall(r"`((?:\.ci|benchmarks|tests|seorep_async)/[^` ]+|[A-Z]+\.md)`", README)
+    assert links
+    for name in [*links, *names]:
+        assert (REPO / name).exists(), name
 
 
 def test_the_package_names_no_file_that_users_do_not_have() -> None:
     foreign = re.compile(r"(?<!guides/)\b[\w-]+\.md\b|§|\btests/|\bbenchmarks/")
-    assert {
-        name: found for name, source in SOURCES.items() if (found := foreign.findall(source))
-    } == {}
+    for name, source in SOURCES.items():
+        assert foreign.findall(source) == [], name

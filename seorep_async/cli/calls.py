@@ -27,7 +27,7 @@ MODELS: dict[str, type[Any]] = {
     "backlinks": Backlink,
 }
 _PAGES_AHEAD = 4
-"""Requests at once for a list of which only the first objects are asked for."""
+"""Requests at once for a list that ends at `--limit`: more pages would be fetched for nothing."""
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
 
@@ -74,6 +74,7 @@ async def _list(
                 objects += page.items[: most - count]
                 count += len(page.items)
                 if is_of_lines:
+                    # a reader gets each page as it arrives, and may have enough
                     text = format_objects(objects, columns, format, header=needs_header)
                     await in_daemon_thread(write, text)
                     objects = []
@@ -97,8 +98,8 @@ def get_object(
 ) -> None:
     """Write one object."""
     names = _chosen_columns(columns, MODELS[resource], None)
-    found = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
-    write(format_object(found, names, format))
+    item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
+    write(format_object(item, names, format))
 
 
 async def _get(connection: Connection, resource: str, id: int, extra_params: Any) -> Any:
@@ -175,12 +176,12 @@ def _chosen_columns(
     columns: str | None, model: type[Any], default: Sequence[str] | None
 ) -> list[str]:
     """Return the columns that `--columns` names, or the default ones, or all."""
-    known = fields_of(model)
+    fields = fields_of(model)
     if columns is None:
-        return list(default or known)
+        return list(default or fields)
     names = list(dict.fromkeys(name.strip() for name in columns.split(",")))
     for name in names:
-        if name not in known:
-            choices = ", ".join(known)
+        if name not in fields:
+            choices = ", ".join(fields)
             raise click.UsageError(f"--columns: there is no {name!r}; choose from {choices}.")
     return names

@@ -44,6 +44,7 @@ class Connection:
             UsageError: the address, the key or the account's name can't be used.
         """
         async with AsyncExitStack() as running:
+            # a sandbox has an address and a key once it runs
             base_url: Any = self.access.base_url
             api_key = self.access.api_key
             if self.sandbox is not None:

@@ -102,9 +102,9 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
         findings.fact("account", access.account)
     for name, source in access.sources.items():
         if name == "base_url":
-            findings.fact(name, f"the address, from {source}")
+            findings.fact("address", f"from {source}")
         elif name == "api_key":
-            findings.fact("key", f"the key, from {source}")
+            findings.fact("key", f"from {source}")
         elif name == "proxy":
             findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
         elif hasattr(settings, name):
@@ -121,7 +121,11 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
 async def _check_service(
     findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Days
 ) -> None:
-    """Fetch the campaigns and a page of each feed; a failure of the key or the service is raised."""
+    """Fetch the campaigns, and a page of each feed.
+
+    Raises:
+        SeoRepError: the key was refused, or the service failed.
+    """
     try:
         with client.timeout(_LONGEST_SECONDS):
             campaigns = await client.campaigns.list().page(1)

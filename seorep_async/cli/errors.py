@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 import re
 from typing import Any
 
@@ -84,9 +83,6 @@ _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
-_SERVICE_WORDS = ("message", "messages", "error", "errors", "detail")
-"""The fields of an error body that usually hold a message, the best one first."""
-_LONGEST_QUOTE = 300
 
 
 def code_of(error: BaseException) -> ExitCode:
@@ -102,18 +98,16 @@ def code_of(error: BaseException) -> ExitCode:
 
 
 def facts_of_error(error: BaseException) -> dict[str, Any]:
-    """Return an error as JSON has it: the exit code, the kind of error and a message."""
+    """Return the exit code, the kind and the message of an error, for JSON."""
     code = code_of(error)
     kind = type(error).__name__
-    if isinstance(error, click.UsageError):
-        kind = "UsageError"  # click's own classes are nothing that a program should know
     message = explain(error)
-    quote = service_message(error)
-    if code is ExitCode.INTERRUPTED:
+    if isinstance(error, click.UsageError):
+        # a program should not have to know the classes of click
+        kind = "UsageError"
+    elif code is ExitCode.INTERRUPTED:
         kind = "Interrupted"
         message = "interrupted"
-    if quote is not None:
-        message = f"{message}; the service said: {quote}"
     return {"code": int(code), "kind": kind, "message": message}
 
 
@@ -139,7 +133,9 @@ def explain(error: BaseException) -> str:
 
 
 def _hint(error: SeoRepError) -> str:
+    """Return the next step, or nothing."""
     if isinstance(error, errors.NotFoundError):
+        # a wrong id is a wrong id; a list that is missing is at another address
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
     for kind, hint in _HINTS:
@@ -168,6 +164,8 @@ def option_of(argument: str) -> str:
 
 def in_shell_words(message: str) -> str:
     """Return a message of the library with options in place of settings and arguments."""
+    # Messages name settings as Settings.name or Settings(name=…), and arguments as name=True or
+    # name=…, so that they can be told from ordinary words.
     message = message.replace(".page(…)", "--limit")
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
@@ -179,21 +177,3 @@ def in_shell_words(message: str) -> str:
 def _setting_in_shell_words(match: re.Match[str]) -> str:
     value = match[2].lower()
     return f"-c {match[1]}={value}"
-
-
-def service_message(error: BaseException) -> str | None:
-    """Return the service's words about a failure as one line, or None.
-
-    Words that the error's own message already quotes are left out.
-    """
-    try:
-        body = json.loads(getattr(error, "body_excerpt", None) or "")
-        words = next(body[name] for name in _SERVICE_WORDS if name in body)
-    except (ValueError, TypeError, RecursionError, StopIteration):
-        return None
-    if not isinstance(words, str):
-        words = json.dumps(words, ensure_ascii=False)
-    quote = one_line(words)
-    if quote in one_line(str(getattr(error, "message", ""))):
-        return None
-    return quote[:_LONGEST_QUOTE]

@@ -41,7 +41,7 @@ class Finding:
 
 
 class Findings:
-    """What the doctor found so far.
+    """The findings so far.
 
     Args:
         console: shows each finding; a quiet one shows nothing.

@@ -39,9 +39,10 @@ _ALL_COLUMNS = tuple(field.name for field in attrs.fields(Change))
 
 def show_changes(database: str, *, format: str, exit_code: bool, **choices: Any) -> ExitCode:
     """Show the changes between two days, and return the exit code."""
-    given = {name: value for name, value in choices.items() if value is not None}
+    # the library's own defaults hold for options that were left out
+    arguments = {name: value for name, value in choices.items() if value is not None}
     with logged():
-        changes = history.changes(database, **given)
+        changes = history.changes(database, **arguments)
     if format == "json":
         write(as_json(_facts(changes)))
     elif format == "table":
@@ -111,13 +112,15 @@ async def _serve_agents(connection: Connection, database: str, account: str | No
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
-    """Yield the lines of stdin, of which a signal can end the wait.
+    """Yield the lines of stdin.
 
-    The SDK's own reader would not let the process end before the next line.
+    A signal can end the wait for one; the SDK's own reader would not let the process end before the
+    next line.
     """
     if sys.stdin is None:
         return
-    # a reader of its own: the lock of sys.stdin, held by an abandoned thread, is fatal at exit
+    # a reader of our own, because the lock of sys.stdin, held by an abandoned thread, is fatal at
+    # exit
     stdin = io.BufferedReader(io.FileIO(0, closefd=False))
     while line := await in_daemon_thread(stdin.readline):
         yield line.decode("utf-8", "replace")

@@ -73,7 +73,8 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
         is_utf8 = False
     else:
         is_utf8 = True
-    if not is_utf8:  # raised here, as the error would hold what was typed
+    if not is_utf8:
+        # raised here, because the other error holds what was typed, perhaps a key
         advice = "check the terminal's encoding, and try again"
         raise UsageError(f"the reply is not UTF-8; {advice}.")
     return reply.strip()

@@ -44,7 +44,9 @@ class Command(click.Command):
     """Shows options in sections, and refuses an option that is given twice and not repeatable."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:  # a shell that completes a line may repeat an option
+        # Click takes the last of two values without a word. A shell that completes a line may
+        # repeat an option, so then nothing is refused.
+        if not ctx.resilient_parsing:
             _, _, parameters = self.make_parser(ctx).parse_args(list(args))
             _refuse_repeated(parameters, ctx)
         return super().parse_args(ctx, args)
@@ -62,8 +64,8 @@ class Command(click.Command):
 
 
 def _refuse_repeated(parameters: list[click.Parameter], ctx: click.Context) -> None:
-    if any(parameter.is_eager for parameter in parameters):  # --help
-        return
+    if any(parameter.is_eager for parameter in parameters):
+        return  # --help is shown, whatever else is wrong
     for parameter, times in Counter(parameters).items():
         if isinstance(parameter, click.Option) and times > 1 and not parameter.multiple:
             name = max(parameter.opts, key=len)
@@ -91,11 +93,11 @@ class Group(click.Group):
         self._advice = advice
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = super().get_command(ctx, cmd_name)
-        if found is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
+        subcommand = super().get_command(ctx, cmd_name)
+        if subcommand is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
             advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
             ctx.fail(f"There is no command {cmd_name!r}.{advice}")
-        return found
+        return subcommand
 
 
 class LazyGroup(Group):
@@ -133,7 +135,8 @@ def later(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. Functions, as click's parameter types are generic classes in some versions only.
+# --- Values. They are read by functions, because click's parameter types are generic classes in
+# some versions only, and can't be inherited from in all.
 
 
 def count(value: str) -> int:
@@ -172,7 +175,7 @@ def not_empty(value: str) -> str:
 
 @dataclass(frozen=True)
 class Service:
-    """The service that a command talks to, and its settings, as options name them.
+    """The options that name a service and its settings.
 
     Attributes:
         settings: the values of `-c`, by name.

@@ -21,9 +21,12 @@ from seorep_async.cli.errors import (
     code_of,
     explain,
     facts_of_error,
-    service_message,
 )
-from seorep_async.errors import ExportError, PullPausedError, one_line
+from seorep_async.errors import (
+    ExportError,
+    PullPausedError,
+    one_line,
+)
 from seorep_async.tables.text import printable_json
 
 _NO_WRAPPING = 1_000_000
@@ -66,9 +69,6 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     if isinstance(error, PullPausedError):
         word = Text("Paused")
     messages().print(Text.assemble(word, f": {explain(error)}"))
-    quote = service_message(error)
-    if quote is not None:
-        messages().print(f"The service said: {quote}")
     return code
 
 
@@ -128,6 +128,7 @@ def write(text: str) -> None:
     if on_terminal():
         text = "".join(map(_harmless, text))
     try:
+        # click, and Python itself, may have left something in the buffer
         sys.stdout.flush()
         # not through the buffer: an abandoned thread would hold its lock while Python exits
         stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)

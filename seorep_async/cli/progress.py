@@ -57,7 +57,7 @@ class Display:
 
     @property
     def activity(self) -> str:
-        """What is being done, in words."""
+        """The present step, in words."""
         state = self.state
         if state is None:
             words = "Connecting"
@@ -122,12 +122,14 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
         await asyncio.sleep(_TICK_SECONDS)
         state = display.state
         if state is not None:
+            # a new stage has a total of its own, and a speed
             if stage != (state.stage, state.feed):
                 stage = (state.stage, state.feed)
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         stats = client.stats
         waiting = _waiting(client, stats.since(stats_before))
+        # waits since the last tick, so that a wait that is over is not shown
         stats_before = stats
         words = display.details(waiting, bar.tasks[0].time_remaining)
         bar.update(task, description=display.activity, words=words)

@@ -59,7 +59,6 @@ class PullArguments:
     skip_complete: bool
     max_requests: int | None
     force: bool
-    excel: bool
     format: str | None
     dry_run: bool
     json: bool
@@ -98,8 +97,9 @@ class PullArguments:
         Raises:
             UsageError: the options contradict each other.
         """
-        given = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
-        names = [name for name, value in given.items() if value is not None]
+        days = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
+        names = [name for name, value in days.items() if value is not None]
+        # --from and --to belong together; any other pair names the days twice
         if len(names) > 1 and names != ["--from", "--to"]:
             problem = f"{' and '.join(names)} can't be combined"
             advice = "give one of --last and --month, or --from and --to"
@@ -130,8 +130,8 @@ class PullArguments:
             raise click.UsageError("--quiet and --verbose can't be combined; give one of them.")
         if self.retry_failed and self.skip_complete:
             raise click.UsageError("--retry-failed and --skip-complete can't be combined.")
-        if target.endswith((".xls", ".xlsx")):
-            raise click.UsageError("-o: for Excel, name a .csv, and add --excel.")
+        if target.endswith(".xls"):
+            raise click.UsageError("-o: for Excel, name a file that ends in .xlsx.")
         if self.format and not self.to_stdout:
             advice = "the ending of a file chooses its format"
             raise click.UsageError(f"--format: only with -o -; {advice}.")
@@ -181,7 +181,8 @@ def _end_of_last_month(today: dt.date) -> dt.date:
 
 
 def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
-    """Return the first day of so many months that the last one is that of `last_day`."""
+    """Return the first day of a number of months; the last one is that of `last_day`."""
+    # months are counted from year 0, so that subtracting crosses years; January is month 0
     year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
     return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
 
@@ -196,6 +197,7 @@ def _months(value: str, today: dt.date) -> list[Days]:
     while months[-1] < until:
         months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
     if (last or first) == "this":
+        # the days to come have no rankings
         months[-1] = until[0], today
     return months
 
@@ -209,6 +211,20 @@ def _month(value: str, today: dt.date) -> Days:
         return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
     except (ValueError, OverflowError):
         expected = "a month such as 2023-03, this or last, nor 2021-01..2022-12"
+        raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
+
+
+def last_days_of_months(value: str, today: dt.date) -> Days:
+    """Read a month, and return the last day of the month before it and its own last day."""
+    try:
+        if value == "last":
+            day = _end_of_last_month(today)
+        else:
+            day = dt.datetime.strptime(value, "%Y-%m").date()
+        first_day, last_day = _whole_month(day)
+        return first_day - dt.timedelta(1), last_day
+    except (ValueError, OverflowError):
+        expected = "a month such as 2023-03, or last"
         raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
 
 
@@ -242,6 +258,7 @@ def read_ids(value: str) -> tuple[int, ...]:
     header = [cell.strip() for cell in lines[0][1]] if lines else []
     column = next((header.index(name) for name in _ID_COLUMNS if name in header), None)
     if column is not None:
+        # a CSV with a header: its other columns, such as a company, are of no interest
         lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
     ids = []
     for number, cells in lines:
@@ -297,7 +314,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "keywords and failures are written beside them.",
     examples="""\
   seorep pull --sandbox
-  seorep pull -o march.csv --excel --month 2023-03 --campaign 3,5
+  seorep pull -o march.xlsx --month 2023-03 --campaign 3,5
   seorep pull -o rankings.duckdb --last 30d --exclude 7
   seorep pull -o years.duckdb --month 2021-01..2022-12 \\
       --skip-complete --max-requests 500     # repeat it to go on
@@ -309,7 +326,8 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.  "
+    help="Target: a file that ends in .csv, .xlsx (Excel), .jsonl, .parquet or .duckdb; or - for "
+    "stdout.  "
     "[default: rankings-FEED.csv]",
 )
 @option(
@@ -318,8 +336,9 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     metavar="FEED",
     type=click.Choice(FEEDS),
     multiple=True,
-    help="A row for each: keyword (campaign), date of a campaign (campaign-by-date) or date of a "
-    "keyword (keyword-by-date); repeatable.  [default: campaign]",
+    help="Report to pull: a row for each keyword (campaign), each date of a campaign "
+    "(campaign-by-date), or each date of a keyword (keyword-by-date); repeatable.  "
+    "[default: campaign]",
 )
 @option(
     "--from",
@@ -367,7 +386,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     metavar="IDS",
     type=read_ids,
     multiple=True,
-    help="Campaigns to leave out, written likewise.",
+    help="Campaigns to leave out, in the same forms.",
 )
 @option(
     "--group",
@@ -383,13 +402,13 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     section=_WHAT,
     metavar="TEXT",
     type=not_empty,
-    help="Pull the campaigns that the service's filter finds.",
+    help="Pull the campaigns that match the service's filter.",
 )
 @option(
     "--compare-previous-period",
     section=_WHAT,
     is_flag=True,
-    help="Request the changes from the previous period as well.",
+    help="Also request the changes from the previous period.",
 )
 @option(
     "--page-size",
@@ -404,7 +423,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     section=_HOW,
     metavar="NAME",
     type=not_empty,
-    help="Name of the account in every row.  [default: the profile's, or the host]",
+    help="Account name in every row.  [default: the profile's, or the host]",
 )
 @option(
     "--snapshot-date",
@@ -423,33 +442,25 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "--retry-failed",
     section=_HOW,
     is_flag=True,
-    help="Finish this night's last pull of these days, or of each month: fetch what failed or was "
-    "not requested yet; everything, with a warning, if there was no such pull. On a later day, "
-    "repeat its --snapshot-date and days (--from, --to), because --last names others.",
+    help="Fetch what failed, or was not requested yet, in this night's last pull of these days, or "
+    "of each month. Without such a pull, fetch everything, with a warning. On a later day, repeat "
+    "the --snapshot-date and the days (--from, --to), because --last names other days.",
 )
 @option(
     "--skip-complete",
     section=_HOW,
     is_flag=True,
-    help="Leave out months that this database has complete, after their last day.",
+    help="Skip months that the database has complete, pulled after their last day.",
 )
 @option(
     "--max-requests",
     section=_HOW,
     metavar="N",
     type=count,
-    help="Stop after about N requests in all, because reports that have begun are completed first; "
-    "keep them, and exit with 5. The same command goes on. Several months need --skip-complete as "
-    "well.",
+    help="Stop after about N requests, once reports that have begun are complete; keep them, and "
+    "exit with 5. The same command continues. Several months also need --skip-complete.",
 )
 @option("--force", section=_HOW, is_flag=True, help="Replace files that no pull wrote.")
-@option(
-    "--excel",
-    section=_HOW,
-    is_flag=True,
-    help="Write CSV for Excel: with a byte order mark, and ' before cells that it would run as "
-    "formulas.",
-)
 @option(
     "--format",
     section=_HOW,

@@ -7,7 +7,7 @@ import datetime as dt
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import click
@@ -25,6 +25,7 @@ from seorep_async.cli.summary import PullRun, month_of
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import (
+    OnProgress,
     PullPreview,
     PullProgress,
     PullSummary,
@@ -33,8 +34,9 @@ from seorep_async.export import (
     pull_to,
     stream,
 )
-from seorep_async.export.pull_to import at_target
-from seorep_async.export.request import ExportRequest
+from seorep_async.export.pull_to import Place, opened_target
+from seorep_async.export.request import ExportOptions, ExportRequest
+from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
 
 _CONTENTS = (
@@ -44,13 +46,12 @@ _CONTENTS = (
     "limit",
     "compare_previous_period",
     "snapshot_date",
-    "excel",
 )
 """The options that say what an export contains."""
 _MANNER = ("restart", "retry_failed", "force")
 """The options that say how it is made."""
 _ALIKE = 2
-"""Months are alike: after so many estimates, the last one is taken for those that follow."""
+"""Estimates after which the last one is taken for the months that follow, which are alike."""
 
 
 class NoCampaignsError(UsageError):
@@ -67,16 +68,48 @@ class NoCampaignsError(UsageError):
 
 
 @attrs.frozen
+class _Task:
+    """The parts of a run that are the same for each month.
+
+    Attributes:
+        options: the library's arguments.
+        console: shows what is no failure.
+    """
+
+    arguments: PullArguments
+    client: SeoRepClient
+    options: ExportOptions
+    console: Console
+
+    @property
+    def manner(self) -> dict[str, Any]:
+        """The library's arguments that say how an export is made."""
+        return {name: True for name in _MANNER if getattr(self.arguments, name)}
+
+    def request(self, window: Days) -> ExportRequest:
+        return ExportRequest.of(self.client, self.arguments.campaign_ids, window, self.options)
+
+
+@attrs.frozen
 class _Months:
-    """The windows of a run: those that are left, in their order, and the number of complete ones."""
+    """The windows of a run that are left, in their order, and the number of complete ones."""
 
     left: list[Days]
     skipped: int = 0
 
 
+@attrs.frozen
+class _LastPull:
+    """The last pull of a month: whether it is complete, and when it began."""
+
+    is_complete: bool
+    began: dt.datetime
+
+
 def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
     """Pull, report, and return the exit code."""
     console = messages(quiet=arguments.quiet)
+    # warnings are printed also where everything else is quiet
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         return wait_for(_run(arguments, windows, connect(service), console, warnings))
@@ -90,121 +123,107 @@ async def _run(
     warnings: Sequence[str],
 ) -> ExitCode:
     async with connection.opened() as client:
-        options = _export_options(arguments, client)
+        task = _Task(arguments, client, _export_options(arguments), console)
         months = _Months(list(windows))
-        if len(windows) > 1 or arguments.skip_complete:
-            months = await _months_left(arguments, windows, client, options)
+        by_month = len(windows) > 1
+        if by_month or arguments.skip_complete:
+            months = await _months_left(task, windows)
         if not months.left:
             console.print("Nothing to pull: every month is complete.")
-        by_month = len(windows) > 1
         if arguments.dry_run and months.left:
-            previews = await _preview_each(arguments, months.left, client, options)
-            facts = summary.facts_of_previews(
-                arguments, months.left, previews, months.skipped, options["account"]
-            )
+            previews = await _preview_each(task, months.left)
+            facts = summary.facts_of_previews(arguments, months.left, previews, months.skipped)
             text = summary.preview_in_words(facts, connection.label)
             await in_daemon_thread(write, as_json(facts) if arguments.json else text)
             code = ExitCode.OK
         else:
-            pull_run = await _pull_each(arguments, months, client, options, console, by_month)
+            pull_run = await _pull_each(task, months, by_month=by_month)
             code = await _report(pull_run, connection.label, console, warnings)
         # the exit code is known; no signal may change it while connections close
         signals.ignore()
         return code
 
 
-def _export_options(arguments: PullArguments, client: SeoRepClient) -> dict[str, Any]:
-    """Return the library's arguments that are the same for each month."""
-    options = {name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)}
+def _export_options(arguments: PullArguments) -> ExportOptions:
+    """Return the library's arguments that say what an export contains."""
+    options: Any = {
+        name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)
+    }
     options["exclude"] = arguments.excluded_ids
-    options["account"] = arguments.account or client.account
-    return options
-
-
-def _manner(arguments: PullArguments) -> dict[str, Any]:
-    return {name: True for name in _MANNER if getattr(arguments, name)}
+    # without a name, the database may know the account under one
+    options["account"] = arguments.account
+    return cast(ExportOptions, options)
 
 
 # --- Which months
 
 
-async def _months_left(
-    arguments: PullArguments,
-    windows: Sequence[Days],
-    client: SeoRepClient,
-    options: Any,
-) -> _Months:
+async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     """Find the months that are left, an unfinished one first.
 
     Those that were pulled longest ago follow those that never were: otherwise, a campaign that
-    always fails would use up the requests of each night.
+    always fails would use up the requests of each night. The account's name is put into the
+    task's options.
     """
-    request = ExportRequest.of(client, arguments.campaign_ids, windows[0], options)
+    arguments = task.arguments
+    place = Place(arguments.target, task.options)
+    look = Beginning(restart=arguments.restart, only_look=True)
+    request = task.request(windows[0])
+    async with opened_target(task.client, request, place, look) as target:
+        request = target.target.request
+        staged = target.staging.found
+    task.options["account"] = request.account
     unfinished = None
-    if len(windows) > 1 and not arguments.restart:
-        unfinished = await _unfinished_window(arguments, request, options)
-    pulled: dict[Days, tuple[bool, dt.datetime]] = {}
+    if staged is not None and not staged.ended:
+        unfinished = (staged.start_date, staged.end_date)
+    last_pulls: dict[Days, _LastPull] = {}
     if arguments.skip_complete:
-        pulled = await asyncio.to_thread(_pulled_windows, arguments, request, windows)
-    complete = {
-        window
-        for window, (is_complete, _) in pulled.items()
-        if is_complete and window != unfinished
-    }
-    never = dt.datetime.min
+        last_pulls = await asyncio.to_thread(_last_pulls, arguments, request, windows)
+    complete = {window for window, pull in last_pulls.items() if pull.is_complete}
+    complete.discard(unfinished)  # its pull was begun again, and must be finished
     left = [window for window in windows if window not in complete]
-    left.sort(key=lambda window: pulled[window][1] if window in pulled else never)
+    left.sort(key=lambda window: _began(last_pulls.get(window)))
     if unfinished in left:
         left.remove(unfinished)
         left.insert(0, unfinished)
     return _Months(left, len(complete))
 
 
-async def _unfinished_window(
-    arguments: PullArguments, request: ExportRequest, options: Any
-) -> Days | None:
-    """Return the window of a pull that is staged unfinished for the target, or None."""
-    async with at_target(arguments.target, request, options, only_look=True) as (_, _, staging):
-        staged = staging.found
-    if staged is None or staged.ended:
-        return None
-    return staged.start_date, staged.end_date
+def _began(last_pull: _LastPull | None) -> dt.datetime:
+    """Return when a month was last pulled; one that never was comes before all others."""
+    return dt.datetime.min if last_pull is None else last_pull.began
 
 
-def _pulled_windows(
+def _last_pulls(
     arguments: PullArguments, request: ExportRequest, windows: Sequence[Days]
-) -> dict[Days, tuple[bool, dt.datetime]]:
-    """Return whether each month in the database is complete, and when it was last pulled.
-
-    A month counts if it has every feed of the request.
-    """
+) -> dict[Days, _LastPull]:
+    """Return the last pull of each month whose requested feeds are all in the database."""
     if not Path(arguments.target).exists():
         return {}
-    known = complete_windows(
+    states_by_feed = complete_windows(
         arguments.target,
         account=request.account,
         selection=request.selection,
         compared=request.compared,
     )
-    pulled = {}
+    last_pulls = {}
     for window in windows:
-        states = [known.get((*window, feed)) for feed in request.feeds]
+        states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
         if all(states):
             # the feed that is not complete counts, or else the one that was pulled longest ago
-            pulled[window] = min(state for state in states if state is not None)
-    return pulled
+            last_pulls[window] = _LastPull(*min(state for state in states if state is not None))
+    return last_pulls
 
 
 # --- The dry run
 
 
-async def _preview_each(
-    arguments: PullArguments, windows: Sequence[Days], client: SeoRepClient, options: Any
-) -> dict[str, PullPreview]:
+async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullPreview]:
     """Estimate each pull, by the name of its month.
 
     The first may be staged, and those after the second are alike.
     """
+    arguments = task.arguments
     previews: dict[str, PullPreview] = {}
     last: PullPreview | None = None
     out = None if arguments.to_stdout else arguments.target
@@ -215,18 +234,20 @@ async def _preview_each(
             is_alike = last is not None and last.staged is not None and not last.staged.ended
         if last is None or not is_alike:
             last = await preview(
-                client,
+                task.client,
                 arguments.campaign_ids,
                 first_day,
                 last_day,
                 out=out,
-                **_manner(arguments),
-                **options,
+                **task.manner,
+                **task.options,
             )
+        # with --retry-failed, no campaign means that none has failed
         if not last.campaigns and not arguments.retry_failed:
             raise NoCampaignsError(arguments)
         previews[month_of((first_day, last_day))] = last
         if not arguments.retry_failed:
+            # what is staged belongs to the first month alone
             out = None
     return previews
 
@@ -234,14 +255,7 @@ async def _preview_each(
 # --- The pull
 
 
-async def _pull_each(
-    arguments: PullArguments,
-    months: _Months,
-    client: SeoRepClient,
-    options: Any,
-    console: Console,
-    by_month: bool,
-) -> PullRun:
+async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun:
     """Pull the windows that are left, one after the other, until one ends the run early."""
     display = Display()
     pulls: list[PullSummary] = []
@@ -249,12 +263,12 @@ async def _pull_each(
     ended_by: BaseException | None = None
     began = time.monotonic()
     try:
-        async with show_progress(display, console, client):
+        async with show_progress(display, task.console, task.client):
             while left:
                 if by_month:
                     number = len(pulls) + 1
                     display.label = f"{month_of(left[0])}, {number} of {len(months.left)}: "
-                pulls.append(await _pull_one(arguments, left[0], client, options, display))
+                pulls.append(await _pull_one(task, left[0], display))
                 del left[0]
                 if left:
                     _raise_late_cancel()
@@ -263,13 +277,12 @@ async def _pull_each(
     except (SeoRepError, NoCampaignsError) as error:
         ended_by = error
     return PullRun(
-        arguments=arguments,
-        account=options["account"],
+        arguments=task.arguments,
         by_month=by_month,
         pulls=pulls,
         windows_left=left,
         months_skipped=months.skipped,
-        stats=client.stats,
+        stats=task.client.stats,
         seconds=time.monotonic() - began,
         ended_by=ended_by,
         place=display.place,
@@ -283,59 +296,55 @@ def _raise_late_cancel() -> None:
         raise asyncio.CancelledError
 
 
-async def _pull_one(
-    arguments: PullArguments,
-    window: Days,
-    client: SeoRepClient,
-    options: Any,
-    display: Display,
-) -> PullSummary:
+async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
+    arguments = task.arguments
+    first_day, last_day = window
+
     def show(state: PullProgress) -> None:
         if state.total == 0 and state.stage is Stage.LISTING:
             raise NoCampaignsError(arguments)
         display.state = state
 
     if arguments.to_stdout:
-        return await _stream(arguments, window, client, options, show)
+        return await _stream(task, window, show)
     requests_left = None
     if arguments.max_requests is not None:
-        requests_left = arguments.max_requests - client.stats.attempts
+        # the budget is that of the run, so earlier months have used a part of it
+        requests_left = arguments.max_requests - task.client.stats.attempts
         if requests_left <= 0:
             raise PullPausedError("stopped at --max-requests")
-    first_day, last_day = window
     return await pull_to(
-        client,
+        task.client,
         arguments.campaign_ids,
         first_day,
         last_day,
         out=arguments.target,
         max_requests=requests_left,
         on_progress=show,
-        **_manner(arguments),
-        **options,
+        **task.manner,
+        **task.options,
     )
 
 
-async def _stream(
-    arguments: PullArguments, window: Days, client: SeoRepClient, options: Any, show: Any
-) -> PullSummary:
+async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
     async def write_part(data: bytes) -> None:
+        # a reader that waits must not hold up the requests
         await in_daemon_thread(write, data.decode())
 
-    format: Any = arguments.format or "csv"
     first_day, last_day = window
+    format: Any = task.arguments.format or "csv"
     pulled = await stream(
-        client,
-        arguments.campaign_ids,
+        task.client,
+        task.arguments.campaign_ids,
         first_day,
         last_day,
         write=write_part,
         format=format,
         on_progress=show,
-        **options,
+        **task.options,
     )
     if not pulled.campaigns:
-        raise NoCampaignsError(arguments)
+        raise NoCampaignsError(task.arguments)
     return pulled
 
 
@@ -359,6 +368,7 @@ async def _report(
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # nobody reads the summary, which is no error: the export succeeded
+    # an error that ended the run says everything; its pulls so far are in the database
     if error is None or pull_run.was_stopped_in_order:
         summary.show_failures(pull_run.pulls)
         if pull_run.pulls:

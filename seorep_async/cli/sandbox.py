@@ -82,6 +82,7 @@ def build_embedded(options: Mapping[str, str]) -> Sandbox:
     Raises:
         UsageError: an option is not known, or its value is wrong.
     """
+    # the sandbox of -s has a key and a port that nobody needs to know
     choices = [_written(name) for name in READERS if name not in _NOT_EMBEDDED]
     for name in options:
         written_name = _written(name)
@@ -123,8 +124,8 @@ async def start_embedded(sandbox: Sandbox, stack: AsyncExitStack) -> Sandbox:
 
 def serve(options: Mapping[str, str | bool | None]) -> ExitCode:
     """Run a sandbox until Ctrl-C."""
-    given = {name: str(value) for name, value in options.items() if value not in (None, False)}
-    sandbox = _build(given, "--")
+    texts = {name: str(value) for name, value in options.items() if value not in (None, False)}
+    sandbox = _build(texts, "--")
     try:
         wait_for(_serve_until_interrupted(sandbox))
     except KeyboardInterrupt:

@@ -40,7 +40,7 @@ _PLAIN_FACTS = (
 
 @attrs.frozen(kw_only=True)
 class PullRun:
-    """A run of one pull, or of one for each month, as far as it came.
+    """A run of one pull, or of one for each month; it may have ended early.
 
     Attributes:
         by_month: whether each month is pulled by itself.
@@ -52,7 +52,6 @@ class PullRun:
     """
 
     arguments: PullArguments
-    account: str
     by_month: bool
     pulls: Sequence[PullSummary]
     windows_left: Sequence[Days]
@@ -181,7 +180,7 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         )
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
-    for label, value in [*_counts(run), *_files(run)]:
+    for label, value in [*_counts(run), *_files(run), *_notes(run)]:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
     _show_next_night(run, console)
     _show_next_step(run, console)
@@ -248,6 +247,12 @@ def _files(run: PullRun) -> Iterator[tuple[str, str]]:
         yield "Beside it", one_line(", ".join(path.name for path in side_files))
 
 
+def _notes(run: PullRun) -> Iterator[tuple[str, str]]:
+    notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes)
+    for note in notes:
+        yield "Note", one_line(note)
+
+
 def _show_next_night(run: PullRun, console: Console) -> None:
     """Say that a run finished an earlier night's pull."""
     last = run.pulls[-1]
@@ -312,6 +317,7 @@ def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
         **_facts_of_end(code_of_pulls([pull]), None),
         **{name: getattr(pull, name) for name in _PLAIN_FACTS},
         "files": [str(path) for path in pull.paths],
+        "notes": pull.notes,
         "rows": {feed.value: pull.rows_of(feed) for feed in pull.feeds},
         "resumed_reports": pull.resumed,
         "retries": pull.stats.retries,
@@ -338,7 +344,6 @@ def facts_of_previews(
     windows: Sequence[Days],
     previews: Mapping[str, PullPreview],
     months_skipped: int,
-    account: str,
 ) -> dict[str, Any]:
     """Return the previews of one pull, or of each month by its name, by their names in JSON."""
     first = next(iter(previews.values()))
@@ -352,7 +357,7 @@ def facts_of_previews(
         "feeds": arguments.feeds,
         "start_date": min(first_day for first_day, _ in windows),
         "end_date": max(last_day for _, last_day in windows),
-        "account": account,
+        "account": first.account,
         "snapshot_date": arguments.snapshot_date,
         "files": [str(file) for file in first.files],
         "campaigns": first.campaigns,

@@ -17,9 +17,9 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.database import WAIT_SECONDS
 from seorep_async.export.formats import format_of
-from seorep_async.export.pull_to import at_target
+from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.staging import StagedPull
+from seorep_async.export.staging import Beginning, StagedPull
 from seorep_async.history import open_history
 from seorep_async.tables.optional import require
 
@@ -42,13 +42,15 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
-    found = format_of(Path(out).suffix.lower(), excel=False)
-    if found is None or not found.needs:
-        return
-    for library in found.needs:
+    file_format = format_of(Path(out).suffix.lower())
+    if file_format is None:
+        return  # the check of the file says so
+    for library in file_format.needs:
         require(library)
-    versions = [f"{library} {importlib.metadata.version(library)}" for library in found.needs]
-    findings.ok("extra", ", ".join(versions))
+    names = dict.fromkeys(library.partition(".")[0] for library in file_format.needs)
+    if names:
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
+        findings.ok("extra", ", ".join(versions))
 
 
 def _check_space(findings: Findings, out: str) -> None:
@@ -69,13 +71,14 @@ def _check_space(findings: Findings, out: str) -> None:
 
 
 async def _check_file(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
+    # the checks of a real pull, which stop before its first request
     request = ExportRequest.of(client, None, window, {})
     try:
         async with (
             asyncio.timeout(_OPEN_SECONDS),
-            at_target(out, request, {}, only_look=True) as (_, _, staging),
+            opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
         ):
-            staged = staging.found
+            staged = target.staging.found
     except TimeoutError:
         problem = f"{out} is open in another program"
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")

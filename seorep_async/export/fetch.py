@@ -1,14 +1,13 @@
-"""Fetching reports: those that are not staged yet, stored in groups; all in order, for a stream; some, to estimate."""
+"""Fetching reports: the missing ones into the staging folder, or all of them in order to a stream."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Any, TypeVar
 
 import attrs
@@ -20,45 +19,42 @@ from seorep_async.errors import (
     ConfigurationError,
     DecodeError,
     ExportError,
-    PaginationError,
     PullPausedError,
     SeoRepError,
-    StatusError,
 )
+from seorep_async.export.lookups import VALID_IDS, concerns_all, listed, look_up, require_begun
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
-from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed
-from seorep_async.pull import MAX_REPULLS, Pull
+from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
-from seorep_async.resources.arguments import MAX_ID
-from seorep_async.session import cancel_all
+from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import campaigns_table
 
 GROUP_ROWS = 5_000
-"""Rows that are stored in one step, however soon they came: a step costs some milliseconds, whatever its size."""
-SECONDS = 0.25
-"""Time after which a report that came is stored: a crash loses no more."""
-_IDS = range(1, MAX_ID + 1)
-_TRIED = 3
-"""Campaigns that an estimate asks for, until the service answers for one."""
+"""Rows that are stored in one step: a step costs some milliseconds, whatever its size."""
+GROUP_SECONDS = 0.25
+"""Time after which a report is stored in any case: a crash loses no more than that."""
 T = TypeVar("T")
 
 
 class Background(ThreadPoolExecutor):
-    """Runs steps in one thread; a cancelled step is waited for, and `stop` is set for it to end soon."""
+    """Runs functions in one thread, one after the other.
+
+    A cancelled call waits until its function ends. `stop` is set to let it end soon.
+    """
 
     def __init__(self) -> None:
         super().__init__(1, "seorep-pull")
         self.stop: threading.Event = threading.Event()
 
-    async def __call__(self, step: Callable[..., T], *args: Any) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self, partial(step, *args))
-        future.add_done_callback(
-            lambda done: done.cancelled() or done.exception()
-        )  # nobody may take it any more
+    async def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self, partial(function, *arguments))
+        # after a second cancel nobody awaits the future, and asyncio would log its error
+        future.add_done_callback(_take_error)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -67,176 +63,216 @@ class Background(ThreadPoolExecutor):
             raise
 
 
+def _take_error(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
+
+
 class Group:
-    """Outcomes of one feed that are stored together: once they have many rows, or soon after the first came."""
+    """Collects outcomes of one feed, and stores them once there are many rows or time has passed."""
 
     def __init__(
         self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]
     ) -> None:
-        self._run, self._staging, self._feed, self._tracker = run, staging, feed, tracker
-        self._places = {id_: place for place, id_ in enumerate(ids)}
+        self._run = run
+        self._staging = staging
+        self._feed = feed
+        self._tracker = tracker
+        self._positions = {id_: position for position, id_ in enumerate(ids)}
         self._waiting: list[PullOutcome[Any]] = []
         self._rows = 0
+        self._end = asyncio.Event()
 
     async def __aenter__(self) -> Group:
-        self._end = asyncio.Event()
         self._timer = asyncio.create_task(self._store_in_time())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Store the rest, also of a pull that was cancelled or failed; the timer is never cancelled while it stores."""
+        """Store the rest, also of a pull that was cancelled or failed."""
+        # the timer is not cancelled, as it may be storing
         self._end.set()
         await self._timer
         await self._store()
 
     async def add(self, outcome: PullOutcome[Any]) -> None:
         self._waiting.append(outcome)
-        self._rows += 1 if outcome.report is None else 1 + len(outcome.report.rows)
+        self._rows += 1
+        if outcome.report is not None:
+            self._rows += len(outcome.report.rows)
         if self._rows >= GROUP_ROWS:
             await self._store()
         if self._timer.done():
-            self._timer.result()  # it raises what stopped it, such as a full disk
+            # raises the error that ended the timer, such as a full disk
+            self._timer.result()
 
     async def _store_in_time(self) -> None:
         while not self._end.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._end.wait(), SECONDS)
+                await asyncio.wait_for(self._end.wait(), GROUP_SECONDS)
             await self._store()
 
     async def _store(self) -> None:
-        some, self._waiting, self._rows = self._waiting, [], 0
-        if some:
-            some.sort(
-                key=lambda one: self._places[one.id]
-            )  # what is read together at the end stands together
-            reports = [one.report for one in some if one.report is not None]
-            errors = [(one.id, one.error) for one in some if one.error is not None]
-            stored, rows = await self._run(self._staging.add, self._feed, reports, errors)
-            self._tracker.advance(stored, rows, len(some) - stored)
+        # take them before the first await: others may be added while these are stored
+        outcomes = self._waiting
+        self._waiting = []
+        self._rows = 0
+        if not outcomes:
+            return
+        # reports that are read together at the end should stand together
+        outcomes.sort(key=lambda outcome: self._positions[outcome.id])
+        reports = [outcome.report for outcome in outcomes if outcome.report is not None]
+        errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
+        stored, rows = await self._run(self._staging.add, self._feed, reports, errors)
+        self._tracker.advance(stored, rows, len(outcomes) - stored)
+        self._staging.require_room()
 
 
 @attrs.frozen
 class Fetcher:
-    """Fetches what a staging lacks; it begins no report once no request of `tracker` is left.
+    """Fetches the reports that a staging folder lacks.
 
-    `check_accounts` is called with the accounts of the campaigns, before their reports are fetched.
+    Attributes:
+        tracker: no report is begun once it has no request left.
+        check_accounts: called with the accounts of the campaigns before their reports are fetched.
     """
 
     client: SeoRepClient
-    options: Any
+    options: FeedOptions
     staging: Staging
     run: Background
     tracker: Tracker
     check_accounts: Callable[[Sequence[int]], object]
 
     async def fetch(self) -> None:
-        """Fetch every missing report; raises PullPausedError if some were not tried."""
+        """Fetch every missing report.
+
+        Raises:
+            PullPausedError: the requests were used up before every report was tried.
+        """
         staging = self.staging
-        is_resumed, feeds = bool(staging.plan.ids), staging.request.fetched_feeds
+        staging.require_room()
+        feeds = staging.request.fetched_feeds
+        is_resumed = bool(staging.plan.ids)
         if is_resumed:
-            await self._check_staged(staging.plan)
+            await self._check_staged_account(staging.plan)
         if not is_resumed or staging.failures(campaigns_table()):
-            await self._plan()
+            await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:
             self.tracker.resume(staging)
-        failed = {
-            feed: staging.failed_ids(feed) for feed in feeds
-        }  # they come last, or would take all requests
-        for again in (False, True):
-            for feed in feeds:
-                await self._fetch_feed(feed, failed[feed] if again else set())
+        failed = {feed: staging.failed_ids(feed) for feed in feeds}
         for feed in feeds:
-            missing, stored = await self.run(staging.missing, feed), staging.count(feed)
-            left = {*missing} - staging.failed_ids(feed)
-            if left and self.tracker.requests_left() == 0:
-                more = (
-                    "; failed reports are tried again last"
-                    if any(map(staging.failed_ids, feeds))
-                    else ""
-                )
-                go_on = "run the same pull again, without restart=True, to fetch the rest"
-                done = f"with {stored:,} of {stored + len(missing):,} {feed.value} reports stored"
-                raise PullPausedError(f"stopped at max_requests=…, {done}{more}; {go_on}")
-            if left:  # this must not happen, and nothing else would show it
-                problem = f"{len(left)} reports were neither stored nor failed, such as {feed.value} {min(left)}"
-                raise ExportError(
-                    f"{problem}; run the same pull again, or start over with restart=True"
-                )
+            await self._fetch_feed(feed, retried=set())
+        # what failed before comes last, or it would use up all requests
+        for feed in feeds:
+            await self._fetch_feed(feed, retried=failed[feed])
+        for feed in feeds:
+            await self._require_all(feed)
 
-    async def _plan(self) -> None:
-        """Find the campaigns, check whose they are, and store both, before anything that would have to be resumed."""
-        request, staged, error = self.staging.request, self.staging.plan, None
+    async def _require_all(self, feed: Feed) -> None:
+        """Raise an error if a report was neither stored nor failed."""
+        staging = self.staging
+        missing = await self.run(staging.missing, feed)
+        untried = set(missing) - staging.failed_ids(feed)
+        if not untried:
+            return
+        stored = staging.count(feed)
+        if self.tracker.requests_left() == 0:
+            total = stored + len(missing)
+            done = f"with {stored:,} of {total:,} {feed.value} reports stored"
+            if any(map(staging.failed_ids, staging.request.fetched_feeds)):
+                done += "; failed reports are tried again last"
+            advice = "run the same pull again, without restart=True, to fetch the rest"
+            raise PullPausedError(f"stopped at max_requests=…, {done}; {advice}")
+        # this must never happen, and nothing else would show it
+        example = f"{feed.value} {min(untried)}"
+        problem = f"{len(untried)} reports were neither stored nor failed, such as {example}"
+        advice = "run the same pull again, or start over with restart=True"
+        raise ExportError(f"{problem}; {advice}")
+
+    async def _find_campaigns(self, *, is_resumed: bool) -> None:
+        """Find the campaigns, check whose they are, and store both before any report."""
+        staging = self.staging
+        request = staging.request
         self.tracker.start(Stage.LISTING, request.feeds[0])
+        error: SeoRepError | None = None
         if request.campaigns is None:
             campaigns = request.chosen(await listed(self.client, request.filter))
+            campaign_ids = [campaign.id for campaign in campaigns]
         else:
             campaigns, error = await look_up(self.client, request.campaigns)
-        plan = Plan.of(request.campaigns or [one.id for one in campaigns], campaigns)
-        if not plan.account_ids:  # what is staged stays theirs
+            campaign_ids = list(request.campaigns)
+        plan = Plan.of(campaign_ids, campaigns)
+        if not plan.account_ids:
+            # what is staged stays that account's, though the service does not say so now
+            staged = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=staged.account_ids, sample=staged.sample
             )
         await self.run(self.check_accounts, plan.account_ids)
-        if not plan.ids:  # who minds can end it here, with nothing staged
+        if not plan.ids:
+            # a caller who minds can end the pull here, while nothing is staged
             self.tracker.start(Stage.LISTING, request.feeds[0], 0)
-        await self.run(self.staging.add_plan, plan, campaigns, error)
+        if not is_resumed:
+            await require_begun(self.client, request, self.options, campaign_ids)
+        await self.run(staging.add_plan, plan, campaigns, error)
 
-    async def _check_staged(self, plan: Plan) -> None:
-        """Look a staged campaign, or else all, up again: with another account's key, rows of two would mix."""
-        found, problem = list[Campaign](), None
-        try:
-            if plan.sample is not None:
-                found = [await self.client.campaigns.get(plan.sample)]
-        except SeoRepError as error:  # it may be gone, or hidden from another account's key
-            if concerns_all(error):
-                raise
-        try:
-            found = found or await listed(self.client)
-        except SeoRepError as error:
-            if concerns_all(error):
-                raise
-            problem = error
-        now = Plan.of((), found)
-        if plan.account_ids and problem is not None and problem.retryable:
-            raise problem
-        is_hidden = isinstance(problem, AuthenticationError)
-        if (
-            plan.account_ids
-            and not {*plan.account_ids} & {*now.account_ids}
-            and (now.account_ids or is_hidden)
-        ):
-            whose = (
-                f"campaign {now.sample} is of account {now.account_ids[0]}"
-                if found
-                else "no campaign can be seen"
-            )
-            advice = "finish it with that account's key, or drop it with restart=True"
-            staged = f"what is staged is of account {plan.account_ids[0]}"
-            raise ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
-        await self.run(self.check_accounts, plan.account_ids or now.account_ids)
+    async def _check_staged_account(self, plan: Plan) -> None:
+        """Look a staged campaign up again: with another account's key, rows of two would mix."""
+        campaigns: list[Campaign] = []
+        if plan.sample is not None:
+            try:
+                campaigns = [await self.client.campaigns.get(plan.sample)]
+            except SeoRepError as error:
+                # the campaign may be gone, or another account's key can't see it
+                if concerns_all(error):
+                    raise
+        problem: SeoRepError | None = None
+        if not campaigns:
+            try:
+                campaigns = await listed(self.client)
+            except SeoRepError as error:
+                if concerns_all(error):
+                    raise
+                problem = error
+        visible = Plan.of((), campaigns)
+        if plan.account_ids:
+            if problem is not None and problem.retryable:
+                raise problem
+            is_hidden = isinstance(problem, AuthenticationError)
+            is_other = set(plan.account_ids).isdisjoint(visible.account_ids)
+            if is_other and (visible.account_ids or is_hidden):
+                raise _other_account(plan, visible)
+        await self.run(self.check_accounts, plan.account_ids or visible.account_ids)
 
-    async def _fetch_feed(self, feed: Feed, again: set[int]) -> None:
-        """Fetch missing reports of a feed, but for those that failed and are not to be fetched `again`."""
-        request, staging = self.staging.request, self.staging
-        failed, stored = staging.failed_ids(feed) - again, staging.count(feed)
-        ids = [id_ for id_ in await self.run(staging.missing, feed) if id_ not in failed]
+    async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
+        """Fetch missing reports of a feed.
+
+        Of those that failed, only the `retried` ones are fetched again.
+        """
+        request = self.staging.request
+        failed = self.staging.failed_ids(feed) - retried
+        missing = await self.run(self.staging.missing, feed)
+        ids = [id_ for id_ in missing if id_ not in failed]
         if not ids:
             return
-        stage, shown = (
-            (Stage.ROWS, feed) if feed in request.feeds else (Stage.KEYWORDS, Feed.KEYWORD_BY_DATE)
-        )
-        self.tracker.start(stage, shown, stored + len(ids), stored)
-        valid, invalid = _sorted_out(ids)
-        async with Group(self.run, staging, feed, self.tracker, ids) as group:
-            for id_, error in invalid.items():
+        stored = self.staging.count(feed)
+        if feed in request.feeds:
+            self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
+        else:
+            self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
+        async with Group(self.run, self.staging, feed, self.tracker, ids) as group:
+            valid_ids, errors = _check_listed_ids(ids)
+            for id_, error in errors.items():
                 await group.add(FailedReport(id_, error))
-            allowed, dates = (
-                valid[: self.tracker.requests_left()],
-                (request.start_date, request.end_date),
+            pull = self.client.rankings.pull(
+                # each report takes at least one request
+                valid_ids[: self.tracker.requests_left()],
+                request.start_date,
+                request.end_date,
+                feed=feed,
+                **self.options,
             )
-            async with self.client.rankings.pull(
-                allowed, *dates, feed=feed, **self.options
-            ) as outcomes:
+            async with pull as outcomes:
                 async for outcome in outcomes:
                     if self.tracker.requests_left() == 0:
                         outcomes.finish()
@@ -245,38 +281,56 @@ class Fetcher:
                 _check_key(outcomes)
 
 
+def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
+    """Refuse to resume with another account's key."""
+    if visible.account_ids:
+        whose = f"campaign {visible.sample} is of account {visible.account_ids[0]}"
+    else:
+        whose = "no campaign can be seen"
+    staged = f"what is staged is of account {plan.account_ids[0]}"
+    advice = "finish it with that account's key, or drop it with restart=True"
+    return ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
+
+
 @attrs.frozen
 class OrderedFetcher:
-    """Fetches the reports of a request, in the order of their `owners`: the campaigns of each."""
+    """Fetches the reports of a request in order, without staging them.
+
+    `owners` in its methods are the campaigns of each report: a keyword may be in several.
+    """
 
     client: SeoRepClient
     request: ExportRequest
-    options: Any
+    options: FeedOptions
     tracker: Tracker
     failures: list[PullFailure] = attrs.field(factory=list, init=False)
 
     async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
-        """Return the campaigns of each of their keywords."""
-        found: dict[int, list[int]] = {}
+        """Return the keywords of campaigns, each with its campaigns."""
+        campaigns_of: dict[int, list[int]] = {}
         self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
         async for report in self.reports(Feed.CAMPAIGN, owners):
             for row in report.rows:
-                found.setdefault(row.keyword_id, []).append(report.id)
+                campaigns_of.setdefault(row.keyword_id, []).append(report.id)
             self.tracker.advance(1, 0, 0)
-        return found
+        return campaigns_of
 
     async def reports(
         self, feed: Feed, owners: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
-        dates, (valid, invalid) = (
-            (self.request.start_date, self.request.end_date),
-            _sorted_out(owners),
-        )
-        for id_, error in invalid.items():
+        """Yield the reports that succeed, and note the failures of the others."""
+        valid_ids, errors = _check_listed_ids(owners)
+        for id_, error in errors.items():
             self.fail(feed, id_, owners, error)
-        async with self.client.rankings.pull(
-            valid, *dates, feed=feed, ordered=True, **self.options
-        ) as outcomes:
+        pull = self.client.rankings.pull(
+            valid_ids,
+            self.request.start_date,
+            self.request.end_date,
+            feed=feed,
+            ordered=True,
+            **self.options,
+        )
+        async with pull as outcomes:
             async for outcome in outcomes:
                 _check_outcome(outcomes, outcome)
                 if outcome.report is not None:
@@ -288,29 +342,25 @@ class OrderedFetcher:
     def fail(
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
     ) -> None:
+        """Note a failure for each campaign of a report."""
         facts = Failure.of(id_, error).facts
-        keyword = id_ if feed is Feed.KEYWORD_BY_DATE else None
-        self.failures.extend(
-            PullFailure(self.request.feeds[0], owner, keyword, *facts) for owner in owners[id_]
-        )
+        keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
+        for campaign_id in owners[id_]:
+            failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
+            self.failures.append(failure)
         self.tracker.advance(0, 0, 1)
 
 
-def _sorted_out(listed: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
-    """Return the valid ones of ids that the service listed, and the error of each other."""
-    valid = [id_ for id_ in listed if id_ in _IDS]
-    return valid, {
-        id_: DecodeError(f"the service listed an invalid id: {id_}")
-        for id_ in listed
-        if id_ not in _IDS
-    }
-
-
-def concerns_all(error: SeoRepError) -> bool:
-    """Return whether an error is about the whole pull: the key was refused, or the client was closed."""
-    return isinstance(error, ConfigurationError) or (
-        isinstance(error, AuthenticationError) and error.status == 401
-    )
+def _check_listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+    """Return the valid ones of the ids that the service listed, and an error for each other."""
+    valid_ids = []
+    errors = {}
+    for id_ in ids:
+        if id_ in VALID_IDS:
+            valid_ids.append(id_)
+        else:
+            errors[id_] = DecodeError(f"the service listed an invalid id: {id_}")
+    return valid_ids, errors
 
 
 def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:
@@ -325,106 +375,3 @@ def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:
 def _check_key(outcomes: Pull[Any]) -> None:
     if outcomes.key_refusal is not None:
         raise outcomes.key_refusal
-
-
-async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
-    """List the campaigns; again, up to 3 times, if some were created or deleted meanwhile."""
-    for _ in range(MAX_REPULLS):
-        with suppress(PaginationError):
-            return [one async for one in client.campaigns.list(filter=filter)]
-    return [one async for one in client.campaigns.list(filter=filter)]
-
-
-async def look_up(
-    client: SeoRepClient, ids: Sequence[int]
-) -> tuple[list[Campaign], SeoRepError | None]:
-    """Return campaigns of these ids, from their list or one by one if that is shorter, and why some are missing."""
-    try:
-        page = await client.campaigns.list().page(1)
-        if page.total_pages == 1:
-            return _among(page.items, ids), None
-        if (page.total_pages or 0) <= len(ids):
-            return _among(await listed(client), ids), None
-    except SeoRepError as error:
-        if concerns_all(error):
-            raise
-        return [], error
-    return await _get_each(client, ids)
-
-
-def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
-    wanted_ids = frozenset(ids)
-    return [campaign for campaign in campaigns if campaign.id in wanted_ids]
-
-
-async def _get_each(
-    client: SeoRepClient, ids: Sequence[int]
-) -> tuple[list[Campaign], SeoRepError | None]:
-    """Get campaigns one by one, several at once; raise as soon as the service refuses the key."""
-
-    async def send_question() -> object:
-        with client.timeout(QUESTION_SECONDS):
-            return await client.campaigns.list(limit=1).page(1)
-
-    key = KeyCheck(send_question)
-    remaining_ids = iter(ids)
-    campaigns: dict[int, Campaign] = {}
-    failure: SeoRepError | None = None
-
-    async def work() -> None:
-        nonlocal failure
-        for campaign_id in remaining_ids:
-            await key.require_good_key()
-            try:
-                campaigns[campaign_id] = await client.campaigns.get(campaign_id)
-                key.accept()
-            except AuthenticationError as error:
-                await key.refuse(error)
-                failure = error
-            except SeoRepError as error:
-                if concerns_all(error):
-                    raise
-                failure = error
-        await key.require_good_key()
-
-    workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        await cancel_all(workers)
-    found = [campaigns[campaign_id] for campaign_id in ids if campaign_id in campaigns]
-    return found, failure
-
-
-async def estimate(
-    client: SeoRepClient,
-    request: ExportRequest,
-    missing: Mapping[Feed, Sequence[int]],
-    limit: int | None,
-) -> tuple[int, int | None, tuple[int, ...]]:
-    """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
-    needed = {
-        feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
-    }
-    feeds: Any = {
-        Feed.CAMPAIGN: client.rankings.campaign,
-        Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date,
-    }
-    requests, dates = sum(map(len, missing.values())), (request.start_date, request.end_date)
-    skipped: tuple[int, ...] = ()
-    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in _IDS)
-    for id_ in islice(candidates, _TRIED):
-        try:
-            pages = {feed: await feeds[feed](id_, *dates, limit=limit).page(1) for feed in needed}
-        except (StatusError, DecodeError, PaginationError) as error:
-            if concerns_all(error):
-                raise
-            skipped += (id_,)  # in the pull, it would fail alone
-            continue
-        for feed, page in pages.items():
-            further = (page.total_pages or 1) - 1
-            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
-                further += len(page.items) if page.total_records is None else page.total_records
-            requests += len(needed[feed]) * further
-        return requests, id_, skipped
-    return requests, None, skipped

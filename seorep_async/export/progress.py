@@ -8,7 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -24,7 +24,10 @@ from seorep_async.tables.output_tables import table_of
 
 
 class Stage(enum.Enum):
-    """The stages of a pull; of writing there is no total, of listing only 0: no campaign was found."""
+    """The stages of a pull.
+
+    Writing has no total. Listing has none either, but 0 if no campaign was found.
+    """
 
     LISTING = "listing campaigns"
     KEYWORDS = "finding keywords"
@@ -34,9 +37,16 @@ class Stage(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class PullProgress:
-    """How far a stage is: reports stored or failed, of a `total` or None, of which an earlier run has stored `resumed`.
+    """The progress of a stage.
 
-    `rows` and `failures` are those of all stages and feeds.
+    Attributes:
+        stage: the current stage.
+        feed: the feed of its reports.
+        done: reports that are stored or failed, those of earlier runs included.
+        total: all reports of the stage, or None if their number is unknown.
+        resumed: reports that an earlier run had stored.
+        rows: rows of all stages and feeds.
+        failures: failed reports of all stages and feeds.
     """
 
     stage: Stage
@@ -53,10 +63,16 @@ OnProgress: TypeAlias = Callable[[PullProgress], object]
 
 @attrs.frozen
 class PullFailure:
-    """A report that is missing, as in the table `failures`; without keyword if the whole campaign failed.
+    """A report that is missing, as in the table `failures`.
 
-    `error` is the name of its class, such as `NotFoundError`, `status` that of the last response or None, `attempts`
-    the number of requests for the page that failed.
+    Attributes:
+        feed: the feed of the report.
+        campaign_id: its campaign.
+        keyword_id: its keyword; None if the report of a whole campaign failed.
+        error: the name of the error's class, such as `NotFoundError`.
+        message: what happened, with the service's own reason if it gave one.
+        status: HTTP status of the last response, or None if there was none.
+        attempts: requests that were sent for the page that failed.
     """
 
     feed: Feed
@@ -70,7 +86,7 @@ class PullFailure:
 
 @attrs.frozen
 class CampaignOutcome:
-    """The outcome of one campaign: its rows in the target, by feed, and its reports that are missing."""
+    """The outcome of one campaign: its rows in the target, by feed, and its missing reports."""
 
     campaign_id: int
     rows: Mapping[Feed, int]
@@ -84,17 +100,20 @@ class CampaignOutcome:
 
 @attrs.frozen(kw_only=True, repr=False)
 class PullSummary:
-    """What a pull did.
+    """The result of a pull.
 
     Attributes:
         started_at: when the pull began, in UTC; unchanged when a pull is resumed.
-        compared: whether changes from the previous period were asked for.
-        paths: the finished files, rows first. Empty if every campaign failed: then older files are unchanged, and a
-            database gets rows of `pulls` and `failures` only.
+        compared: whether changes from the previous period were requested.
+        paths: the finished files, rows first. Empty if every campaign failed: older files are
+            unchanged then, and a database gets rows of `pulls` and `failures` only.
         outcomes: one for each campaign, in their order.
         resumed: reports that an earlier run had stored.
         seconds: how long it took.
-        stats: what the client did meanwhile: requests, retries by cause, responses with 429, waits by reason.
+        stats: what the client did meanwhile: requests, retries by cause, responses with status 429,
+            waits by reason.
+        notes: sentences about what a reader may not expect, such as that the file held another
+            period, or that the database knows the account under another name.
     """
 
     feeds: tuple[Feed, ...]
@@ -109,11 +128,12 @@ class PullSummary:
     resumed: int
     seconds: float
     stats: Stats
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether no report is missing."""
-        return all(one.ok for one in self.outcomes)
+        return all(outcome.ok for outcome in self.outcomes)
 
     @property
     def requests(self) -> int:
@@ -122,18 +142,18 @@ class PullSummary:
 
     @property
     def failures(self) -> tuple[PullFailure, ...]:
-        """The reports that are missing, in the order of the campaigns."""
-        return tuple(failure for one in self.outcomes for failure in one.failures)
+        """The missing reports, in the order of the campaigns."""
+        return tuple(failure for outcome in self.outcomes for failure in outcome.failures)
 
     @property
     def campaigns(self) -> int:
-        """Campaigns requested."""
+        """The number of campaigns requested."""
         return len(self.outcomes)
 
     @property
     def campaigns_complete(self) -> int:
-        """Campaigns of which no report is missing."""
-        return sum(one.ok for one in self.outcomes)
+        """The number of campaigns without a missing report."""
+        return sum(outcome.ok for outcome in self.outcomes)
 
     @property
     def rows(self) -> int:
@@ -141,116 +161,151 @@ class PullSummary:
         return sum(map(self.rows_of, self.feeds))
 
     def rows_of(self, feed: Feed) -> int:
-        """Return how many rows of a feed are in the target."""
-        return sum(one.rows.get(feed, 0) for one in self.outcomes)
+        """Return the number of rows of a feed in the target."""
+        return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
 
     @property
     def received(self) -> bool:
         """Whether anything was received; if every campaign failed, no rows are replaced."""
-        return not self.outcomes or any(one.ok or one.rows for one in self.outcomes)
+        if not self.outcomes:
+            return True
+        return any(outcome.ok or outcome.rows for outcome in self.outcomes)
 
     def __repr__(self) -> str:
-        failed = f", {len(self.failures):,} reports failed" if self.failures else ""
-        counts = f"{self.campaigns:,} campaigns, {self.rows:,} rows{failed}"
-        return f"<PullSummary of {self.account}, {self.snapshot_date}: {counts}, in {self.seconds:.3g} s>"
+        counts = [f"{self.campaigns:,} campaigns", f"{self.rows:,} rows"]
+        if self.failures:
+            counts.append(f"{len(self.failures):,} reports failed")
+        counts += [f"in {self.seconds:.3g} s", *self.notes]
+        return f"<PullSummary of {self.account}, {self.snapshot_date}: {', '.join(counts)}>"
 
     def _repr_html_(self) -> str:
-        columns = [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
-        columns = [
-            Column("campaign_id", ColumnType.INTEGER, ""),
-            *columns,
-            Column("failures", ColumnType.STRING, ""),
-        ]
+        columns = [Column("campaign_id", ColumnType.INTEGER, "")]
+        columns += [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
+        columns.append(Column("failures", ColumnType.STRING, ""))
+        failed_first = sorted(self.outcomes, key=lambda outcome: outcome.ok)
         rows = []
-        for one in sorted(self.outcomes, key=lambda one: one.ok):  # those with failures first
-            failed = (
-                "; ".join(f"{failure.error}: {failure.message}" for failure in one.failures) or None
-            )
-            rows.append((one.campaign_id, *(one.rows.get(feed, 0) for feed in self.feeds), failed))
+        for outcome in failed_first:
+            reasons = [f"{failure.error}: {failure.message}" for failure in outcome.failures]
+            counts = [outcome.rows.get(feed, 0) for feed in self.feeds]
+            rows.append((outcome.campaign_id, *counts, "; ".join(reasons) or None))
         return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
 
 def outcomes_of(
-    ids: Iterable[int], reports: Iterable[tuple[Feed, int, int]], failures: Iterable[PullFailure]
+    campaign_ids: Iterable[int],
+    reports: Iterable[tuple[Feed, int, int]],
+    failures: Iterable[PullFailure],
 ) -> tuple[CampaignOutcome, ...]:
-    """Return the outcome of each campaign, from feed, campaign and rows of each report, and from the failures."""
-    rows, failed = (
-        defaultdict[int, Counter[Feed]](Counter),
-        defaultdict[int, list[PullFailure]](list),
+    """Return the outcome of each campaign, from feed, campaign and rows of each report."""
+    rows: defaultdict[int, Counter[Feed]] = defaultdict(Counter)
+    failed: defaultdict[int, list[PullFailure]] = defaultdict(list)
+    for feed, campaign_id, row_count in reports:
+        rows[campaign_id][feed] += row_count
+    for failure in failures:
+        failed[failure.campaign_id].append(failure)
+    return tuple(
+        CampaignOutcome(campaign_id, dict(rows[campaign_id]), tuple(failed[campaign_id]))
+        for campaign_id in campaign_ids
     )
-    for feed, id_, count in reports:
-        rows[id_][feed] += count
-    for one in failures:
-        failed[one.campaign_id].append(one)
-    return tuple(CampaignOutcome(id_, dict(rows[id_]), tuple(failed[id_])) for id_ in ids)
 
 
 class Tracker:
-    """What a pull has done and cost so far, told to `on_progress`, and the requests that it may still send."""
+    """Counts what a pull has done and sent, and reports it to `on_progress`.
+
+    Attributes:
+        rows, failures: of all stages so far.
+        resumed: reports that an earlier run had stored.
+        written: the summary, once the target is written.
+    """
 
     def __init__(
-        self, client: SeoRepClient, on_progress: OnProgress | None, most: int | None = None
+        self,
+        client: SeoRepClient,
+        on_progress: OnProgress | None,
+        max_requests: int | None = None,
     ) -> None:
         check_callback("on_progress", on_progress, "a PullProgress")
-        self._client, self._most = client, None if most is None else check_id("max_requests", most)
-        self._report = on_progress or (lambda _: None)
-        self._last: Any = None
+        if max_requests is not None:
+            max_requests = check_id("max_requests", max_requests)
+        self._client = client
+        self._on_progress = on_progress
+        self._max_requests = max_requests
+        self._started = time.monotonic()
+        self._stats_before = client.stats
+        self._attempts_before = self._stats_before.attempts
+        self._progress: PullProgress | None = None
+        self.rows = 0
+        self.failures = 0
+        self.resumed = 0
         self.written: PullSummary | None = None
-        self.rows = self.failures = self.resumed = 0
-        self._started, self._before = time.monotonic(), client.stats
-        self._sent = self._before.attempts
 
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage of which `stored` reports are stored already."""
-        facts = {"rows": self.rows, "failures": self.failures}
-        self._last = PullProgress(
-            stage=stage, feed=feed, done=stored, total=total, resumed=stored, **facts
+        """Enter a stage. Some of its reports may be stored already."""
+        self._report(
+            PullProgress(
+                stage=stage,
+                feed=feed,
+                done=stored,
+                total=total,
+                resumed=stored,
+                rows=self.rows,
+                failures=self.failures,
+            )
         )
-        self._report(self._last)
 
     def advance(self, reports: int, rows: int, failures: int) -> None:
-        """Count reports of the stage, stored and failed, and rows of them."""
-        self.rows += rows if self._last.stage is Stage.ROWS else 0
+        """Count reports of the stage, stored and failed, and their rows."""
+        progress = self._progress
+        if progress is None:
+            raise RuntimeError("no stage has begun")
+        if progress.stage is Stage.ROWS:
+            self.rows += rows
         self.failures += failures
-        done = self._last.done + reports + failures
-        self._last = attrs.evolve(self._last, done=done, rows=self.rows, failures=self.failures)
-        self._report(self._last)
+        done = progress.done + reports + failures
+        self._report(attrs.evolve(progress, done=done, rows=self.rows, failures=self.failures))
+
+    def _report(self, progress: PullProgress) -> None:
+        self._progress = progress
+        if self._on_progress is not None:
+            self._on_progress(progress)
 
     def resume(self, staging: Staging) -> None:
-        """Count what earlier runs have stored, and leave out what was sent until now: few requests get further so."""
+        """Count what earlier runs have stored.
+
+        Requests sent until now don't count: a pull of few requests at a time must get further.
+        """
         feeds = staging.request.feeds
         self.resumed = sum(map(staging.count, feeds))
         self.rows = sum(staging.rows[table_of(feed).name] for feed in feeds)
-        self._sent = self._client.stats.attempts
+        self._attempts_before = self._client.stats.attempts
 
     def requests_left(self) -> int | None:
-        """Return how many requests it may still send, or None for any."""
-        return (
-            None
-            if self._most is None
-            else max(0, self._most - (self._client.stats.attempts - self._sent))
-        )
+        """Return how many requests may still be sent, or None for any number."""
+        if self._max_requests is None:
+            return None
+        sent = self._client.stats.attempts - self._attempts_before
+        return max(0, self._max_requests - sent)
 
     def summary(
         self,
         request: ExportRequest,
         outcomes: tuple[CampaignOutcome, ...] = (),
         paths: Iterable[Path] = (),
+        notes: tuple[str, ...] = (),
     ) -> PullSummary:
-        names = (
-            "feeds",
-            "start_date",
-            "end_date",
-            "account",
-            "snapshot_date",
-            "started_at",
-            "compared",
-        )
-        asked: Any = {name: getattr(request, name) for name in names}
-        cost: Any = {
-            "stats": self._client.stats.since(self._before),
-            "seconds": time.monotonic() - self._started,
-        }
+        """Return the summary of what was done until now."""
         return PullSummary(
-            outcomes=outcomes, paths=tuple(paths), resumed=self.resumed, **asked, **cost
+            feeds=request.feeds,
+            start_date=request.start_date,
+            end_date=request.end_date,
+            account=request.account,
+            snapshot_date=request.snapshot_date,
+            started_at=request.started_at,
+            compared=request.compared,
+            paths=tuple(paths),
+            outcomes=outcomes,
+            resumed=self.resumed,
+            seconds=time.monotonic() - self._started,
+            stats=self._client.stats.since(self._stats_before),
+            notes=notes,
         )

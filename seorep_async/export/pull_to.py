@@ -1,5 +1,7 @@
-"""The doors: many campaigns to files or a database, staged while they are fetched, and written whole at the end; an
-estimate of that; and one feed to a pipe, in the order of the campaigns, of which nothing is staged.
+"""The three entry points of exports.
+
+`pull_to` stages reports as they arrive and writes the target in one step. `preview` estimates a
+pull with a few requests. `stream` writes one feed to a pipe as it arrives and stages nothing.
 """
 
 from __future__ import annotations
@@ -9,20 +11,21 @@ import datetime as dt
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
 from seorep_async.export.database import Database
-from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher, estimate, listed
+from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
-from seorep_async.export.formats import MARK, Parquet, Text, format_of
+from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
+from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -33,7 +36,16 @@ from seorep_async.export.progress import (
     outcomes_of,
 )
 from seorep_async.export.request import ExportOptions, ExportRequest, Plan, feed_options
-from seorep_async.export.staging import UNSTORABLE, Contents, StagedPull, Staging, opened, prepared
+from seorep_async.export.staging import (
+    UNSTORABLE,
+    Beginning,
+    Contents,
+    StagedPull,
+    Staging,
+    opened,
+    prepared,
+)
+from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
@@ -42,7 +54,8 @@ from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
-_ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
+AnyTarget: TypeAlias = Files | WorkbookFile | Database
+_ENDINGS = ".csv, .jsonl, .xlsx, .parquet or .duckdb"
 
 
 async def pull_to(
@@ -59,43 +72,69 @@ async def pull_to(
     max_requests: int | None = None,
     **options: Unpack[ExportOptions],
 ) -> PullSummary:
-    """Pull feeds of many campaigns into files or a database: complete, in a fixed order, or not written at all.
+    """Pull feeds of many campaigns into files or a database: complete, in a fixed order, or not at all.
 
     Args:
-        ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
+        ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None
+            for all campaigns.
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
-        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
+        out: a path that ends in `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
-        restart, retry_failed: drop what is staged, unread; or finish this night's last pull of these days: fetch what
-            failed or was not asked for yet, or everything, with a warning, if there was no such pull.
-        force, excel: replace also files that no pull wrote; write CSV with a byte order mark, and no formulas.
-        max_requests: stop after this number of requests, retries included; reports that have begun are finished, and
-            the look at one campaign with which a resumed pull begins does not count.
-        feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
-        groups, filter: without ids: only campaigns of groups with these titles, in any case; those the service finds.
+        restart: drop what is staged, unread.
+        retry_failed: finish this night's last pull of these days: fetch what failed or was not
+            requested yet. If there was no such pull, everything is fetched, with a warning.
+        force: replace also files that no pull wrote.
+        max_requests: stop after this number of requests, retries included. Reports that have begun
+            are finished, and the look at one campaign with which a resumed pull begins does not
+            count.
+        feeds: which of the three feeds, one or several, or their values, such as
+            `campaign-by-date`.
+        groups, filter: without ids: only campaigns of groups with these titles, in any case; those
+            that the service's filter finds.
         exclude: campaign ids to leave out.
-        account, snapshot_date: of the rows; default: the client's, and the UTC day on which the pull began.
+        account: the account's name in every row. Default: the client's, or the name that the
+            database has for this account of the service.
+        snapshot_date: the night of every row. Default: the UTC day on which the pull began.
         options: these, and further arguments of the feeds (see `Rankings`), such as `limit`.
 
     Raises:
-        ConfigurationError, ImportError: an argument is wrong, the target is another's, or an extra is missing.
-        SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
-        PullPausedError: it stopped at `max_requests`; the same call goes on with the rest.
-        ExportError: something could not be written, is damaged, or is in use; the target is as it was.
+        ConfigurationError, ImportError: an argument is wrong, the target is another's, or an extra
+            is missing.
+        SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched
+            until then are stored.
+        PullPausedError: it stopped at `max_requests`; the same call resumes it.
+        ExportError: something could not be written, is damaged, or is in use; the target is as it
+            was.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, on_progress, max_requests)
-    how: Any = {"restart": restart, "retry_failed": retry_failed, "force": force}
-    async with at_target(out, request, options, **how) as (run, target, staging):
-        if staging.request.campaigns == ():  # none has failed
+    beginning = Beginning(restart=restart, retry_failed=retry_failed)
+    place = Place(out, options, force=force)
+    async with opened_target(client, request, place, beginning) as target:
+        staging = target.staging
+        # retry_failed, and nothing has failed
+        if staging.request.campaigns == ():
             return tracker.summary(request)
-        await Fetcher(
-            client, feed_options(options), staging, run, tracker, target.check_accounts
-        ).fetch()
+        fetcher = Fetcher(
+            client,
+            feed_options(options),
+            staging,
+            target.run,
+            tracker,
+            target.target.check_accounts,
+        )
+        try:
+            await fetcher.fetch()
+        except ExportError:
+            if staging.is_too_large:
+                # it can never be written, in this format
+                await target.run(staging.file.clear)
+            raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         try:
-            return await run(_write, target, staging, tracker)
+            return await target.run(_write, target, tracker)
         except asyncio.CancelledError:
+            # what was written to the end stays written, so the caller gets its summary
             if tracker.written is None:
                 raise
             return tracker.written
@@ -114,7 +153,8 @@ async def stream(
 ) -> PullSummary:
     """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
 
-    Totals and failures are not written; the summary has the failures. Nothing is staged, so it can't be resumed.
+    Totals and failures are not written; the summary has the failures. Nothing is staged, so it
+    can't be resumed.
 
     Args:
         write: awaited with each part of the text; if it is slow, so is the pull.
@@ -126,43 +166,45 @@ async def stream(
         SeoRepError: the key was refused, or the campaigns could not be listed.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
-    found = format_of(f".{format}", excel=request.excel)
-    if len(request.feeds) != 1 or not isinstance(found, Text):
-        raise ConfigurationError(
-            "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
-        )
-    (feed,), table, tracker = (
-        request.feeds,
-        table_of(request.feeds[0]),
-        Tracker(client, on_progress),
-    )
-    source, campaigns = (
-        OrderedFetcher(client, request, feed_options(options), tracker),
-        request.campaigns,
-    )
-    if campaigns is None:
+    text_format = format_of(f".{format}") if format in ("csv", "jsonl") else None
+    if len(request.feeds) != 1 or not isinstance(text_format, Text):
+        problem = "a stream holds one feed, as csv or jsonl; name a file for more"
+        raise ConfigurationError(problem, argument="feeds")
+    (feed,) = request.feeds
+    table = table_of(feed)
+    tracker = Tracker(client, on_progress)
+    fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
+    campaign_ids = request.campaigns
+    if campaign_ids is None:
         tracker.start(Stage.LISTING, feed)
-        campaigns = tuple(one.id for one in request.chosen(await listed(client, request.filter)))
-    owners = {id_: [id_] for id_ in campaigns}
+        campaigns = request.chosen(await listed(client, request.filter))
+        campaign_ids = tuple(campaign.id for campaign in campaigns)
+    await require_begun(client, request, feed_options(options), campaign_ids)
+    # the campaigns that each report belongs to; a keyword may be in several
+    owners = {id_: [id_] for id_ in campaign_ids}
     if feed is Feed.KEYWORD_BY_DATE:
-        owners = await source.keywords(owners)
-    lead, written = found.lead(table, request.labels), list[tuple[Feed, int, int]]()
-    await write(found.header(table))
+        owners = await fetcher.keywords(owners)
+    lead = text_format.lead(table, request.labels)
+    written: list[tuple[Feed, int, int]] = []
+    await write(text_format.header(table))
     tracker.start(Stage.ROWS, feed, len(owners))
-    async for report in source.reports(feed, owners):
+    async for report in fetcher.reports(feed, owners):
         try:
-            columns = prepared(found, request, feed, [report])
-            text, _ = found.encode(table, columns, [len(report.rows)])
+            columns = prepared(text_format, request, feed, [report])
+            text, _ = text_format.encode(table, columns, [len(report.rows)])
         except UNSTORABLE as error:
-            source.fail(feed, report.id, owners, ExportError(f"a value can't be written: {error}"))
+            unstorable = ExportError(f"a value can't be written: {error}")
+            fetcher.fail(feed, report.id, owners, unstorable)
             continue
-        for owner in owners[report.id]:
-            written.append((feed, owner, len(report.rows)))
+        for campaign_id in owners[report.id]:
+            written.append((feed, campaign_id, len(report.rows)))
+            lead_ids: tuple[int, ...] = (campaign_id,)
+            if feed is Feed.KEYWORD_BY_DATE:
+                lead_ids = (campaign_id, report.id)
             if text:
-                place = (owner, report.id) if feed is Feed.KEYWORD_BY_DATE else (owner,)
-                await write(text.replace(MARK, lead % place))
+                await write(with_lead(text, lead % lead_ids))
         tracker.advance(1, len(report.rows), 0)
-    return tracker.summary(request, outcomes_of(campaigns, written, source.failures))
+    return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
 
 
 @attrs.frozen
@@ -170,11 +212,16 @@ class PullPreview:
     """An estimate of a pull.
 
     Attributes:
-        requests: the number that it would still need, without retries, estimated from one campaign.
-        sampled: that campaign, the first missing one that the service answers for; or None if there is none: then
-            each report counts as one page.
-        skipped: the campaigns skipped before it, as the service did not answer for them.
-        resumes: whether it would resume the staged pull, or else, as that ended with failures, start over.
+        files: the files of the feeds' rows.
+        campaigns: the number of campaigns.
+        requests: the number of requests that it would still need, without retries, estimated from
+            one campaign.
+        sampled: that campaign, the first missing one that the service answers for; None if there is
+            none: then each report counts as one page.
+        skipped: the campaigns before it, for which the service did not answer.
+        staged: what an earlier run has staged, or None.
+        resumes: whether it would resume the staged pull; otherwise it would begin anew.
+        account: the account's name in every row.
     """
 
     files: tuple[Path, ...]
@@ -184,6 +231,7 @@ class PullPreview:
     skipped: tuple[int, ...]
     staged: StagedPull | None
     resumes: bool
+    account: str
 
 
 async def preview(
@@ -202,158 +250,250 @@ async def preview(
 
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
-    request, staged, listing = (
-        ExportRequest.of(client, ids, (start_date, end_date), options),
-        None,
-        0,
-    )
-    plan, missing = Plan(), dict[Feed, Sequence[int]]()
+    request = ExportRequest.of(client, ids, (start_date, end_date), options)
+    plan = Plan()
+    staged = None
+    missing: dict[Feed, Sequence[int]] = {}
     files: tuple[Path, ...] = ()
     if out is not None:
-        how: Any = {
-            "restart": restart,
-            "retry_failed": retry_failed,
-            "force": force,
-            "only_look": True,
-        }
-        async with at_target(out, request, options, **how) as (run, target, staging):
+        beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
+        place = Place(out, options, force=force)
+        async with opened_target(client, request, place, beginning) as target:
+            staging = target.staging
             if staging.refusal is not None:
                 raise staging.refusal
-            request, plan, staged = staging.request, staging.plan, staging.found
-            files = tuple(target.row_files())
-            missing = {feed: await run(staging.missing, feed) for feed in request.fetched_feeds}
-    found = plan.ids or request.campaigns
+            request = staging.request
+            plan = staging.plan
+            staged = staging.found
+            files = tuple(target.target.row_files())
+            for feed in request.fetched_feeds:
+                missing[feed] = await target.run(staging.missing, feed)
+    listing_requests = 0
+    campaign_ids = plan.ids
     if not plan.ids:
         before = client.stats.attempts
-        if found is None:
-            found = tuple(one.id for one in request.chosen(await listed(client, request.filter)))
-        listing = client.stats.attempts - before or min(1, len(found))  # for their names
-        missing = {
-            feed: found for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE
-        }
+        if request.campaigns is None:
+            campaigns = request.chosen(await listed(client, request.filter))
+            campaign_ids = tuple(campaign.id for campaign in campaigns)
+        else:
+            campaign_ids = request.campaigns
+        # named campaigns are looked up as well, for their names
+        listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
+        feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
+        missing = dict.fromkeys(feeds, campaign_ids)
     requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
-        files, len(found or ()), listing + requests, sampled, skipped, staged, bool(plan.ids)
+        files=files,
+        campaigns=len(campaign_ids),
+        requests=listing_requests + requests,
+        sampled=sampled,
+        skipped=skipped,
+        staged=staged,
+        resumes=bool(plan.ids),
+        account=request.account,
     )
+
+
+@attrs.frozen
+class Place:
+    """The target as the caller named it, and how it may be replaced."""
+
+    out: str | os.PathLike[str]
+    options: ExportOptions
+    force: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        require_booleans(force=self.force)
+
+
+@attrs.frozen
+class OpenTarget:
+    """A target that can be written, and the open folder with what is staged for it.
+
+    Attributes:
+        run: runs a function in the thread that uses both.
+        notes: sentences for the summary.
+    """
+
+    run: Background
+    target: AnyTarget
+    staging: Staging
+    notes: tuple[str, ...] = ()
 
 
 @asynccontextmanager
-async def at_target(
-    out: str | os.PathLike[str],
-    request: ExportRequest,
-    options: ExportOptions,
-    *,
-    restart: bool = False,
-    retry_failed: bool = False,
-    force: bool = False,
-    only_look: bool = False,
-) -> AsyncIterator[tuple[Background, Files | Database, Staging]]:
-    """Check a target, and open what is staged for it; `only_look` leaves both as they are.
+async def opened_target(
+    client: SeoRepClient, request: ExportRequest, place: Place, beginning: Beginning
+) -> AsyncIterator[OpenTarget]:
+    """Check a target, and open what is staged for it.
 
     With `retry_failed` the staging may be of a request for the campaigns that failed, even of none.
     """
-    require_booleans(restart=restart, retry_failed=retry_failed, force=force)
-    if restart and retry_failed:
-        raise ConfigurationError(
-            "restart=True and retry_failed=True can't be combined", argument="restart"
-        )
     with Background() as run:
-        target = await run(
-            _target, out, request, options, force, run.stop
-        )  # importing an extra takes long
-        request = target.request
-        with errors_of(folder := target.staging_folder):
+        # importing an extra takes long
+        target = await run(_target, place, request, run.stop)
+        notes: list[str] = []
+        with errors_of(target.staging_folder):
             await run(target.check)
+            if isinstance(target, Database) and not request.names_account:
+                target = await _under_known_name(client, target, run, notes)
+        request = target.request
+        with errors_of(target.staging_folder):
             requests = [request]
-            retry = await run(target.failed) if retry_failed else Retry()
-            failed = retry.campaign_ids
-            if failed is not None:
-                only = msgspec.structs.replace(
-                    request, campaigns=tuple(failed), groups=(), filter=None, exclude=()
+            retry = Retry()
+            if beginning.retry_failed:
+                retry = await run(target.failed)
+            if retry.campaign_ids is not None:
+                only_failed = {"campaigns": tuple(retry.campaign_ids), "exclude": ()}
+                requests.append(
+                    msgspec.structs.replace(request, groups=(), filter=None, **only_failed)
                 )
-                requests.append(only)
-            how: Any = {"restart": restart, "retry_failed": retry_failed, "only_look": only_look}
-            how |= {"refusal": retry.refusal}
             stack = ExitStack()
             try:
-                staging = await run(
-                    stack.enter_context, opened(folder, target.format, requests, **how)
+                folder = opened(
+                    target.staging_folder, target.format, requests, beginning, retry.refusal
                 )
-                if retry_failed and failed is None and not staging.plan.ids:
-                    asked = f"{request.start_date} to {request.end_date} with the snapshot date {request.snapshot_date}"
+                staging = await run(stack.enter_context, folder)
+                is_retry = retry.campaign_ids is not None or staging.plan.ids
+                if beginning.retry_failed and not is_retry:
                     _log.warning(
-                        "retry_failed=…: no such pull of %s is there; everything is fetched", asked
+                        "retry_failed=…: no such pull of %s to %s with the snapshot date %s is "
+                        "there; everything is fetched",
+                        request.start_date,
+                        request.end_date,
+                        request.snapshot_date,
                     )
-                yield run, target, staging
+                yield OpenTarget(run, target, staging, tuple(notes))
             finally:
                 await run(stack.close)
 
 
-def _write(target: Files | Database, staging: Staging, tracker: Tracker) -> PullSummary:
-    """Write the target from what is staged, and drop it, or keep it for `retry_failed`."""
+async def _under_known_name(
+    client: SeoRepClient, target: Database, run: Background, notes: list[str]
+) -> Database:
+    """Go on under the name that a database has for this account of the service.
+
+    Without a name of its own an account is called after the service's host, which may change.
+
+    Raises:
+        ConfigurationError: the database has several names for this account.
+    """
+    if not await run(target.is_first_pull):
+        return target
+    try:
+        page = await client.campaigns.list().page(1)
+    except SeoRepError as error:
+        if concerns_all(error):
+            raise
+        return target
+    account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
+    names = await run(target.names_of, sorted(account_ids))
+    if not names:
+        return target
+    host = target.request.account
+    owner = f"the service's account {min(account_ids)}"
+    if len(names) > 1:
+        problem = f"the database has {' and '.join(names)} for {owner}"
+        raise ConfigurationError(f"{problem}; name one with account=…", argument="account")
+    (name,) = names
+    note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
+    _log.warning("%s", note)
+    notes.append(note)
+    return attrs.evolve(target, request=msgspec.structs.replace(target.request, account=name))
+
+
+def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
+    """Write the target, and drop what is staged, or keep it for `retry_failed`."""
+    target = opened.target
+    staging = opened.staging
     request = staging.request
-    rows = (
-        (feed, ids[0], one.rows)
-        for feed in request.feeds
-        for ids, _, one in staging.records(table_of(feed))
-    )
-    failures = (
-        PullFailure(table.feed, campaign, keyword, *one.facts)
-        for table, campaign, keyword, one in staging.failed_reports()
-        if isinstance(table, FeedTable) and campaign is not None
-    )
-    found = tracker.summary(request, outcomes_of(staging.plan.ids, rows, failures))
-    contents = Contents(staging, _pull_row(request, found), found.received, target.stop)
+    outcomes = outcomes_of(staging.plan.ids, _row_counts(staging), _failures(staging))
+    summary = tracker.summary(request, outcomes)
+    contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
+    notes = opened.notes
+    if not isinstance(target, Database) and summary.received:
+        replaced = target.replaced_period()
+        if replaced is not None:
+            notes += (f"replaces {replaced}",)
     paths = target.write(contents, target.staging_folder)
-    tracker.written = tracker.summary(request, found.outcomes, paths)
-    if found.ok:
+    tracker.written = tracker.summary(request, outcomes, paths, notes)
+    if summary.ok:
         staging.file.clear()
     elif not staging.ended:
         staging.note_end()
     return tracker.written
 
 
-def _pull_row(request: ExportRequest, found: PullSummary) -> list[Any]:
-    stats = found.stats
-    about = [request.account, request.snapshot_date, request.started_at, request.service]
-    asked = [
+def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
+    """Yield feed, campaign and rows of each staged report."""
+    for feed in staging.request.feeds:
+        for report in staging.records(table_of(feed)):
+            yield feed, report.lead_ids[0], report.record.rows
+
+
+def _failures(staging: Staging) -> Iterator[PullFailure]:
+    for table, campaign_id, keyword_id, failure in staging.failed_reports():
+        if isinstance(table, FeedTable) and campaign_id is not None:
+            yield PullFailure(table.feed, campaign_id, keyword_id, *failure.facts)
+
+
+def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
+    """Return the row of the table `pulls`, in the order of its columns."""
+    stats = summary.stats
+    waited = {reason: round(seconds, 3) for reason, seconds in stats.waited.items()}
+    return [
+        request.account,
+        request.snapshot_date,
+        request.started_at,
+        request.service,
         request.feed_names,
         request.start_date,
         request.end_date,
-        len(found.outcomes),
+        len(summary.outcomes),
         request.selection,
+        summary.rows,
+        stats.attempts,
+        stats.retries,
+        stats.throttled,
+        waited,
+        len(summary.failures),
+        request.compared,
+        request.reading,
+        __version__,
     ]
-    waited = {reason: round(one, 3) for reason, one in stats.waited.items()}
-    cost = [found.rows, stats.attempts, stats.retries, stats.throttled, waited, len(found.failures)]
-    return [*about, *asked, *cost, request.compared, request.reading, __version__]
 
 
-def _target(
-    out: object, request: ExportRequest, options: ExportOptions, force: bool, stop: threading.Event
-) -> Files | Database:
-    """Return the target of a path; its extra must be installed."""
-    if not isinstance(out, str | os.PathLike) or not isinstance(named := os.fspath(out), str):
-        raise ConfigurationError(f"out must be a path, got {shown(out)}", argument="out")
-    if named.endswith(("/", os.sep)) or "://" in named or os.path.isdir(named):
+def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyTarget:
+    """Return the target of a path.
+
+    Raises:
+        ConfigurationError: the path can't be a target.
+        ImportError: its extra is not installed.
+    """
+    name = place.out
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if not isinstance(name, str):
+        raise ConfigurationError(f"out must be a path, got {shown(place.out)}", argument="out")
+    if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
-        raise refusal(named, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
-    if any("\ud800" <= one <= "\udfff" for one in named):
-        raise refusal(repr(named), "its name is not UTF-8; name another")
-    path = Path(named)
-    found = format_of(path.suffix.lower(), excel=request.excel)
-    if found is None or "\0" in named:
-        raise refusal(named, f"the name must end in {_ENDINGS}")
-    for library in found.needs:
+        raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise refusal(repr(name), "its name is not UTF-8; name another")
+    path = Path(name)
+    format_ = format_of(path.suffix.lower())
+    if format_ is None or "\0" in name:
+        raise refusal(name, f"the name must end in {_ENDINGS}")
+    for library in format_.needs:
         require(library)
-    request = msgspec.structs.replace(request, format=found.ending)
-    where = path, Path(os.path.realpath(path)), request, stop
-    if isinstance(found, Text | Parquet):
-        return Files(*where, found, force)
-    if options.get("search") is not None:
-        problem = (
-            f"search narrows the rows, and the rows found would replace whole reports in {path}"
-        )
-        raise ConfigurationError(
-            f"{problem}; leave it out, or write to a file of its own", argument="search"
-        )
-    return Database(*where, found)
+    request = msgspec.structs.replace(request, format=format_.ending)
+    real_path = Path(os.path.realpath(path))
+    if isinstance(format_, WorkbookRows):
+        return WorkbookFile(path, real_path, request, stop, format_, place.force)
+    if isinstance(format_, Text | Parquet):
+        return Files(path, real_path, request, stop, format_, place.force)
+    if place.options.get("search") is not None:
+        problem = "search narrows the rows, and the rows found would replace whole reports in"
+        advice = "leave it out, or write to a file of its own"
+        raise ConfigurationError(f"{problem} {path}; {advice}", argument="search")
+    return Database(path, real_path, request, stop, format_)

@@ -1,10 +1,16 @@
-"""The tables of the feeds as a source of dlt (extra `dlt`), merged by their keys; see `seorep guide engines`."""
+"""The tables of the feeds as a source of dlt (extra `dlt`), merged by their keys.
+
+See `seorep guide engines`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
+
+import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.integrations.engines import pull_table, table_schema
@@ -12,17 +18,39 @@ from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
-from seorep_async.tables.columns import ColumnType, as_json
+from seorep_async.tables.columns import Column, ColumnType, Table, as_json
 from seorep_async.tables.optional import require
-from seorep_async.tables.output_tables import table_of
+from seorep_async.tables.output_tables import all_tables, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from dlt.extract import DltResource
     from dlt.sources import DltSource
 
-_REPORT = ("account", "snapshot_date", "campaign_id", "keyword_id", "start_date", "end_date")
-_WHY = ("error", "message", "status", "attempts")
 _MERGE = {"disposition": "merge", "strategy": "upsert"}
+_JSON_TYPES = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
+_KEY_OF_FAILURES = (
+    "account",
+    "snapshot_date",
+    "campaign_id",
+    "keyword_id",
+    "start_date",
+    "end_date",
+)
+_COLUMNS_OF_FAILURES = (
+    *_KEY_OF_FAILURES,
+    "table_name",
+    "error",
+    "message",
+    "status",
+    "attempts",
+)
+_ROW_ID = Column(
+    "row_id",
+    ColumnType.STRING,
+    "The table and the key of the report, as JSON: most failures have no keyword.",
+    nullable=False,
+)
 
 
 def dlt_source(
@@ -47,85 +75,151 @@ def dlt_source(
         ids: campaign ids.
         start_date: first day; see `pull_table` for this and all that is not named here.
         end_date: last day.
-        feeds: the feeds, or their values; the keywords of the campaigns are pulled for `Feed.KEYWORD_BY_DATE`.
+        feeds: the feeds, or their values. For `Feed.KEYWORD_BY_DATE`, every keyword of the
+            campaigns is pulled.
         size: campaigns that are held in memory at once, at least 1.
 
     Raises:
-        ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the destination is a
-            filesystem, and `table_format` was not given.
-        ImportError: the extra is missing.
+        ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the
+            destination is a filesystem, and `table_format` was not given.
+        ImportError: the extra `dlt` is missing.
     """
-    dlt, chosen, wanted = require("dlt"), list(check_ids("campaign", ids)), check_feeds(feeds)
-    named: dict[str, Any] = {
+    dlt = require("dlt")
+    campaign_ids = list(check_ids("campaign", ids))
+    size = check_id("size", size)
+    parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
+    arguments = {
+        **options,
+        "start_date": start_date,
+        "end_date": end_date,
         "snapshot_date": snapshot_date,
         "account": account,
         "base_url": base_url,
+        "api_key_env": api_key_env,
+        "settings": settings,
     }
-    named |= {"api_key_env": api_key_env, "settings": settings, "on_error": "rows", **options}
-    pull: Callable[..., pa.Table] = partial(
-        pull_table, start_date=start_date, end_date=end_date, **named
-    )
-    for feed in wanted:
+    resources = []
+    for feed in check_feeds(feeds):
         feed_params(feed, options)
-        pull((), feed=feed)  # it checks the other arguments, and has nothing to send
-    size = check_id("size", size)
-    parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
-    made = [
-        dlt.resource(_rows(feed, parts, pull), name=table_of(feed).name, **_hints(feed))
-        for feed in wanted
-    ]
-    return dlt.source(lambda: made, name="seorep")()
+        feed_pull = _FeedPull(feed, arguments)
+        feed_pull.part(())  # it checks the other arguments, and has nothing to send
+        resources.append(_resource(feed_pull, parts))
+    return dlt.source(lambda: resources, name="seorep")()
 
 
-def _hints(feed: Feed) -> dict[str, Any]:
-    table = table_of(feed)
-    nested = {ColumnType.TAGS: {"data_type": "json"}}
-    columns = {
-        one.name: {"description": one.description} | nested.get(one.type, {})
-        for one in table.columns
-    }
-    return {"primary_key": list(table.key), "write_disposition": _MERGE, "columns": columns}
+@attrs.frozen
+class _FeedPull:
+    """A feed, and the arguments of `pull_table` for each part of its campaigns."""
+
+    feed: Feed
+    _arguments: dict[str, Any]
+
+    def part(self, campaign_ids: Sequence[int]) -> pa.Table:
+        return pull_table(campaign_ids, feed=self.feed, on_error="rows", **self._arguments)
 
 
-def _rows(feed: Feed, parts: list[list[int]], pull: Callable[..., pa.Table]) -> Iterator[Any]:
-    dlt, pc, schema = require("dlt"), require("pyarrow.compute"), table_schema(feed)
-    kind = getattr(
-        dlt.current.pipeline().destination, "destination_type", ""
-    )  # none, outside a run
-    if kind.endswith(".filesystem") and dlt.current.resource().table_format not in (
-        "delta",
-        "iceberg",
-    ):
-        problem = "a filesystem needs a table format, as dlt appends without one: pipeline.run(…, table_format='delta')"
-        raise ConfigurationError(problem, argument="table_format")
-    hints = dlt.mark.make_hints(
-        table_name="failures", primary_key="row_id", write_disposition=_MERGE, columns={}
+def _resource(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> DltResource:
+    # its columns are hints of the items: the table of failures would inherit those that stand here
+    resource: DltResource = require("dlt").resource(
+        _items(feed_pull, parts), name=table_of(feed_pull.feed).name, write_disposition=_MERGE
     )
-    for part in parts:
-        found = pull(part, feed=feed)
-        failed = pc.is_valid(found["error"])
-        yield _with_json(found.filter(pc.invert(failed)).select(schema.names).cast(schema))
-        yield dlt.mark.with_hints(
-            _failures(feed, found.filter(failed)), hints, create_table_variant=True
-        )
+    return resource
+
+
+def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) -> Any:
+    """Return hints with each column's description, and the type of those that have JSON."""
+    hints: dict[str, dict[str, str]] = {}
+    for column in columns:
+        hints[column.name] = {"description": column.description}
+        if column.type in _JSON_TYPES:
+            hints[column.name]["data_type"] = "json"
+    return require("dlt").mark.make_hints(
+        table_name=table.name,
+        primary_key=list(key),
+        write_disposition=_MERGE,
+        columns=hints,
+        additional_table_hints={"description": table.description},
+    )
+
+
+def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any]:
+    """Yield the rows of each part of the campaigns, and then its failures."""
+    dlt = require("dlt")
+    pc = require("pyarrow.compute")
+    _require_table_format()
+    schema = table_schema(feed_pull.feed)
+    table = table_of(feed_pull.feed)
+    hints = _table_hints(table, table.key, table.columns)
+    failures = next(table for table in all_tables() if table.name == "failures")
+    columns_of_failures = [_ROW_ID]
+    columns_of_failures += [one for one in failures.columns if one.name in _COLUMNS_OF_FAILURES]
+    hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
+    with _no_warning_of_json():
+        for campaign_ids in parts:
+            pulled = feed_pull.part(campaign_ids)
+            is_failure = pc.is_valid(pulled["error"])
+            rows = pulled.filter(pc.invert(is_failure)).select(schema.names)
+            rows = _with_json(rows.cast(schema))
+            failed = _failures(feed_pull.feed, pulled.filter(is_failure))
+            yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
+            yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
+
+
+def _require_table_format() -> None:
+    """Refuse a filesystem without a table format: dlt would append to it, and say nothing."""
+    dlt = require("dlt")
+    destination = dlt.current.pipeline().destination
+    kind = getattr(destination, "destination_type", "")  # outside a run, there is no destination
+    has_format = dlt.current.resource().table_format in ("delta", "iceberg")
+    if kind.endswith(".filesystem") and not has_format:
+        problem = "a filesystem needs a table format, as dlt appends without one"
+        advice = "pipeline.run(…, table_format='delta')"
+        raise ConfigurationError(f"{problem}: {advice}", argument="table_format")
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
-    """Return failures with the name of their table, and a key of text, as the keyword of most is null."""
-    pa, name = require("pyarrow"), table_of(feed).name
-    rows = [row | {"table_name": name} for row in failed.to_pylist()]
-    for row in rows:
-        row["row_id"] = as_json([name, *(str(row.get(part)) for part in _REPORT)])
-    kinds = {"row_id": pa.string(), "table_name": pa.string(), "keyword_id": pa.int64()}
-    kinds |= {one.name: one.type for one in failed.schema if one.name in (*_REPORT, *_WHY)}
-    return pa.Table.from_pylist(rows, pa.schema(list(kinds.items())))
+    """Return failures with the name of their table, and a key of text."""
+    pa = require("pyarrow")
+    name = table_of(feed).name
+    rows = []
+    for row in failed.to_pylist():
+        key = [str(row.get(column)) for column in _KEY_OF_FAILURES]
+        rows.append({**row, "row_id": as_json([name, *key]), "table_name": name})
+    fields = [
+        pa.field("row_id", pa.string(), nullable=False),
+        pa.field("table_name", pa.string(), nullable=False),
+        pa.field("keyword_id", pa.int64()),
+    ]
+    for field in failed.schema:
+        if field.name in _COLUMNS_OF_FAILURES and field.name != "keyword_id":
+            fields.append(pa.field(field.name, field.type))
+    return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
 def _with_json(rows: pa.Table) -> pa.Table:
-    """Return rows with nested values as JSON: Postgres, among others, loads no nested Arrow column."""
+    """Return rows with nested values as JSON: Postgres, among others, loads no nested column."""
     pa = require("pyarrow")
     for index, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type):
-            column = pa.array(map(as_json, rows[field.name].to_pylist()), pa.string())
-            rows = rows.set_column(index, pa.field(field.name, pa.string(), False), column)
+            values = map(as_json, rows[field.name].to_pylist())
+            json_field = pa.field(field.name, pa.string(), nullable=False)
+            rows = rows.set_column(index, json_field, pa.array(values, pa.string()))
     return rows
+
+
+@contextlib.contextmanager
+def _no_warning_of_json() -> Iterator[None]:
+    """Keep dlt from a warning at each part: that a column of strings is declared as JSON.
+
+    That is meant. dlt offers no other way: Arrow's nested columns can't be loaded everywhere.
+    """
+    logger = logging.getLogger("dlt")
+    logger.addFilter(_is_no_warning_of_json)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_no_warning_of_json)
+
+
+def _is_no_warning_of_json(record: logging.LogRecord) -> bool:
+    return "when merging arrow schema with dlt schema" not in record.getMessage()

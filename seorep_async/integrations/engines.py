@@ -1,4 +1,7 @@
-"""Campaign ids in, an Arrow table out: one function for Dask, Ray, Spark and pools; see `seorep guide engines`."""
+"""Campaign ids in, an Arrow table out: one function for Dask, Ray, Spark and pools.
+
+See `seorep guide engines`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import asyncio
 import contextlib
 import datetime as dt
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
@@ -26,7 +31,7 @@ from seorep_async.resources.arguments import (
     check_ids,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
-from seorep_async.session import Limits
+from seorep_async.session import Attempt, Limits
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.optional import require
@@ -37,9 +42,9 @@ if TYPE_CHECKING:
 
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
-_limits: dict[
-    tuple[str, Settings], list[Limits]
-] = {}  # not in use now: what one learnt, the next call knows
+_INT64 = range(-(2**63), 2**63)
+_free_limits: dict[tuple[str, Settings], list[Limits]] = {}
+"""Limits of earlier calls that nobody uses now: the next call knows the rate that they found."""
 
 
 def pull_table(
@@ -56,209 +61,238 @@ def pull_table(
     on_error: Literal["raise", "rows"] = "raise",
     **options: Unpack[FeedOptions],
 ) -> pa.Table:
-    """Pull a feed of some campaigns, wait for it, and return one Arrow table in the order of the campaigns.
+    """Pull a feed of some campaigns, wait for it, and return one Arrow table.
+
+    Rows stand in the order of the campaigns.
 
     Args:
-        ids: campaign ids; for `Feed.KEYWORD_BY_DATE`, every keyword of these campaigns is pulled.
+        ids: campaign ids. For `Feed.KEYWORD_BY_DATE`, every keyword of these campaigns is pulled.
         start_date: first day; see `Rankings` for this and the `options`.
         end_date: last day.
         feed: one of the three feeds, or its value.
-        snapshot_date: the day of every row; it must be given, as each worker's own day would mix two after a retry.
-        account: the account's name in every row. Default: the host of the service.
-        base_url: the service. Default: the environment variable `SEOREP_BASE_URL` of the worker.
-        api_key_env: name of the worker's environment variable that holds the key.
-        settings: of the client; the caller divides `max_concurrency` and `requests_per_second` among the workers.
-        on_error: "raise" raises the first failure; "rows" makes each failed report one row, with `error` (class name),
-            `message`, `status` and `attempts`.
+        snapshot_date: the day of every row. It must be given: each worker's own day would mix two
+            nights in a task that is tried again after midnight.
+        account: the account's name in every row. None is the host of the service, such as
+            `api.example.com`: then the rows of two accounts of one service can't be told apart.
+            No table is checked for that, so name the account as soon as there are two.
+        base_url: the service. Default: the worker's environment variable `SEOREP_BASE_URL`.
+        api_key_env: the name of the worker's environment variable that holds the key.
+        settings: of the client. The caller divides `max_concurrency` and `requests_per_second`
+            among the workers.
+        on_error: "raise" raises the first failure. "rows" makes each failed report one row, with
+            `error` (class name), `message`, `status` and `attempts`.
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
-        SeoRepError: a report failed; with "rows", only where none succeeded, and the key is or may be refused.
+        SeoRepError: a report failed. With "rows": none succeeded, and the key is refused, or may
+            be.
         ImportError: the extra `arrow` is missing.
     """
-    asked, campaigns = check_feed(feed), list(check_ids("campaign", ids))
-    days = check_date("snapshot_date", snapshot_date), *check_dates(start_date, end_date)
-    schema = table_schema(asked, on_error=on_error)
-    feed_params(asked, options)
+    checked_feed = check_feed(feed)
+    request = _Request(
+        ids=tuple(check_ids("campaign", ids)),
+        feed=checked_feed,
+        snapshot_date=check_date("snapshot_date", snapshot_date),
+        dates=check_dates(start_date, end_date),
+        schema=table_schema(checked_feed, on_error=on_error),
+        failures_are_rows=on_error == "rows",
+        options=options,
+    )
+    feed_params(checked_feed, options)
     if not isinstance(settings, Settings):
-        raise ConfigurationError(
-            f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
-        )
+        problem = f"settings must be a Settings, got {type(settings).__name__}"
+        raise ConfigurationError(problem, argument="settings")
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
-        name = (
-            _KEY if api_key_env == _KEY else "that api_key_env names"
-        )  # which might be the key itself
-        raise ConfigurationError(
-            f"the environment variable {name} is not set on this machine", argument="api_key_env"
-        )
-
-    async def pull() -> pa.Table:
-        ends: set[type[BaseException] | None] = set()
-        free = _limits.setdefault(
-            (str(base_url or os.environ.get("SEOREP_BASE_URL")), settings), []
-        )
-        try:
-            limits = free.pop()
-        except IndexError:  # none yet, or other threads use them
-            limits = Limits(
-                max_concurrency=settings.max_concurrency,
-                requests_per_second=settings.requests_per_second,
-            )
-        try:
-            named: dict[str, Any] = {"settings": settings, "limits": limits, "account": account}
-            named["on_attempt"] = lambda attempt: ends.add(attempt.error)
-            async with SeoRepClient(base_url, os.environ[api_key_env], **named) as client:
-                found = await _pull(client, campaigns, asked, days, schema, options)
-                if (
-                    AuthenticationError in ends and None not in ends
-                ):  # its own question about the key failed
-                    await client.campaigns.list(limit=1).page(1)
-                return found
-        finally:
-            free.append(limits)
-
-    return _run(pull)
+        # another name might be the key itself, so it is not shown
+        name = _KEY if api_key_env == _KEY else "that api_key_env names"
+        problem = f"the environment variable {name} is not set on this machine"
+        raise ConfigurationError(problem, argument="api_key_env")
+    work = partial(_pull, request, base_url, api_key_env, settings, account)
+    return _run(work)
 
 
 def table_schema(
     feed: Feed | FeedValue = Feed.CAMPAIGN, *, on_error: Literal["raise", "rows"] = "raise"
 ) -> pa.Schema:
-    """Return the columns of `pull_table`; with "rows" four more, and any column that a failure lacks may be null.
+    """Return the columns of `pull_table`.
+
+    With "rows" there are four more, and any column that a failure lacks may be null.
 
     Raises:
         ConfigurationError: an argument is wrong.
+        ImportError: the extra `arrow` is missing.
     """
-    pa, declared = require("pyarrow"), arrow_schema(table_of(check_feed(feed)))
+    pa = require("pyarrow")
+    declared = arrow_schema(table_of(check_feed(feed)))
     if on_error == "raise":
         return declared
     if on_error != "rows":
         raise ConfigurationError('on_error must be "raise" or "rows"', argument="on_error")
-    more = {
-        "error": pa.string(),
-        "message": pa.string(),
-        "status": pa.int64(),
-        "attempts": pa.int64(),
-    }
-    fields = [
-        field.with_nullable(field.name not in (*_DAYS, "account", "campaign_id"))
-        for field in declared
+    known_of_failures = {*_DAYS, "account", "campaign_id"}
+    fields = [field.with_nullable(field.name not in known_of_failures) for field in declared]
+    fields += [
+        pa.field("error", pa.string()),
+        pa.field("message", pa.string()),
+        pa.field("status", pa.int64()),
+        pa.field("attempts", pa.int64()),
     ]
-    return pa.schema([*fields, *more.items()], metadata=declared.metadata)
+    return pa.schema(fields, metadata=declared.metadata)
+
+
+@attrs.frozen(kw_only=True)
+class _Request:
+    """The checked arguments of a table."""
+
+    ids: tuple[int, ...]
+    feed: Feed
+    snapshot_date: dt.date
+    dates: tuple[dt.date, dt.date]
+    schema: pa.Schema
+    failures_are_rows: bool
+    options: FeedOptions
 
 
 async def _pull(
-    client: SeoRepClient,
-    ids: list[int],
-    asked: Feed,
-    days: Sequence[dt.date],
-    schema: pa.Schema,
-    options: FeedOptions,
+    request: _Request,
+    base_url: str | None,
+    api_key_env: str,
+    settings: Settings,
+    account: str | None,
 ) -> pa.Table:
-    pa, (night, start, end) = require("pyarrow"), days
-    batches: dict[tuple[int, int | None], Any] = {}
-    keywords: dict[int, list[int]] = {}
+    errors: set[type[BaseException] | None] = set()
 
-    def add(report: RankingReport[Any], campaign_id: int) -> None:
-        if report.feed is not asked:  # it was pulled for the ids of its keywords
-            keywords[campaign_id] = list(dict.fromkeys(row.keyword_id for row in report.rows))
+    def note(attempt: Attempt) -> None:
+        errors.add(attempt.error)
+
+    service = base_url or os.environ.get("SEOREP_BASE_URL")
+    with _limits_of(str(service), settings) as limits:
+        async with SeoRepClient(
+            base_url,
+            os.environ[api_key_env],
+            settings=settings,
+            limits=limits,
+            account=account,
+            on_attempt=note,
+        ) as client:
+            table = await _TablePull(client, request).run()
+            nothing_succeeded = None not in errors
+            if AuthenticationError in errors and nothing_succeeded:
+                # Whether the key or each campaign was refused is unknown, if the pull's own
+                # question about the key failed. This one answers it, or raises.
+                await client.campaigns.list(limit=1).page(1)
+            return table
+
+
+@contextlib.contextmanager
+def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
+    """Lend limits that no other call uses now: those of an earlier call, or new ones."""
+    free = _free_limits.setdefault((service, settings), [])
+    try:
+        limits = free.pop()
+    except IndexError:
+        limits = Limits(
+            max_concurrency=settings.max_concurrency,
+            requests_per_second=settings.requests_per_second,
+        )
+    try:
+        yield limits
+    finally:
+        free.append(limits)
+
+
+class _TablePull:
+    """Collects the reports of a request as record batches, and puts them in order."""
+
+    def __init__(self, client: SeoRepClient, request: _Request) -> None:
+        self._client = client
+        self._request = request
+        self._batches: dict[tuple[int, int | None], pa.RecordBatch] = {}
+        """By campaign and keyword; of feeds by campaign, the keyword is None."""
+        self._keyword_ids: dict[int, list[int]] = {}
+        """The keywords of each campaign, for the feed by keyword."""
+
+    async def run(self) -> pa.Table:
+        """Pull every report and return the table."""
+        owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
+        if self._request.feed is Feed.KEYWORD_BY_DATE:
+            await self._pull_feed(Feed.CAMPAIGN, owners)
+            owners = self._owners_of_keywords()
+        await self._pull_feed(self._request.feed, owners)
+        batches = []
+        for campaign_id in self._request.ids:
+            for keyword_id in (None, *self._keyword_ids.get(campaign_id, ())):
+                batch = self._batches.get((campaign_id, keyword_id))
+                if batch is not None:
+                    batches.append(batch)
+        table = require("pyarrow").Table.from_batches(batches, self._request.schema)
+        return table.combine_chunks()
+
+    def _owners_of_keywords(self) -> dict[int, list[int]]:
+        """Return the campaigns of each keyword; one whose id can't be sent is a failure."""
+        owners: dict[int, list[int]] = {}
+        for campaign_id, keyword_ids in self._keyword_ids.items():
+            for keyword_id in keyword_ids:
+                if 1 <= keyword_id <= MAX_ID:
+                    owners.setdefault(keyword_id, []).append(campaign_id)
+                else:
+                    problem = f"the service listed the keyword {keyword_id}, which is no valid id"
+                    self._fail(DecodeError(problem), campaign_id, keyword_id)
+        return owners
+
+    async def _pull_feed(self, feed: Feed, owners: Mapping[int, list[int]]) -> None:
+        """Pull a feed of some ids; a keyword may belong to several campaigns."""
+        start, end = self._request.dates
+        pull = self._client.rankings.pull(owners, start, end, feed=feed, **self._request.options)
+        raising = not self._request.failures_are_rows
+        async with aclosing(_outcomes(pull, raising=raising)) as outcomes:
+            async for outcome in outcomes:
+                keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
+                for campaign_id in owners[outcome.id]:
+                    if outcome.report is not None:
+                        self._add(outcome.report, campaign_id)
+                    elif outcome.error is not None:
+                        self._fail(outcome.error, campaign_id, keyword_id)
+
+    def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
+        request = self._request
+        if report.feed is not request.feed:  # it was pulled for the ids of its keywords
+            keyword_ids = [row.keyword_id for row in report.rows]
+            self._keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
             return
+        values = column_values(report, campaign_id=campaign_id, snapshot_date=request.snapshot_date)
         try:
-            rows = record_batch(
-                table_of(asked), column_values(report, campaign_id=campaign_id, snapshot_date=night)
-            )
+            rows = record_batch(table_of(request.feed), values)
         except (OverflowError, RecursionError) as problem:
-            fail(
-                DecodeError(f"a value does not fit its column: {problem}"),
-                campaign_id,
-                report.keyword_id,
-            )
-        else:
-            nulls = [pa.nulls(rows.num_rows, kind) for kind in schema.types[rows.num_columns :]]
-            batches[campaign_id, report.keyword_id] = pa.RecordBatch.from_arrays(
-                [*rows.columns, *nulls], schema=schema
-            )
+            error = DecodeError(f"a value does not fit its column: {problem}")
+            self._fail(error, campaign_id, report.keyword_id)
+            return
+        pa = require("pyarrow")
+        columns_of_failures = request.schema.types[rows.num_columns :]
+        nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
+        batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=request.schema)
+        self._batches[campaign_id, report.keyword_id] = batch
 
-    def fail(error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
-        if "error" not in schema.names:
+    def _fail(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
+        """Store a failure as a row, or raise it."""
+        request = self._request
+        if not request.failures_are_rows:
             raise error
-        ids = {
+        start, end = request.dates
+        has_room = keyword_id is not None and keyword_id in _INT64
+        row = {
+            "account": self._client.account,
+            "snapshot_date": request.snapshot_date,
             "campaign_id": campaign_id,
-            "keyword_id": keyword_id if abs(keyword_id or 0) < 2**63 else None,
-        }
-        why = {
+            "keyword_id": keyword_id if has_room else None,
+            "start_date": start,
+            "end_date": end,
             "error": type(error).__name__,
             "message": str(error),
             "status": error.status,
             "attempts": error.attempts,
         }
-        row = dict(zip(_DAYS, days, strict=True)) | {"account": client.account} | ids | why
-        batches[campaign_id, keyword_id] = pa.RecordBatch.from_pylist([row], schema)
-
-    async def each(feed: Feed, owners: dict[int, list[int]]) -> None:
-        pull = client.rankings.pull(owners, start, end, feed=feed, **options)
-        raising = "error" not in schema.names
-        async with aclosing(_outcomes(pull, raising=raising)) as outcomes:
-            async for one in outcomes:
-                for campaign_id in owners[one.id]:
-                    if one.report is not None:
-                        add(one.report, campaign_id)
-                    elif one.error is not None:
-                        fail(
-                            one.error, campaign_id, one.id if feed is Feed.KEYWORD_BY_DATE else None
-                        )
-
-    owners = {id_: [id_] for id_ in ids}
-    if asked is Feed.KEYWORD_BY_DATE:
-        await each(Feed.CAMPAIGN, owners)
-        owners = {}
-        for campaign_id, id_ in (
-            (campaign_id, id_) for campaign_id, found in keywords.items() for id_ in found
-        ):
-            if 1 <= id_ <= MAX_ID:
-                owners.setdefault(id_, []).append(campaign_id)
-            else:
-                fail(
-                    DecodeError(f"the service listed the keyword {id_}, which is no valid id"),
-                    campaign_id,
-                    id_,
-                )
-    await each(asked, owners)
-    order = [
-        (campaign_id, id_) for campaign_id in ids for id_ in (None, *keywords.get(campaign_id, ()))
-    ]
-    return pa.Table.from_batches(
-        [batches[key] for key in order if key in batches], schema
-    ).combine_chunks()
-
-
-def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Run a coroutine to its end; in another thread if this one has a running event loop, which Ctrl-C ends, too."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        with asyncio.Runner(
-            loop_factory=asyncio.new_event_loop
-        ) as runner:  # leaves the thread's own loop alone
-            return runner.run(work())
-    began: Future[Callable[[], object]] = Future()
-
-    async def begin() -> Any:
-        inner = asyncio.ensure_future(work())
-        began.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, inner.cancel))
-        return await inner
-
-    with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        running = thread.submit(_run, begin)
-        try:
-            while not wait([running], 0.1).done and not (
-                task and task.cancelling()
-            ):  # by `asyncio.run`
-                pass
-        finally:
-            with contextlib.suppress(RuntimeError):  # its loop is closed already
-                if not running.done():
-                    began.result()()
-        return running.result()
+        batch = require("pyarrow").RecordBatch.from_pylist([row], request.schema)
+        self._batches[campaign_id, keyword_id] = batch
 
 
 async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOutcome[Any], None]:
@@ -277,3 +311,41 @@ async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOut
     error = pull.key_refusal or forbidden
     if error is not None:
         raise error
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
+    """Run a coroutine to its end, whether or not this thread runs an event loop."""
+    try:
+        caller = asyncio.current_task()
+    except RuntimeError:
+        # A loop of its own: the one that this thread may have stays what it is.
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            return runner.run(work())
+    return _run_in_thread(work, caller)
+
+
+def _run_in_thread(
+    work: Callable[[], Coroutine[Any, Any, pa.Table]], caller: asyncio.Task[Any] | None
+) -> pa.Table:
+    """Run a coroutine in another thread, and end it if this one is interrupted."""
+    cancelling: Future[Callable[[], object]] = Future()
+
+    async def cancellable() -> pa.Table:
+        task = asyncio.ensure_future(work())
+        loop = asyncio.get_running_loop()
+        cancelling.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await task
+
+    with ThreadPoolExecutor(1, "seorep-pull") as thread:
+        running = thread.submit(_run, cancellable)
+        try:
+            # Ctrl-C raises here; under `asyncio.run` it only cancels the caller's task, which
+            # can't notice while this blocks its loop.
+            while not running.done() and not (caller is not None and caller.cancelling()):
+                wait([running], 0.1)
+        finally:
+            if not running.done():
+                cancel = cancelling.result()
+                with contextlib.suppress(RuntimeError):  # its loop has been closed meanwhile
+                    cancel()
+        return running.result()

@@ -20,6 +20,7 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, shown
 from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.history.comparing import ChangeKind
 from seorep_async.integrations.questions import ChangesQuestion, Question, SqlQuestion, ask
 from seorep_async.models import Campaign, KeywordRanking, Page
 from seorep_async.resources.arguments import check_account_name
@@ -55,20 +56,6 @@ _log = logging.getLogger("seorep_async")
 
 # --- The arguments of the tools. Agents read nothing of them but these descriptions.
 
-Kind: TypeAlias = Literal[
-    "new",
-    "removed",
-    "found",
-    "lost",
-    "entered_top_3",
-    "entered_top_10",
-    "entered_top_20",
-    "left_top_3",
-    "left_top_10",
-    "left_top_20",
-    "rose",
-    "fell",
-]
 FeedName: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
@@ -107,7 +94,7 @@ class ChangesArguments(Arguments):
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
     group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
     kind: Annotated[
-        Kind | None,
+        ChangeKind | None,
         _about("new, removed: the keyword; found, lost: its rank; rose, fell: by moved places."),
     ] = None
     moved: Annotated[int, _about("Least places of rose and fell.")] = 3
@@ -175,7 +162,7 @@ def _as_list(value: object) -> list[object]:
 
 def _enumerations(kind: type[Arguments]) -> str:
     enumerations: dict[type[Arguments], tuple[str, Any]] = {
-        ChangesArguments: ("kind", Kind),
+        ChangesArguments: ("kind", ChangeKind),
         PullArguments: ("feeds", FeedName),
     }
     name, literal = enumerations[kind]

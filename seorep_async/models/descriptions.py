@@ -1,19 +1,23 @@
-"""The description of every attribute of a table's models, once: `help()`, Arrow, DuckDB and `seorep columns` show it.
+"""The description of every attribute of a model, once: for columns, help pages and editors.
 
-Where the service's reference gives no more than a name, the description says so. Columns that no model has are
-described in `tables.output_tables`.
+`help()`, Arrow, DuckDB and `seorep columns` read it here. Editors read the docstrings under the
+attributes; `python -m tests.models.attribute_docs` writes these, and a test holds them equal.
+
+Where the service's reference gives no more than a name, the description says so. Columns that no
+model has are described in `tables.output_tables`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 
 M = TypeVar("M", bound=attrs.AttrsInstance)
+Descriptions: TypeAlias = dict[str, str]
 
-_LINE = re.compile(r"\S.{0,103}(?= |$)")  # `textwrap` takes 6 ms of the import
+_LINE = re.compile(r"\S.{0,85}(?= |$)")  # `textwrap` takes 6 ms of the import
 
 _ENGINES = {
     "engine_a": "the first search engine",
@@ -21,162 +25,307 @@ _ENGINES = {
     "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
-_WITH_ADDRESS = ("engine_a", "engine_a_mobile", "engine_b")
+_ENGINES_WITH_ADDRESS = ("engine_a", "engine_a_mobile", "engine_b")
+
 _ZERO = "What null means, against 0, is not documented."
-_RANK = "Judging by its name, position of the keyword in {}. {} Whether null or 0 means not ranked is not documented."
+_MORE = "the reference gives no more."
+_OLDER = "Only in the older variant of the feed, else null."
+_ONLY_LISTS = "Null outside lists."
+_NOT_IN_LISTS = "Null in lists."
+_ZONE = "the time zone is not documented."
+_EXTRA = (
+    "Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and "
+    "databases. Without any: {} in Python, an empty cell in CSV, else null."
+)
+
+_RANK = (
+    "Judging by its name, position of the keyword in {}. {} Whether null or 0 means not ranked is "
+    "not documented."
+)
 _CHANGE = (
-    "Change of {} from the previous period; null in tables unless compare_previous_period asked for it, as the service "
-    "may send 0 otherwise. Not documented: which sign is an improvement, how long the previous period is, what null "
-    "means against 0."
+    "Change of {} from the previous period; null in tables unless compare_previous_period asked "
+    "for it, because the service may send 0 otherwise. Not documented: which sign is an "
+    "improvement, how long the previous period is, what null means against 0."
 )
 _MEAN_RANK = (
-    "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and what null and 0 "
-    "mean, is not documented."
+    "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and "
+    "what null and 0 mean, is not documented."
 )
-_MORE = "the reference gives no more."
 _ADDRESS = f"Judging by its name, {{}}; {_MORE} Null if the service sent none."
-_URL = _ADDRESS.format("an address that belongs to {}_ranking")
-_SERP = _ADDRESS.format("the address of a results page of {}")
 _NEWEST = f"Judging by its name, the day of the newest value of {{}}; {_MORE}"
-_INTERNAL = "Not documented; judging by its name, the day of an internal step of the service."
-_OLDER = "Only in the older variant of the feed, else null."
-_BANDS = {
-    band: f"Number of keywords in positions {band.replace('_', ' to ')} of {{}}."
-    for band in ("1_3", "4_10", "11_20", "21_50")
-} | {
-    "51": "Number of keywords in the position band 51 of {}, judging by its name from 51 on; whether it counts "
-    "keywords without a position is not documented.",
-}
-_CHANGES = {f"{engine}_ranking_change": _CHANGE.format(f"{engine}_ranking") for engine in _ENGINES}
-_METRICS = {
-    **{f"{engine}_ranking_url": _URL.format(engine) for engine in _WITH_ADDRESS},
-    "local_monthly_searches": f"Judging by its name, local searches for the phrase in a month; place, month and source "
-    f"are not documented. {_ZERO}",
-    "competitors": f"Judging by its name, a number of competitors; what is counted is not documented. {_ZERO}",
-    "global_monthly_searches": f"Judging by its name, searches for the phrase in a month everywhere. {_OLDER}",
-    "wmt_ranking": f"Judging by its name, position of the keyword in the first engine's webmaster tools. {_OLDER}",
-    "wmt_clicks": f"Judging by its name, clicks in the first engine's webmaster tools; over which days is not "
-    f"documented. {_OLDER}",
-    "wmt_impressions": f"Judging by its name, impressions in the first engine's webmaster tools; over which days is "
-    f"not documented. {_OLDER}",
-    "wmt_ctr": "Judging by its name, click-through rate in the first engine's webmaster tools, an integer; its unit "
-    f"(percent, per mille or other) is not documented. {_OLDER}",
-    "backlinks": f"Judging by its name, a number of backlinks; what is counted is not documented. {_OLDER}",
-}
+_BAND = f"Number of keywords in positions {{}} of {{}}. {_ZERO}"
+_LAST_BAND = (
+    "Number of keywords in the position band 51 of {}, judging by its name from 51 on; whether it "
+    f"counts keywords without a position is not documented. {_ZERO}"
+)
+_UNTYPED = (
+    "Judging by its name, {}. The type of its values is not documented: JSON text in CSV, Parquet, "
+    f"Arrow and databases. {_ONLY_LISTS}"
+)
 
 
-def _ranks(day: str) -> dict[str, str]:
+def _ranks(day: str) -> Descriptions:
     return {f"{engine}_ranking": _RANK.format(name, day) for engine, name in _ENGINES.items()}
 
 
-_EXTRA = (
-    "Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and databases. If there are "
-    "none: {} in Python, an empty cell in CSV, else null."
-)
-_PERIOD = {
+def _mean_ranks() -> Descriptions:
+    return {f"{engine}_ranking": _MEAN_RANK.format(name) for engine, name in _ENGINES.items()}
+
+
+def _changes() -> Descriptions:
+    return {f"{engine}_ranking_change": _CHANGE.format(f"{engine}_ranking") for engine in _ENGINES}
+
+
+def _addresses() -> Descriptions:
+    addresses = {}
+    for engine in _ENGINES_WITH_ADDRESS:
+        address = f"an address that belongs to {engine}_ranking"
+        addresses[f"{engine}_ranking_url"] = _ADDRESS.format(address)
+    return addresses
+
+
+def _result_pages() -> Descriptions:
+    pages = {}
+    for engine in _ENGINES_WITH_ADDRESS:
+        page = f"the address of a results page of {_ENGINES[engine]}"
+        pages[f"{engine}_serp_url"] = _ADDRESS.format(page)
+    maps = "the address of a results page of the first search engine's maps"
+    pages["engine_a_maps_serp_url"] = _ADDRESS.format(maps)
+    return pages
+
+
+def _ranking_dates() -> Descriptions:
+    return {
+        f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking") for engine in _ENGINES
+    }
+
+
+def _bands() -> Descriptions:
+    bands = {}
+    for engine, name in _ENGINES.items():
+        for band in ("1_3", "4_10", "11_20", "21_50"):
+            positions = band.replace("_", " to ")
+            bands[f"{engine}_rankings_{band}"] = _BAND.format(positions, name)
+        bands[f"{engine}_rankings_51"] = _LAST_BAND.format(name)
+    return bands
+
+
+_MEASURES: Descriptions = {
+    "local_monthly_searches": (
+        "Judging by its name, local searches for the phrase in a month; place, month and source "
+        f"are not documented. {_ZERO}"
+    ),
+    "competitors": (
+        f"Judging by its name, a number of competitors; what is counted is not documented. {_ZERO}"
+    ),
+    "global_monthly_searches": (
+        f"Judging by its name, searches for the phrase in a month everywhere. {_OLDER}"
+    ),
+    "wmt_ranking": (
+        "Judging by its name, position of the keyword in the first engine's webmaster tools. "
+        f"{_OLDER}"
+    ),
+    "wmt_clicks": (
+        "Judging by its name, clicks in the first engine's webmaster tools; over which days is not "
+        f"documented. {_OLDER}"
+    ),
+    "wmt_impressions": (
+        "Judging by its name, impressions in the first engine's webmaster tools; over which days "
+        f"is not documented. {_OLDER}"
+    ),
+    "wmt_ctr": (
+        "Judging by its name, click-through rate in the first engine's webmaster tools, an "
+        f"integer; its unit (percent, per mille or other) is not documented. {_OLDER}"
+    ),
+    "backlinks": (
+        f"Judging by its name, a number of backlinks; what is counted is not documented. {_OLDER}"
+    ),
+}
+_PERIOD: Descriptions = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
     "date_precision": "`day` or `month`: what the service sent.",
     "extra": _EXTRA,
 }
-_IN_LISTS = "Null outside lists."
-_UNSHOWN = f"The type of its values is not documented: JSON text in CSV, Parquet, Arrow and databases. {_IN_LISTS}"
 
-_MEANINGS: dict[str, dict[str, str]] = {
-    "SearchLocation": {
-        "id": f"Id of the keyword's search location; {_MORE}",
-        "canonical_name": f"Judging by its name, name of the search location; {_MORE}",
-        "country_code": "Judging by its name, country of the search location; the kind of code is not documented.",
-        "target_type": "Judging by its name, kind of the search location; the values are not documented.",
-        "extra": _EXTRA,
-    },
-    "SearchLanguage": {
-        "id": f"Id of the keyword's search language; {_MORE}",
-        "name": f"Name of the keyword's search language; {_MORE}",
-        "extra": _EXTRA,
-    },
-    "KeywordRanking": {
-        **_METRICS,
-        **_ranks("Of which day in the window is not documented."),
-        **_CHANGES,
-        "keyword_id": "Id of the keyword.",
-        "keyword_phrase": "The keyword's phrase.",
-        "search_location": f"The keyword's search location; {_MORE}",
-        "search_language": f"The keyword's search language; {_MORE}",
-        "primary_keyword": "Whether it is a primary keyword, which the reference does not explain; null if the service "
-        "sent neither true nor false, and then the original is in extra.",
-        **{f"{engine}_serp_url": _SERP.format(_ENGINES[engine]) for engine in _WITH_ADDRESS},
-        "engine_a_maps_serp_url": _SERP.format("the first search engine's maps"),
-        **{
-            f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking")
-            for engine in _ENGINES
-        },
-        "last_search_volume_date": _NEWEST.format("the monthly searches"),
-        **dict.fromkeys(("last_stat_padder_date", "last_metric_rollup_date"), _INTERNAL),
-        "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
-        "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
-        "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
-    },
-    "CampaignPeriod": {
-        **_PERIOD,
-        **{f"{engine}_ranking": _MEAN_RANK.format(name) for engine, name in _ENGINES.items()},
-        **_CHANGES,
-        **{
-            f"{engine}_rankings_{band}": f"{words.format(name)} {_ZERO}"
-            for engine, name in _ENGINES.items()
-            for band, words in _BANDS.items()
-        },
-        "competitors": _METRICS["competitors"],
-        "local_monthly_searches": "Judging by its name, local searches in a month; of which keywords, and how they are "
-        f"added up, is not documented. {_ZERO}",
-    },
-    "KeywordPeriod": {
-        **_PERIOD,
-        **_METRICS,
-        **_ranks("Of which day of a month is not documented."),
-    },
-    "RankingTotals": {
-        **{
-            name: f"The report's total of {name}; how the service calculates it is not documented. Null if it sent "
-            f"none{', in tables also unless compare_previous_period asked for it' * (name in _CHANGES)}."
-            for name in (*_METRICS, *_ranks(""), *_CHANGES)
-            if not name.endswith("_url")
-        },
-        "extra": _EXTRA.replace("Fields", "Totals of metrics", 1),
-    },
-    "Campaign": {
-        "id": "Id of the campaign.",
-        "url": "Address of the website that is tracked.",
-        "company": "Name of the company.",
-        "date_created": "When the campaign was created; the time zone is not documented.",
-        "date_modified": "When it was last changed, or null; the time zone is not documented.",
-        "date_deleted": f"Judging by its name, when the campaign was deleted. {_UNSHOWN}",
-        "status": f"Status of the campaign; `active` occurs, other values are not documented. {_IN_LISTS}",
-        "scope": "Scope of the address; the values are not documented.",
-        "engine_a_ignore_places": "Judging by its name, whether the first search engine's places are left out; null if "
-        "the service sent neither true nor false.",
-        "engine_a_places_id": f"Judging by its name, an id at the first search engine's places. {_UNSHOWN}",
-        "engine_a_cid": f"Judging by its name, an id at the first search engine. {_UNSHOWN}",
-        "engine_a_business_id": f"Judging by its name, a business's id at the first search engine. {_UNSHOWN}",
-        "engine_a_business_name": f"Judging by its name, a business's name at the first search engine. {_UNSHOWN}",
-        "group_title": "Group that the campaign is assigned to, or null.",
-        "timezone": f"Judging by its name, the campaign's time zone. {_UNSHOWN}",
-        "account_id": "The service's id of the account.",
-        "extra": _EXTRA,
-    },
+
+def _totals() -> Descriptions:
+    totals = {}
+    for name in (*_ranks(""), *_changes(), *_MEASURES):
+        nulls = "Null if it sent none."
+        if name.endswith("_change"):
+            nulls = (
+                "Null if it sent none, in tables also unless compare_previous_period asked for it."
+            )
+        total = f"The report's total of {name}; how the service calculates it is not documented."
+        totals[name] = f"{total} {nulls}"
+    totals["extra"] = _EXTRA.replace("Fields", "Totals of metrics", 1)
+    return totals
+
+
+_KEYWORD_RANKING = {
+    **_MEASURES,
+    **_ranks("Of which day in the window is not documented."),
+    **_changes(),
+    **_addresses(),
+    **_result_pages(),
+    **_ranking_dates(),
+    "keyword_id": "Id of the keyword.",
+    "keyword_phrase": "The keyword's phrase.",
+    "search_location": f"The keyword's search location; {_MORE}",
+    "search_language": f"The keyword's search language; {_MORE}",
+    "primary_keyword": (
+        "Whether it is a primary keyword, which the reference does not explain; null if the "
+        "service sent neither true nor false, and then the original is in extra."
+    ),
+    "last_search_volume_date": _NEWEST.format("the monthly searches"),
+    "last_stat_padder_date": (
+        "Not documented; judging by its name, the day of an internal step of the service."
+    ),
+    "last_metric_rollup_date": (
+        "Not documented; judging by its name, the day of an internal step of the service."
+    ),
+    "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
+    "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
+    "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
+}
+_CAMPAIGN_PERIOD = {
+    **_PERIOD,
+    **_mean_ranks(),
+    **_changes(),
+    **_bands(),
+    "competitors": _MEASURES["competitors"],
+    "local_monthly_searches": (
+        "Judging by its name, local searches in a month; of which keywords, and how they are added "
+        f"up, is not documented. {_ZERO}"
+    ),
+}
+_KEYWORD_PERIOD = {
+    **_PERIOD,
+    **_MEASURES,
+    **_addresses(),
+    **_ranks("Of which day of a month is not documented."),
+}
+_TAG = {
+    "id": "Id of the label.",
+    "label": "Text of the label.",
+    "extra": _EXTRA,
+}
+_SEARCH_LOCATION = {
+    "id": f"Id of the keyword's search location; {_MORE}",
+    "canonical_name": f"Judging by its name, name of the search location; {_MORE}",
+    "country_code": (
+        "Judging by its name, country of the search location; the kind of code is not documented."
+    ),
+    "target_type": (
+        "Judging by its name, kind of the search location; the values are not documented."
+    ),
+    "extra": _EXTRA,
+}
+_SEARCH_LANGUAGE = {
+    "id": f"Id of the keyword's search language; {_MORE}",
+    "name": f"Name of the keyword's search language; {_MORE}",
+    "extra": _EXTRA,
+}
+_CAMPAIGN = {
+    "id": "Id of the campaign.",
+    "url": "Address of the website that is tracked.",
+    "company": "Name of the company.",
+    "date_created": f"When the campaign was created; {_ZONE}",
+    "date_modified": f"When it was last changed, or null; {_ZONE}",
+    "date_deleted": _UNTYPED.format("when the campaign was deleted"),
+    "status": (
+        f"Status of the campaign; `active` occurs, other values are not documented. {_ONLY_LISTS}"
+    ),
+    "scope": "Scope of the address; the values are not documented.",
+    "engine_a_ignore_places": (
+        "Judging by its name, whether the first search engine's places are left out; null if the "
+        "service sent neither true nor false."
+    ),
+    "engine_a_places_id": _UNTYPED.format("an id at the first search engine's places"),
+    "engine_a_cid": _UNTYPED.format("an id at the first search engine"),
+    "engine_a_business_id": _UNTYPED.format("a business's id at the first search engine"),
+    "engine_a_business_name": _UNTYPED.format("a business's name at the first search engine"),
+    "group_title": "Group that the campaign is assigned to, or null.",
+    "timezone": _UNTYPED.format("the campaign's time zone"),
+    "account_id": "The service's id of the account.",
+    "extra": _EXTRA,
+}
+_USER = {
+    "id": "Id of the user.",
+    "username": "Name with which the user logs in, unique in the whole service.",
+    "date_created": f"When the user was created; {_ZONE}",
+    "email": "The user's email address.",
+    "password": "Null in every documented response.",
+    "first_name": "The user's first name.",
+    "last_name": "The user's last name.",
+    "role": "Type of the user; `client` occurs, other values are not documented.",
+    "campaign_access": (
+        "Which campaigns the user may see; `restricted` occurs, other values are not documented."
+    ),
+    "account_id": "The service's id of the account.",
+    "extra": _EXTRA,
+}
+_LOGIN_GRANT = {
+    "token": "The secret that signs the user in once.",
+    "login_url": "Address that signs the user in once. It holds a token, so it is secret.",
+    "user_id": "Id of the user who can sign in.",
+    "time": f"When the grant was made; {_ZONE}",
+    "origin_user_id": "Judging by its name, id of the user who asked for the grant.",
+    "extra": _EXTRA,
+}
+_KEYWORD = {
+    "id": "Id of the keyword.",
+    "keyword_phrase": "The keyword's phrase.",
+    "date_created": f"When the keyword was created; {_ZONE}",
+    "date_modified": f"When it was last changed; {_ZONE}",
+    "primary_keyword": "Whether it is a primary keyword, which the reference does not explain.",
+    "campaign_id": "Id of the keyword's campaign.",
+    "extra": _EXTRA,
+}
+_BACKLINK = {
+    "id": "Id of the backlink.",
+    "title": "Title of the backlink.",
+    "status": "`published` or `unpublished`.",
+    "date_created": "Day on which the backlink was created.",
+    "date_published": "Day on which the backlink was published.",
+    "url": "Address of the page that contains the backlink.",
+    "link_type": "Type of the link; the values are not documented.",
+    "target_anchor": f"Text of the target's anchor. {_NOT_IN_LISTS}",
+    "target_url": f"Address of the target. {_NOT_IN_LISTS}",
+    "notes": "A short free note.",
+    "campaign_id": "Id of the backlink's campaign. Null but in the response to `create`.",
+    "domain_authority": f"Judging by its name, a measure of the website; {_MORE}",
+    "page_authority": f"Judging by its name, a measure of the page; {_MORE}",
+    "extra": _EXTRA,
+}
+_DESCRIPTIONS: dict[str, Descriptions] = {
+    "KeywordRanking": _KEYWORD_RANKING,
+    "CampaignPeriod": _CAMPAIGN_PERIOD,
+    "KeywordPeriod": _KEYWORD_PERIOD,
+    "RankingTotals": _totals(),
+    "Tag": _TAG,
+    "SearchLocation": _SEARCH_LOCATION,
+    "SearchLanguage": _SEARCH_LANGUAGE,
+    "Campaign": _CAMPAIGN,
+    "User": _USER,
+    "LoginGrant": _LOGIN_GRANT,
+    "Keyword": _KEYWORD,
+    "Backlink": _BACKLINK,
 }
 
 
 def description_of(model: type, attribute: str) -> str:
-    """Return the description of an attribute of a table's model."""
-    return _MEANINGS.get(model.__name__, {}).get(attribute, "")
+    """Return the description of an attribute of a model, or "" if it has none here."""
+    return _DESCRIPTIONS.get(model.__name__, {}).get(attribute, "")
 
 
-def with_meanings(model: type[M]) -> type[M]:
-    """Add the attributes' descriptions to the docstring of a model, for `help()` and pdoc."""
-    texts = [f"{field.name}: {description_of(model, field.name)}" for field in attrs.fields(model)]
-    lines = ["\n            ".join(_LINE.findall(text)) for text in texts]
-    model.__doc__ = (
-        "\n        ".join([f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:", *lines])
-        + "\n    "
-    )
+def with_descriptions(model: type[M]) -> type[M]:
+    """Add the attributes' descriptions to the docstring of a model, for `help()`."""
+    lines = ["\n\n    Attributes:"]
+    for field in attrs.fields(model):
+        first, *others = _LINE.findall(f"{field.name}: {description_of(model, field.name)}")
+        lines.append(f"        {first}")
+        lines += [f"            {line}" for line in others]
+    docstring = model.__doc__ or ""
+    model.__doc__ = docstring.rstrip() + "\n".join(lines) + "\n    "
     return model

@@ -1,14 +1,17 @@
-"""What every model has: `extra`, for fields that the reference does not name, a repr of one line, and `to_dict()`."""
+"""The base of all models: `extra` for unknown fields, a repr of one line, and `to_dict()`."""
 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NoReturn
 
 import attrs
 
-_WIDTH = 100
+_IN_EACH_REPR = re.compile(r"date_precision|engine_\w+_ranking")
+_LONGEST_REPR = 100
 _LONGEST_STRING = 40
 
 
@@ -18,30 +21,51 @@ class Model:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Show the first fields, as many as fit into one line of a screen."""
-        name, shown = type(self).__name__, ""
-        for field in _shown_fields(self):
-            one = f"{', ' * bool(shown)}{field.name}={_cut(getattr(self, field.name))!r}"
-            if len(name) + len(shown) + len(one) > _WIDTH:
-                return f"{name}({shown}{', ' * bool(shown)}…)"
-            shown += one
-        return f"{name}({shown})"
+        """Show what identifies the model and its ranks, and further fields while there is room."""
+        model: Any = type(self)
+        name = model.__name__
+        always, further = _fields_in_repr(model)
+        parts = [self._part_of_repr(field) for field in always]
+        length = len(name) + sum(map(len, parts))
+        for field in further:
+            part = self._part_of_repr(field)
+            length += len(part) + 2
+            if length > _LONGEST_REPR:
+                parts.append("…")
+                break
+            parts.append(part)
+        return f"{name}({', '.join(parts)})"
+
+    def _part_of_repr(self, name: str) -> str:
+        value = getattr(self, name)
+        if isinstance(value, str) and len(value) > _LONGEST_STRING:
+            value = f"{value[: _LONGEST_STRING - 1]}…"
+        return f"{name}={value!r}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as a dictionary, nested models too, but no password, token or address that logs in.
+        """Return the attributes as a dictionary, and nested models as dictionaries in it.
 
-        Tuples become lists, and a `Feed` its value; dates stay dates.
+        A password, a token and an address that logs in are left out. Tuples become lists, and a
+        `Feed` its value; dates stay dates.
         """
-        return {field.name: _plain(getattr(self, field.name)) for field in _shown_fields(self)}
+        names = [field.name for field in _public_fields(type(self))]
+        return {name: _plain(getattr(self, name)) for name in names}
 
 
-def _shown_fields(model: Any) -> list[Any]:
-    return [field for field in attrs.fields(type(model)) if field.repr]
+def _public_fields(model: Any) -> list[Any]:
+    return [field for field in attrs.fields(model) if field.repr]
 
 
-def _cut(value: object) -> object:
-    is_long = isinstance(value, str) and len(value) > _LONGEST_STRING
-    return f"{str(value)[: _LONGEST_STRING - 1]}…" if is_long else value
+@cache
+def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
+    """Return the names of fields that each repr shows, and of those that may be left out."""
+    fields = _public_fields(model)
+    always = [
+        field.name
+        for field in fields
+        if field.default is attrs.NOTHING or _IN_EACH_REPR.fullmatch(field.name)
+    ]
+    return always, [field.name for field in fields if field.name not in always]
 
 
 def _plain(value: Any) -> Any:
@@ -50,10 +74,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, tuple | list):
-        return list(map(_plain, value))
-    return (
-        {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value
-    )
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return value
 
 
 class _NoExtra(dict[str, Any]):

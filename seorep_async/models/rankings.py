@@ -9,13 +9,16 @@ from typing import Any, Literal, final
 
 import attrs
 
-from seorep_async.models.descriptions import with_meanings
+from seorep_async.models.descriptions import with_descriptions
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.models.model import Model, extra_field
 
 
 class Feed(enum.Enum):
-    """The three ranking feeds (the service's reference, section 4.4); the values are the command's names for them."""
+    """The three ranking feeds (the service's reference, section 4.4).
+
+    Their values are the command's names for them.
+    """
 
     CAMPAIGN = "campaign"
     """One `KeywordRanking` for each keyword of a campaign."""
@@ -26,200 +29,528 @@ class Feed(enum.Enum):
 
     @property
     def object_name(self) -> str:
-        """What its reports are about: `campaign` or `keyword`."""
+        """The kind of object that its reports are about: `campaign` or `keyword`."""
         return self.value.partition("-")[0]
 
 
 @final
 @gc_untracked_struct
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Tag(Model):
     """A label of a keyword (the service's reference, section 2.6)."""
 
     id: int
+    """Id of the label."""
     label: str
+    """Text of the label."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
 @final
 @gc_untracked_struct
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class SearchLocation(Model):
     """A keyword's search location (the service's reference, section 2.7)."""
 
     id: int
+    """Id of the keyword's search location; the reference gives no more."""
     canonical_name: str | None = None
+    """Judging by its name, name of the search location; the reference gives no more."""
     country_code: str | None = None
+    """Judging by its name, country of the search location; the kind of code is not documented."""
     target_type: str | None = None
+    """Judging by its name, kind of the search location; the values are not documented."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
 @final
 @gc_untracked_struct
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class SearchLanguage(Model):
     """A keyword's search language (the service's reference, section 2.7)."""
 
     id: int
+    """Id of the keyword's search language; the reference gives no more."""
     name: str | None = None
+    """Name of the keyword's search language; the reference gives no more."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
 @final
 @gc_untracked_struct
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordRanking(Model):
-    """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
+    """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
 
-    A rank of None means that the service sent null, which is not the same as 0. A `..._change` is the change from the
-    previous period. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a
-    `last_..._date` has a time of day other than midnight, or `primaryKeyword` is not `true` or `false`, the original
-    string is in `extra`.
+    A rank of None means that the service sent null, which is not the same as 0. A `..._change` is
+    the change from the previous period. Only the older variant of the feed has
+    `global_monthly_searches`, `wmt_*` and `backlinks`. If a `last_..._date` has a time of day other
+    than midnight, or `primaryKeyword` is not `true` or `false`, the original string is in `extra`.
     """
 
     keyword_id: int
+    """Id of the keyword."""
     keyword_phrase: str
+    """The keyword's phrase."""
     search_location: SearchLocation | None = None
+    """The keyword's search location; the reference gives no more."""
     search_language: SearchLanguage | None = None
+    """The keyword's search language; the reference gives no more."""
     primary_keyword: bool | None = None
+    """Whether it is a primary keyword, which the reference does not explain; null if the service
+    sent neither true nor false, and then the original is in extra.
+    """
     engine_a_ranking: int | None = None
+    """Judging by its name, position of the keyword in the first search engine. Of which day in the
+    window is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_a_ranking_change: int | None = None
+    """Change of engine_a_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_a_ranking_url: str | None = None
+    """Judging by its name, an address that belongs to engine_a_ranking; the reference gives no
+    more. Null if the service sent none.
+    """
     engine_a_serp_url: str | None = None
+    """Judging by its name, the address of a results page of the first search engine; the reference
+    gives no more. Null if the service sent none.
+    """
     engine_a_mobile_ranking: int | None = None
+    """Judging by its name, position of the keyword in the first search engine on mobile devices. Of
+    which day in the window is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_a_mobile_ranking_change: int | None = None
+    """Change of engine_a_mobile_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_a_mobile_ranking_url: str | None = None
+    """Judging by its name, an address that belongs to engine_a_mobile_ranking; the reference gives
+    no more. Null if the service sent none.
+    """
     engine_a_mobile_serp_url: str | None = None
+    """Judging by its name, the address of a results page of the first search engine on mobile
+    devices; the reference gives no more. Null if the service sent none.
+    """
     engine_a_places_ranking: int | None = None
+    """Judging by its name, position of the keyword in the places of the first search engine. Of
+    which day in the window is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_a_places_ranking_change: int | None = None
+    """Change of engine_a_places_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_a_maps_serp_url: str | None = None
+    """Judging by its name, the address of a results page of the first search engine's maps; the
+    reference gives no more. Null if the service sent none.
+    """
     engine_b_ranking: int | None = None
+    """Judging by its name, position of the keyword in the second search engine. Of which day in the
+    window is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_b_ranking_change: int | None = None
+    """Change of engine_b_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_b_ranking_url: str | None = None
+    """Judging by its name, an address that belongs to engine_b_ranking; the reference gives no
+    more. Null if the service sent none.
+    """
     engine_b_serp_url: str | None = None
+    """Judging by its name, the address of a results page of the second search engine; the reference
+    gives no more. Null if the service sent none.
+    """
     local_monthly_searches: int | None = None
+    """Judging by its name, local searches for the phrase in a month; place, month and source are
+    not documented. What null means, against 0, is not documented.
+    """
     competitors: int | None = None
+    """Judging by its name, a number of competitors; what is counted is not documented. What null
+    means, against 0, is not documented.
+    """
     last_engine_a_ranking_date: dt.date | None = None
+    """Judging by its name, the day of the newest value of engine_a_ranking; the reference gives no
+    more.
+    """
     last_engine_a_mobile_ranking_date: dt.date | None = None
+    """Judging by its name, the day of the newest value of engine_a_mobile_ranking; the reference
+    gives no more.
+    """
     last_engine_a_places_ranking_date: dt.date | None = None
+    """Judging by its name, the day of the newest value of engine_a_places_ranking; the reference
+    gives no more.
+    """
     last_engine_b_ranking_date: dt.date | None = None
+    """Judging by its name, the day of the newest value of engine_b_ranking; the reference gives no
+    more.
+    """
     last_search_volume_date: dt.date | None = None
+    """Judging by its name, the day of the newest value of the monthly searches; the reference gives
+    no more.
+    """
     last_stat_padder_date: dt.date | None = None
+    """Not documented; judging by its name, the day of an internal step of the service."""
     last_metric_rollup_date: dt.date | None = None
+    """Not documented; judging by its name, the day of an internal step of the service."""
     last_results_date: dt.date | None = None
+    """Judging by its name, the day of the newest results; the reference gives no more."""
     tags: tuple[Tag, ...] = ()
+    """The keyword's labels: a list of id, label, and unknown fields in extra."""
     global_monthly_searches: int | None = None
+    """Judging by its name, searches for the phrase in a month everywhere. Only in the older variant
+    of the feed, else null.
+    """
     wmt_ranking: int | None = None
+    """Judging by its name, position of the keyword in the first engine's webmaster tools. Only in
+    the older variant of the feed, else null.
+    """
     wmt_clicks: int | None = None
+    """Judging by its name, clicks in the first engine's webmaster tools; over which days is not
+    documented. Only in the older variant of the feed, else null.
+    """
     wmt_impressions: int | None = None
+    """Judging by its name, impressions in the first engine's webmaster tools; over which days is
+    not documented. Only in the older variant of the feed, else null.
+    """
     wmt_ctr: int | None = None
+    """Judging by its name, click-through rate in the first engine's webmaster tools, an integer;
+    its unit (percent, per mille or other) is not documented. Only in the older variant of the feed,
+    else null.
+    """
     backlinks: int | None = None
+    """Judging by its name, a number of backlinks; what is counted is not documented. Only in the
+    older variant of the feed, else null.
+    """
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null. Also a `last_..._date`
+    that has a time of day other than midnight.
+    """
 
 
 @final
 @gc_untracked_struct
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class CampaignPeriod(Model):
-    """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
+    """A period of a campaign: a row of its feed by date (the service's reference, section 2.7).
 
-    `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month. A
-    field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
+    `date_precision` says whether the service sent a day or only a month; `date` is then the first
+    day of that month. A field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
     """
 
     date: dt.date
+    """Day of the row; the first of the month if the service sent only a month."""
     date_precision: Literal["month", "day"] = "month"
+    """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
+    """Judging by its name, ranking of the campaign in the first search engine over the period. How
+    it is calculated, and what null and 0 mean, is not documented.
+    """
     engine_a_ranking_change: int | None = None
+    """Change of engine_a_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_a_rankings_1_3: int | None = None
+    """Number of keywords in positions 1 to 3 of the first search engine. What null means, against
+    0, is not documented.
+    """
     engine_a_rankings_4_10: int | None = None
+    """Number of keywords in positions 4 to 10 of the first search engine. What null means, against
+    0, is not documented.
+    """
     engine_a_rankings_11_20: int | None = None
+    """Number of keywords in positions 11 to 20 of the first search engine. What null means, against
+    0, is not documented.
+    """
     engine_a_rankings_21_50: int | None = None
+    """Number of keywords in positions 21 to 50 of the first search engine. What null means, against
+    0, is not documented.
+    """
     engine_a_rankings_51: int | None = None
+    """Number of keywords in the position band 51 of the first search engine, judging by its name
+    from 51 on; whether it counts keywords without a position is not documented. What null means,
+    against 0, is not documented.
+    """
     engine_a_mobile_ranking: int | None = None
+    """Judging by its name, ranking of the campaign in the first search engine on mobile devices
+    over the period. How it is calculated, and what null and 0 mean, is not documented.
+    """
     engine_a_mobile_ranking_change: int | None = None
+    """Change of engine_a_mobile_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_a_mobile_rankings_1_3: int | None = None
+    """Number of keywords in positions 1 to 3 of the first search engine on mobile devices. What
+    null means, against 0, is not documented.
+    """
     engine_a_mobile_rankings_4_10: int | None = None
+    """Number of keywords in positions 4 to 10 of the first search engine on mobile devices. What
+    null means, against 0, is not documented.
+    """
     engine_a_mobile_rankings_11_20: int | None = None
+    """Number of keywords in positions 11 to 20 of the first search engine on mobile devices. What
+    null means, against 0, is not documented.
+    """
     engine_a_mobile_rankings_21_50: int | None = None
+    """Number of keywords in positions 21 to 50 of the first search engine on mobile devices. What
+    null means, against 0, is not documented.
+    """
     engine_a_mobile_rankings_51: int | None = None
+    """Number of keywords in the position band 51 of the first search engine on mobile devices,
+    judging by its name from 51 on; whether it counts keywords without a position is not documented.
+    What null means, against 0, is not documented.
+    """
     engine_a_places_ranking: int | None = None
+    """Judging by its name, ranking of the campaign in the places of the first search engine over
+    the period. How it is calculated, and what null and 0 mean, is not documented.
+    """
     engine_a_places_ranking_change: int | None = None
+    """Change of engine_a_places_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_a_places_rankings_1_3: int | None = None
+    """Number of keywords in positions 1 to 3 of the places of the first search engine. What null
+    means, against 0, is not documented.
+    """
     engine_a_places_rankings_4_10: int | None = None
+    """Number of keywords in positions 4 to 10 of the places of the first search engine. What null
+    means, against 0, is not documented.
+    """
     engine_a_places_rankings_11_20: int | None = None
+    """Number of keywords in positions 11 to 20 of the places of the first search engine. What null
+    means, against 0, is not documented.
+    """
     engine_a_places_rankings_21_50: int | None = None
+    """Number of keywords in positions 21 to 50 of the places of the first search engine. What null
+    means, against 0, is not documented.
+    """
     engine_a_places_rankings_51: int | None = None
+    """Number of keywords in the position band 51 of the places of the first search engine, judging
+    by its name from 51 on; whether it counts keywords without a position is not documented. What
+    null means, against 0, is not documented.
+    """
     engine_b_ranking: int | None = None
+    """Judging by its name, ranking of the campaign in the second search engine over the period. How
+    it is calculated, and what null and 0 mean, is not documented.
+    """
     engine_b_ranking_change: int | None = None
+    """Change of engine_b_ranking from the previous period; null in tables unless
+    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
+    which sign is an improvement, how long the previous period is, what null means against 0.
+    """
     engine_b_rankings_1_3: int | None = None
+    """Number of keywords in positions 1 to 3 of the second search engine. What null means, against
+    0, is not documented.
+    """
     engine_b_rankings_4_10: int | None = None
+    """Number of keywords in positions 4 to 10 of the second search engine. What null means, against
+    0, is not documented.
+    """
     engine_b_rankings_11_20: int | None = None
+    """Number of keywords in positions 11 to 20 of the second search engine. What null means,
+    against 0, is not documented.
+    """
     engine_b_rankings_21_50: int | None = None
+    """Number of keywords in positions 21 to 50 of the second search engine. What null means,
+    against 0, is not documented.
+    """
     engine_b_rankings_51: int | None = None
+    """Number of keywords in the position band 51 of the second search engine, judging by its name
+    from 51 on; whether it counts keywords without a position is not documented. What null means,
+    against 0, is not documented.
+    """
     competitors: int | None = None
+    """Judging by its name, a number of competitors; what is counted is not documented. What null
+    means, against 0, is not documented.
+    """
     local_monthly_searches: int | None = None
+    """Judging by its name, local searches in a month; of which keywords, and how they are added up,
+    is not documented. What null means, against 0, is not documented.
+    """
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
 @final
 @gc_untracked_struct
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordPeriod(Model):
-    """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).
+    """A date of a keyword: a row of its feed by date (the service's reference, section 2.7).
 
-    `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month.
-    Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`.
+    `date_precision` says whether the service sent a day or only a month; `date` is then the first
+    day of that month. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
+    `backlinks`.
     """
 
     date: dt.date
+    """Day of the row; the first of the month if the service sent only a month."""
     date_precision: Literal["month", "day"] = "month"
+    """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
+    """Judging by its name, position of the keyword in the first search engine. Of which day of a
+    month is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_a_mobile_ranking: int | None = None
+    """Judging by its name, position of the keyword in the first search engine on mobile devices. Of
+    which day of a month is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_a_places_ranking: int | None = None
+    """Judging by its name, position of the keyword in the places of the first search engine. Of
+    which day of a month is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_b_ranking: int | None = None
+    """Judging by its name, position of the keyword in the second search engine. Of which day of a
+    month is not documented. Whether null or 0 means not ranked is not documented.
+    """
     engine_a_ranking_url: str | None = None
+    """Judging by its name, an address that belongs to engine_a_ranking; the reference gives no
+    more. Null if the service sent none.
+    """
     engine_a_mobile_ranking_url: str | None = None
+    """Judging by its name, an address that belongs to engine_a_mobile_ranking; the reference gives
+    no more. Null if the service sent none.
+    """
     engine_b_ranking_url: str | None = None
+    """Judging by its name, an address that belongs to engine_b_ranking; the reference gives no
+    more. Null if the service sent none.
+    """
     competitors: int | None = None
+    """Judging by its name, a number of competitors; what is counted is not documented. What null
+    means, against 0, is not documented.
+    """
     local_monthly_searches: int | None = None
+    """Judging by its name, local searches for the phrase in a month; place, month and source are
+    not documented. What null means, against 0, is not documented.
+    """
     global_monthly_searches: int | None = None
+    """Judging by its name, searches for the phrase in a month everywhere. Only in the older variant
+    of the feed, else null.
+    """
     wmt_ranking: int | None = None
+    """Judging by its name, position of the keyword in the first engine's webmaster tools. Only in
+    the older variant of the feed, else null.
+    """
     wmt_clicks: int | None = None
+    """Judging by its name, clicks in the first engine's webmaster tools; over which days is not
+    documented. Only in the older variant of the feed, else null.
+    """
     wmt_impressions: int | None = None
+    """Judging by its name, impressions in the first engine's webmaster tools; over which days is
+    not documented. Only in the older variant of the feed, else null.
+    """
     wmt_ctr: int | None = None
+    """Judging by its name, click-through rate in the first engine's webmaster tools, an integer;
+    its unit (percent, per mille or other) is not documented. Only in the older variant of the feed,
+    else null.
+    """
     backlinks: int | None = None
+    """Judging by its name, a number of backlinks; what is counted is not documented. Only in the
+    older variant of the feed, else null.
+    """
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class RankingTotals(Model):
     """The totals of a feed: a number for each metric (the service's reference, section 2.7).
 
-    A metric that the service did not send, or sent as null, is None; a metric that has no field here is in `extra`.
-    Values are int or float, as the service sent them.
+    A metric that the service did not send, or sent as null, is None; a metric that has no field
+    here is in `extra`. Values are int or float, as the service sent them.
     """
 
     engine_a_ranking: float | None = None
+    """The report's total of engine_a_ranking; how the service calculates it is not documented. Null
+    if it sent none.
+    """
     engine_a_ranking_change: float | None = None
+    """The report's total of engine_a_ranking_change; how the service calculates it is not
+    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """
     engine_a_mobile_ranking: float | None = None
+    """The report's total of engine_a_mobile_ranking; how the service calculates it is not
+    documented. Null if it sent none.
+    """
     engine_a_mobile_ranking_change: float | None = None
+    """The report's total of engine_a_mobile_ranking_change; how the service calculates it is not
+    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """
     engine_a_places_ranking: float | None = None
+    """The report's total of engine_a_places_ranking; how the service calculates it is not
+    documented. Null if it sent none.
+    """
     engine_a_places_ranking_change: float | None = None
+    """The report's total of engine_a_places_ranking_change; how the service calculates it is not
+    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """
     engine_b_ranking: float | None = None
+    """The report's total of engine_b_ranking; how the service calculates it is not documented. Null
+    if it sent none.
+    """
     engine_b_ranking_change: float | None = None
+    """The report's total of engine_b_ranking_change; how the service calculates it is not
+    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """
     competitors: float | None = None
+    """The report's total of competitors; how the service calculates it is not documented. Null if
+    it sent none.
+    """
     local_monthly_searches: float | None = None
+    """The report's total of local_monthly_searches; how the service calculates it is not
+    documented. Null if it sent none.
+    """
     global_monthly_searches: float | None = None
+    """The report's total of global_monthly_searches; how the service calculates it is not
+    documented. Null if it sent none.
+    """
     wmt_ranking: float | None = None
+    """The report's total of wmt_ranking; how the service calculates it is not documented. Null if
+    it sent none.
+    """
     wmt_clicks: float | None = None
+    """The report's total of wmt_clicks; how the service calculates it is not documented. Null if it
+    sent none.
+    """
     wmt_impressions: float | None = None
+    """The report's total of wmt_impressions; how the service calculates it is not documented. Null
+    if it sent none.
+    """
     wmt_ctr: float | None = None
+    """The report's total of wmt_ctr; how the service calculates it is not documented. Null if it
+    sent none.
+    """
     backlinks: float | None = None
+    """The report's total of backlinks; how the service calculates it is not documented. Null if it
+    sent none.
+    """
     extra: Mapping[str, Any] = extra_field()
+    """Totals of metrics that the reference does not name, unchanged; JSON text in CSV, Parquet,
+    Arrow and databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """

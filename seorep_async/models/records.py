@@ -1,4 +1,4 @@
-"""The records of an account: campaigns, users, keywords and backlinks; login grants; and one page of a listing."""
+"""The records of an account, login grants, and one page of a listing."""
 
 from __future__ import annotations
 
@@ -8,125 +8,211 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import attrs
 
-from seorep_async.models.descriptions import with_meanings
+from seorep_async.models.descriptions import with_descriptions
 from seorep_async.models.model import Model, extra_field
 from seorep_async.models.rankings import RankingTotals
 
 T = TypeVar("T")
 
 
-@with_meanings
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Campaign(Model):
     """A website address plus a company name (the service's reference, section 2.1).
 
-    A field that the response leaves out is None. The types of `timezone`, `date_deleted` and `engine_a_*` (except
-    `engine_a_ignore_places`) are not documented: their values are stored unchanged.
+    A field that the response leaves out is None. The types of `timezone`, `date_deleted` and
+    `engine_a_*` (except `engine_a_ignore_places`) are not documented: their values are stored
+    unchanged.
     """
 
     id: int
+    """Id of the campaign."""
     url: str
+    """Address of the website that is tracked."""
     company: str
+    """Name of the company."""
     date_created: datetime | None = None
+    """When the campaign was created; the time zone is not documented."""
     date_modified: datetime | None = None
+    """When it was last changed, or null; the time zone is not documented."""
     date_deleted: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, when the campaign was deleted. The type of its values is not documented:
+    JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     status: str | None = None
+    """Status of the campaign; `active` occurs, other values are not documented. Null outside lists.
+    """
     scope: str | None = None
+    """Scope of the address; the values are not documented."""
     engine_a_ignore_places: bool | None = None
+    """Judging by its name, whether the first search engine's places are left out; null if the
+    service sent neither true nor false.
+    """
     engine_a_places_id: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, an id at the first search engine's places. The type of its values is not
+    documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     engine_a_cid: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, an id at the first search engine. The type of its values is not
+    documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     engine_a_business_id: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, a business's id at the first search engine. The type of its values is
+    not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     engine_a_business_name: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, a business's name at the first search engine. The type of its values is
+    not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     group_title: str | None = None
+    """Group that the campaign is assigned to, or null."""
     timezone: Any = attrs.field(default=None, hash=False)
+    """Judging by its name, the campaign's time zone. The type of its values is not documented: JSON
+    text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """
     account_id: int | None = None
+    """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class User(Model):
     """A user of the account (the service's reference, section 2.2).
 
-    A field that the response leaves out is None. Allowed values of `role` and `campaign_access` are not documented;
-    `client` and `restricted` were seen. `password` is None in every documented response; it is in no repr and no
-    pickle.
+    A field that the response leaves out is None. Allowed values of `role` and `campaign_access` are
+    not documented; `client` and `restricted` were seen. `password` is None in every documented
+    response; it is in no repr and no pickle.
     """
 
     id: int
+    """Id of the user."""
     username: str
+    """Name with which the user logs in, unique in the whole service."""
     date_created: datetime | None = None
+    """When the user was created; the time zone is not documented."""
     email: str | None = None
+    """The user's email address."""
     password: str | None = attrs.field(default=None, repr=False)
+    """Null in every documented response."""
     first_name: str | None = None
+    """The user's first name."""
     last_name: str | None = None
+    """The user's last name."""
     role: str | None = None
+    """Type of the user; `client` occurs, other values are not documented."""
     campaign_access: str | None = None
+    """Which campaigns the user may see; `restricted` occurs, other values are not documented."""
     account_id: int | None = None
+    """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class LoginGrant(Model):
     """A one-time sign-in for a user (the service's reference, section 2.3).
 
-    `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant cannot be pickled.
-    How long a grant lasts is not documented.
+    `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant
+    cannot be pickled. How long a grant lasts is not documented.
     """
 
     token: str = attrs.field(repr=False)
+    """The secret that signs the user in once."""
     login_url: str = attrs.field(repr=False)
+    """Address that signs the user in once. It holds a token, so it is secret."""
     user_id: int
+    """Id of the user who can sign in."""
     time: datetime | None = None
+    """When the grant was made; the time zone is not documented."""
     origin_user_id: int | None = None
+    """Judging by its name, id of the user who asked for the grant."""
     extra: Mapping[str, Any] = extra_field(repr=False)
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Keyword(Model):
     """A phrase that a campaign tracks (the service's reference, section 2.4)."""
 
     id: int
+    """Id of the keyword."""
     keyword_phrase: str
+    """The keyword's phrase."""
     date_created: datetime | None = None
+    """When the keyword was created; the time zone is not documented."""
     date_modified: datetime | None = None
+    """When it was last changed; the time zone is not documented."""
     primary_keyword: bool | None = None
+    """Whether it is a primary keyword, which the reference does not explain."""
     campaign_id: int | None = None
+    """Id of the keyword's campaign."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
+@with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class Backlink(Model):
     """A link to a campaign's address (the service's reference, section 2.5).
 
-    A field that the response leaves out is None: `campaign_id` in all but the response to `create`, `target_anchor` and
-    `target_url` in lists. `status` is `published` or `unpublished`.
+    A field that the response leaves out is None: `campaign_id` in all but the response to `create`,
+    `target_anchor` and `target_url` in lists. `status` is `published` or `unpublished`.
     """
 
     id: int
+    """Id of the backlink."""
     title: str
+    """Title of the backlink."""
     status: str | None = None
+    """`published` or `unpublished`."""
     date_created: date | None = None
+    """Day on which the backlink was created."""
     date_published: date | None = None
+    """Day on which the backlink was published."""
     url: str | None = None
+    """Address of the page that contains the backlink."""
     link_type: str | None = None
+    """Type of the link; the values are not documented."""
     target_anchor: str | None = None
+    """Text of the target's anchor. Null in lists."""
     target_url: str | None = None
+    """Address of the target. Null in lists."""
     notes: str | None = None
+    """A short free note."""
     campaign_id: int | None = None
+    """Id of the backlink's campaign. Null but in the response to `create`."""
     domain_authority: int | None = None
+    """Judging by its name, a measure of the website; the reference gives no more."""
     page_authority: int | None = None
+    """Judging by its name, a measure of the page; the reference gives no more."""
     extra: Mapping[str, Any] = extra_field()
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """
 
 
 @attrs.frozen(weakref_slot=False)
 class Page(Model, Generic[T]):
-    """One page of a listing or a feed, as the service sent it (the service's reference, sections 1 and 4.4).
+    """One page of a listing or a feed, as the service sent it (the service's reference, sections 1
+    and 4.4).
 
     Attributes:
         items: the models on this page, in the service's order.
@@ -139,9 +225,16 @@ class Page(Model, Generic[T]):
     """
 
     items: tuple[T, ...]
+    """The models on this page, in the service's order."""
     number: int
+    """The page's number, from 1."""
     total_pages: int | None = None
+    """Pages that the service announced, or None if it sent no usable number."""
     total_records: int | None = None
+    """Records that the service announced, or None if it sent no usable number."""
     totals: RankingTotals | None = None
+    """A feed's totals, or None."""
     version: bool | None = None
+    """A feed's `metadata.version`, or None."""
     extra: Mapping[str, Any] = extra_field()
+    """Unknown fields of the envelope, as the service sent them."""

@@ -1,8 +1,6 @@
-"""Listings and their checks, and what the listings of a pull share: their time and the count of pages ahead."""
+"""Listings, one alone or many in a crawl, and the checks that their pages add up."""
 
-from seorep_async.paging.listing import (
-    Listing as Listing,
-    ModelListing as ModelListing,
-    Query as Query,
-    Schedule as Schedule,
-)
+from seorep_async.paging.crawl import Crawl as Crawl
+from seorep_async.paging.listing import Listing as Listing, ModelListing as ModelListing
+from seorep_async.paging.query import Query as Query, Schedule as Schedule
+from seorep_async.paging.reading import Reading as Reading

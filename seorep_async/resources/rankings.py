@@ -22,7 +22,7 @@ from typing import (
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, InvalidRequestError
 from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
@@ -52,7 +52,6 @@ _log = logging.getLogger("seorep_async")
 
 R = TypeVar("R")
 Ids: TypeAlias = Iterable[int]
-ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 _Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
 _CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
@@ -60,8 +59,11 @@ _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
-_PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
+# A month and its first day have the same date.
+_PERIOD = attrgetter("date", "date_precision")
 
+_AHEAD = dt.timedelta(days=1)
+"""The date of some time zones is a day ahead of that in UTC."""
 _ENDPOINTS = {
     Feed.CAMPAIGN: ("/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")),
     Feed.CAMPAIGN_BY_DATE: ("/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD),
@@ -94,15 +96,17 @@ class Rankings:
     The three feed methods and `pull` share these arguments:
 
     - start_date, end_date: first and last day, a `datetime.date` or `YYYY-MM-DD`.
-    - search: fuzzy match on the rows; `Settings.feed_search_param` says under which name it is sent.
+    - search: fuzzy match on the rows; `Settings.feed_search_param` says under which name it is
+      sent.
     - limit: records per page; the service has a default and a maximum of its own.
     - sort_metric, sort_direction: allowed values are not documented; `asc` and `desc` were seen.
-    - compare_previous_period: True to let the service calculate the changes from the previous period. True and False
-      are sent as `true` and `false`, a string as it is. Without it, or with `"false"`, `"no"`, `"off"` or `"0"`,
-      changes are null in tables, data frames and files.
+    - compare_previous_period: True to let the service calculate the changes from the previous
+      period. True and False are sent as `true` and `false`, a string as it is. Without it, or with
+      `"false"`, `"no"`, `"off"` or `"0"`, changes are null in tables, data frames and files.
     - extra_params: further query parameters, sent as they are.
 
-    A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other SeoRepErrors.
+    A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other
+    SeoRepErrors.
     """
 
     def __init__(self, session: Session, decoder: Decoder, account: str) -> None:
@@ -199,18 +203,22 @@ class Rankings:
         ordered: bool = False,
         **options: Unpack[FeedOptions],
     ) -> Pull[Any]:
-        """Pull one feed for many campaigns (or keywords) in parallel, with one outcome for each, whatever happens.
+        """Pull one feed for many campaigns (or keywords) in parallel, with one outcome for each,
+        whatever happens.
 
         Args:
-            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled once.
+            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled
+                once.
             start_date: first day; see `Rankings` for this and the `options`.
             end_date: last day.
-            feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`, `keyword-by-date`.
-            on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull with it.
+            feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`,
+                `keyword-by-date`.
+            on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull
+                with it.
             ordered: outcomes are in the order of `ids`, not as they finish.
 
-        Returns:
-            A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over them as they come.
+        Returns: A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over
+            them as they come.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -244,7 +252,7 @@ class Rankings:
 
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
-    ) -> ReportListing[Any]:
+    ) -> Listing[Any, RankingReport[Any]]:
         # in all frames that hold it
         options["extra_params"] = mask_secrets(options.get("extra_params"))
         id = check_id(f"{feed.object_name}_id", id)
@@ -277,17 +285,18 @@ class Rankings:
         )
 
     def _warn_once(self, row: object) -> None:
-        """Warn if a row has a rank under an unknown name; one row tells, as an account has one set."""
+        """Warn if a row has a rank under an unknown name."""
+        # An account has one set of names, so one row tells.
         if self._warned:
             return
         warning = engine_warning(row)
         if warning is not None:
             self._warned = True
-            _log.warning("%s", warning)
+            _log.warning("%s", warning, extra={"account": self._account})
 
 
 class FeedQuery(msgspec.Struct, Generic[R], eq=False):
-    """What is asked of a feed, for any number of campaigns or keywords.
+    """A request of a feed, for any number of campaigns or keywords.
 
     Attributes:
         compared: whether the service calculates changes from the previous period.
@@ -312,7 +321,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     def __repr__(self) -> str:
         return f"FeedQuery({self.feed})"
 
-    def listing(self, id: int) -> ReportListing[R]:
+    def listing(self, id: int) -> Listing[R, RankingReport[R]]:
         """Return the listing of one campaign or keyword."""
         path, row, key = _ENDPOINTS[self.feed]
         kind = self.feed.object_name
@@ -334,6 +343,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         rows = first.items
         if len(pages) > 1:
             rows = tuple(chain.from_iterable(page.items for page in pages))
+        snapshot_date = self.snapshot_date or self.session.clock.now().date()
+        if not rows and self.start_date > snapshot_date + _AHEAD:
+            raise self._not_begun(id)
         return RankingReport(
             feed=self.feed,
             id=id,
@@ -345,27 +357,44 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             version=first.version,
             extra=first.extra,
             account=self.account,
-            snapshot_date=self.snapshot_date or self.session.clock.now().date(),
+            snapshot_date=snapshot_date,
             compared=self.compared,
+        )
+
+    def _not_begun(self, id: int) -> InvalidRequestError:
+        """Return the error for an empty report of a future range: a wrong year, most likely."""
+        path, _row, _key = _ENDPOINTS[self.feed]
+        problem = f"{self.start_date} to {self.end_date} has not begun, and the service has no rows"
+        return InvalidRequestError(
+            problem, subject=f"{self.feed.object_name} {id}", method="GET", path=path
         )
 
 
 def feed_params(
     feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
 ) -> dict[str, ParamValue]:
-    """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
+    """Return the checked parameters of a feed's options, without id, dates and page.
+
+    `names` says under which names a search is sent.
+    """
     unknown_names = options.keys() - FeedOptions.__annotations__.keys()
     if unknown_names:
         raise unknown_argument(min(unknown_names), list(FeedOptions.__annotations__))
-    (search,) = optional_strings(search=options.get("search")).values()
-    named: dict[str, Any] = {
-        "filter": search if names is not FeedSearchParam.SEARCH else None,
-        "search": search if names is not FeedSearchParam.FILTER else None,
-        "limit": check_limit(options.get("limit")),
-        **optional_strings(
-            sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")
-        ),
-        "compare_previous_period": options.get("compare_previous_period"),
-    }
-    reserved = dict.fromkeys((f"{feed.object_name}_id", "start_date", "end_date", "page"))
-    return build_params(reserved | named, options.get("extra_params"), places=_PLACES)
+    strings = optional_strings(
+        search=options.get("search"),
+        sort_metric=options.get("sort_metric"),
+        sort_direction=options.get("sort_direction"),
+    )
+    # Names that are None are sent by nobody, and `extra_params` may not give them.
+    params: dict[str, Any] = dict.fromkeys(
+        (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
+    )
+    search = strings.pop("search")
+    if names is not FeedSearchParam.SEARCH:
+        params["filter"] = search
+    if names is not FeedSearchParam.FILTER:
+        params["search"] = search
+    params["limit"] = check_limit(options.get("limit"))
+    params |= strings
+    params["compare_previous_period"] = options.get("compare_previous_period")
+    return build_params(params, options.get("extra_params"), places=_PLACES)

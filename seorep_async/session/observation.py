@@ -1,4 +1,4 @@
-"""What the caller may see: figures of a client, and of its attempts `on_attempt`, recorded responses, log records."""
+"""What callers may observe: figures of a client, its attempts, recorded responses, log records."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from seorep_async.settings import Settings
 
 N = TypeVar("N", int, float)
 
-_SECRET_HEADERS = re.compile(  # links may hold a login URL
-    "cookie|authorization|authentication-info|(token|secret|password|api-?key)$|location$|^(link|refresh)$",
+# links may hold a login URL
+_SECRET_HEADERS = re.compile(
+    "cookie|authorization|authentication-info"
+    "|(token|secret|password|api-?key)$|location$|^(link|refresh)$",
     re.IGNORECASE,
 )
 _log = logging.getLogger("seorep_async")
@@ -35,33 +37,32 @@ _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_reco
 
 @attrs.frozen(slots=False)  # twice as fast to make
 class Attempt:
-    """One attempt of a request, after its end.
-
-    Attributes:
-        method: HTTP method.
-        path: path of the request, without its query.
-        subject: the object that it concerns, such as `campaign 42`, or None.
-        number: its number among the attempts of the request, from 1.
-        status: HTTP status, or None if no whole response was received.
-        error: class of the error, such as `ServerError`, or `asyncio.CancelledError` if the attempt was cancelled; None
-            after a success.
-        cause: `throttle`, `overload` or `transient`, which are retried within the limits of the call;
-            `authentication` or `permanent`, which are not; or None after a success or a cancellation.
-        bytes: bytes of the body, decompressed; 0 if no whole response was received.
-        seconds: from its start to the last byte of the response, or to the failure.
-        waited: seconds between the beginning of the request, or the end of its previous attempt, and its start.
-    """
+    """One attempt of a request, after its end."""
 
     method: str
+    """HTTP method."""
     path: str
+    """Path of the request, without its query."""
     subject: str | None
+    """The object that it concerns, such as `campaign 42`, or None."""
     number: int
+    """Its number among the attempts of the request, from 1."""
     status: int | None
+    """HTTP status, or None if no whole response was received."""
     error: type[BaseException] | None
+    """Class of the error, such as `ServerError`; `asyncio.CancelledError` if the attempt was
+    cancelled; None after a success."""
     cause: str | None
+    """`throttle`, `overload` or `transient`, which are retried within the limits of the call;
+    `authentication` or `permanent`, which are not; or None after a success or a cancellation."""
     bytes: int
+    """Bytes of the body, decompressed; 0 if no whole response was received."""
     seconds: float
+    """Seconds from its start to the last byte of the response, or to the failure."""
     waited: float
+    """Seconds between its start and the beginning of the request, or the end of the attempt before."""
+    account: str = ""
+    """The client's account."""
 
 
 OnAttempt: TypeAlias = Callable[[Attempt], object]
@@ -69,72 +70,70 @@ OnAttempt: TypeAlias = Callable[[Attempt], object]
 
 @attrs.frozen
 class RawAnswer:
-    """A response as the service sent it.
-
-    Attributes:
-        method: HTTP method of the request.
-        path: its path, without the query.
-        status: HTTP status.
-        body: the whole body, decompressed; not in the repr, as it may hold secrets.
-        headers: by names in any case, repeated ones joined by commas; without cookies, tokens and links, and with the
-            key replaced by `***`.
-        number: number of the attempt among those of its request, from 1.
-        seconds: from the start of the attempt to the last byte.
-    """
+    """A response as the service sent it."""
 
     method: str
+    """HTTP method of the request."""
     path: str
+    """Its path, without the query."""
     status: int
+    """HTTP status."""
     body: bytes = attrs.field(repr=False)
+    """The whole body, decompressed; not in the repr, because it may hold secrets."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
+    """Headers by names in any case, repeated ones joined by commas; without cookies, tokens and
+    links, and with the key replaced by `***`."""
     number: int = 1
+    """Number of the attempt among those of its request, from 1."""
     seconds: float = attrs.field(default=0.0, eq=False)
+    """Seconds from the start of the attempt to the last byte."""
 
 
 @attrs.frozen
 class Stats:
-    """What a client has done since it was opened: a snapshot.
+    """The figures of a client since it was opened: a snapshot.
 
-    Where clients share `Limits`, `concurrency` and `pace` are those of all, everything else is the client's own.
-
-    Attributes:
-        requests: requests that calls needed, one for each page.
-        attempts: requests that were sent, retries included: what the service sees.
-        retries: attempts that were repeats, by cause: `throttle`, `overload`, `transient`.
-        throttled: responses with status 429.
-        bytes_received: bytes of all bodies, decompressed.
-        in_flight: attempts in flight now.
-        concurrency: attempts that may be in flight; but 8 at first, until as many were accepted or one waited 0.1 s.
-        pace: attempts a second that may start now, or None if no limit is known.
-        waited: seconds that requests waited before an attempt, in all, by reason: `concurrency` (others were in
-            flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got through),
-            `backoff` (before a retry).
+    Where clients share `Limits`, `concurrency` and `pace` are those of all of them; everything else
+    is the client's own.
     """
 
     requests: int
+    """Requests that calls needed, one for each page."""
     attempts: int
+    """Requests that were sent, retries included: the number that the service sees."""
     retries: Mapping[str, int]
+    """Attempts that were repeats, by cause: `throttle`, `overload`, `transient`."""
     throttled: int
+    """Responses with status 429, and other refusals of the rate."""
     bytes_received: int
+    """Bytes of all bodies, decompressed."""
     in_flight: int
+    """Attempts in flight now."""
     concurrency: int
+    """Attempts that may be in flight once the client has found out; it begins with 8 at most."""
     pace: float | None
+    """Attempts a second that may start now, or None if no limit is known."""
     waited: Mapping[str, float]
+    """Seconds that requests waited before an attempt, in all, by reason: `concurrency` (others were
+    in flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got
+    through), `backoff` (before a retry)."""
+    account: str = ""
+    """The client's account."""
 
     def since(self, earlier: Stats) -> Stats:
-        """Return what the client has done since an earlier snapshot; the limits stay those of now."""
+        """Return what has been added since an earlier snapshot; the limits stay those of now."""
         return attrs.evolve(
             self,
             requests=self.requests - earlier.requests,
             attempts=self.attempts - earlier.attempts,
-            retries=_grown(self.retries, earlier.retries),
+            retries=_difference(self.retries, earlier.retries),
             throttled=self.throttled - earlier.throttled,
             bytes_received=self.bytes_received - earlier.bytes_received,
-            waited=_grown(self.waited, earlier.waited),
+            waited=_difference(self.waited, earlier.waited),
         )
 
 
-def _grown(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
+def _difference(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
     return {
         name: value - before.get(name, 0)
         for name, value in now.items()
@@ -143,19 +142,20 @@ def _grown(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
 
 
 class Observer:
-    """Passes what a client's attempts show to `on_attempt`, to recordings and to the log."""
+    """Passes a client's attempts to `on_attempt`, to recordings and to the log."""
 
     def __init__(
         self,
         on_attempt: OnAttempt | None,
         scrub: Callable[[str, Request[Any]], str],
         settings: Settings,
+        account: str,
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
+        self.account = account
         self._scrub = scrub
-        self._pace = (
-            math.inf if settings.requests_per_second is None else settings.requests_per_second
-        )
+        rate = settings.requests_per_second
+        self._pace = math.inf if rate is None else rate
         self._concurrency = settings.max_concurrency
 
     def record_answers(self) -> Block[list[RawAnswer]]:
@@ -172,93 +172,111 @@ class Observer:
         request = call.request
         headers = CIMultiDict[str]()
         for name, value in response.headers.items():
-            if not _SECRET_HEADERS.search(name):
-                scrubbed = self._scrub(value, request)
-                headers[name] = f"{headers[name]}, {scrubbed}" if name in headers else scrubbed
-        body, seconds = response.body, call.ended - call.started
+            if _SECRET_HEADERS.search(name):
+                continue
+            scrubbed = self._scrub(value, request)
+            headers[name] = f"{headers[name]}, {scrubbed}" if name in headers else scrubbed
         return RawAnswer(
-            request.method, request.path, response.status, body, headers, call.attempts, seconds
+            request.method,
+            request.path,
+            response.status,
+            response.body,
+            headers,
+            call.attempts,
+            call.ended - call.started,
         )
 
     def report(self, call: Call[Any], response: object, result: object) -> None:
-        """Call `on_attempt`; `result` is the failure, the exception that ended the attempt, or that of a success."""
-        if self.on_attempt is None or isinstance(
-            result, ConfigurationError
-        ):  # raised before anything was sent
-            return
-        status, size = (
-            (response.status, len(response.body)) if isinstance(response, Response) else (None, 0)
-        )
-        failed, cause = (
-            (result.error, result.cause.value) if isinstance(result, Failure) else (result, None)
-        )
-        error = type(failed) if isinstance(failed, BaseException) else None
-        request, started = call.request, call.started
+        """Call `on_attempt` after an attempt.
+
+        Args:
+            call: the call that the attempt belongs to.
+            response: the whole response, or something else if there was none.
+            result: the failure, the exception that ended the attempt, or the result of a success.
+        """
+        if self.on_attempt is None or isinstance(result, ConfigurationError):
+            return  # a ConfigurationError is raised before anything is sent
+        status = None
+        size = 0
+        if isinstance(response, Response):
+            status = response.status
+            size = len(response.body)
+        error = result
+        cause = None
+        if isinstance(result, Failure):
+            error = result.error
+            cause = result.cause.value
+        request = call.request
         attempt = Attempt(
-            *(
-                request.method,
-                request.path,
-                request.subject,
-                call.attempts,
-                status,
-                error,
-                cause,
-                size,
-            ),
-            *(call.ended - started, started - call.idle_since),
+            request.method,
+            request.path,
+            request.subject,
+            call.attempts,
+            status,
+            type(error) if isinstance(error, BaseException) else None,
+            cause,
+            size,
+            call.ended - call.started,
+            call.started - call.idle_since,
+            self.account,
         )
         call.idle_since = call.ended
         try:
             self.on_attempt(attempt)
         except (Exception, asyncio.CancelledError):
-            _log.exception("on_attempt failed", extra=_log_fields(call, status=status, cause=cause))
+            fields = self._log_fields(call, status=status, cause=cause)
+            _log.exception("on_attempt failed", extra=fields)
 
     def log_limits(self, call: Call[Any], share: Share) -> None:
         """Log the first decrease of the pace, and the first limit of attempts in flight."""
-        pace, concurrency = share.pace, share.concurrency
+        pace = share.pace
         if pace is not None and pace < self._pace:
             self._pace = 0.0
             message = "the service refuses requests: slowed down to %.3g a second"
-            _log.info(message, pace, extra=_log_fields(call, pace=pace))
+            _log.info(message, pace, extra=self._log_fields(call, pace=pace))
+        concurrency = share.concurrency
         if concurrency < self._concurrency:
             self._concurrency = 0
             message = "fewer requests at once are accepted: %d from now on"
-            _log.info(message, concurrency, extra=_log_fields(call, concurrency=concurrency))
+            fields = self._log_fields(call, concurrency=concurrency)
+            _log.info(message, concurrency, extra=fields)
 
+    def log_retry(self, call: Call[Any], failure: Failure, delay: float) -> None:
+        """Log that a request will be tried again after `delay` seconds."""
+        if _log.isEnabledFor(logging.DEBUG):
+            request = call.request
+            subject = request.subject or f"{request.method} {request.path}"
+            facts = subject, call.attempts, failure.error.message, delay
+            fields = self._log_fields(call, delay=delay)
+            _log.debug("%s: attempt %d: %s; retried in %.3g s", *facts, extra=fields)
 
-def log_retry(call: Call[Any], failure: Failure, delay: float) -> None:
-    """Log that a request will be tried again after `delay` seconds."""
-    if _log.isEnabledFor(logging.DEBUG):
-        about = call.request.subject or f"{call.request.method} {call.request.path}"
-        what = about, call.attempts, failure.error.message, delay
-        _log.debug(
-            "%s: attempt %d: %s; retried in %.3g s", *what, extra=_log_fields(call, delay=delay)
-        )
-
-
-def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
-    failure = call.failure
-    return {
-        "method": call.request.method,
-        "path": call.request.path,
-        "subject": call.request.subject,
-        "status": None if failure is None else failure.error.status,
-        "attempt": call.attempts,
-        "cause": None if failure is None else failure.cause.value,
-        "seconds": call.ended - call.started,
-        **more,
-    }
+    def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
+        failure = call.failure
+        return {
+            "account": self.account,
+            "method": call.request.method,
+            "path": call.request.path,
+            "subject": call.request.subject,
+            "status": None if failure is None else failure.error.status,
+            "attempt": call.attempts,
+            "cause": None if failure is None else failure.cause.value,
+            "seconds": call.ended - call.started,
+            **more,
+        }
 
 
 def check_callback(name: str, function: object, takes: str) -> None:
     """Raise a ConfigurationError unless an argument is None or a callable that is not async."""
+    if function is None:
+        return
     unwrapped = function
     while isinstance(unwrapped, functools.partial):
         unwrapped = unwrapped.func
-    called = unwrapped, type(unwrapped).__call__
-    is_async = any(map(inspect.iscoroutinefunction, called)) or any(
-        map(inspect.isasyncgenfunction, called)
+    candidates = (unwrapped, type(unwrapped).__call__)
+    is_async = any(
+        inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate)
+        for candidate in candidates
     )
-    if function is not None and (not callable(function) or is_async):
-        problem = f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}"
-        raise ConfigurationError(problem, argument=name)
+    if not callable(function) or is_async:
+        problem = f"{name} must be a function that takes {takes}, and not an async one"
+        raise ConfigurationError(f"{problem}, got {shown(function)}", argument=name)

@@ -21,7 +21,7 @@ from seorep_async.session.flow_control import (
     Share,
     WaitTimeout,
 )
-from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
+from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
@@ -58,16 +58,17 @@ class Session:
         clock: clocks.Clock | None = None,
         limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
+        account: str = "",
     ) -> None:
         self.settings = settings
         self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: State = State.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication)
-        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings)
+        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings, account)
         wall_clock = self.clock.wall_clock
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
-        self.share: Share = Share(settings, self.clock, limits, base_url.origin)
+        self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -164,6 +165,7 @@ class Session:
             concurrency=self.share.concurrency,
             pace=self.share.pace,
             waited=dict(self.share.waited),
+            account=self.observer.account,
         )
 
     # One call
@@ -190,13 +192,14 @@ class Session:
         raise completed
 
     async def _send_until_success(self, call: Call[T]) -> T:
+        request = call.request
         while True:
-            permit = self.share.try_acquire(call.deadline, call.request.subject)
+            permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
             result = await self._attempt(call, permit)
             if isinstance(result, Failure) and call.was_deleted_before(result):
-                result = call.request.decode(b"")
+                result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
             retry = self._decide(call, result, permit)
@@ -318,7 +321,7 @@ class Session:
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
-        log_retry(call, failure, retry.delay)
+        self.observer.log_retry(call, failure, retry.delay)
 
     async def _back_off(self, seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""

@@ -5,24 +5,49 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
+
+import attrs
 
 from seorep_async.tables.columns import Column, ColumnType, Values
 
 SHOWN_ROWS = 10
 _LONGEST_CELL = 40
-_FIRST = re.compile(r"keyword_phrase|date|\w+_ranking(_change)?")
+_FIRST = re.compile(r"keyword_phrase|date|before|after|\w+_ranking(_change)?")
 _EMPTY: tuple[object, ...] = (None, (), {})
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
-# the caption stays visible while the table scrolls sideways; names break at underscores, as columns are narrow
+# The caption stays visible while the table scrolls sideways.
 _TABLE = (
     '<div>{caption}</div><div style="overflow-x:auto"><table style="margin-left:0">'
     "<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
 )
 _HEAD = '<th style="white-space:normal;vertical-align:bottom;text-align:{side}">{name}</th>'
+_CELL = '<{element} style="text-align:{side};white-space:nowrap"{title}>{text}</{element}>'
+# Columns are narrow, so names break at underscores.
 _BREAK = re.compile(r"_(?=[a-z]{2})")
+
+
+@attrs.frozen
+class _ShownColumn:
+    """A column of the table: its name, the side of its values, the values, and its total."""
+
+    name: str
+    side: str
+    values: Sequence[object]
+    total: object
+
+    @property
+    def is_empty(self) -> bool:
+        return self.total is None and all(value in _EMPTY for value in self.values)
+
+    @property
+    def rank(self) -> int:
+        """The place among the other columns: what matters most first, what never changes last."""
+        if _FIRST.fullmatch(self.name):
+            return 0
+        is_constant = len(self.values) > 1 and self.values.count(self.values[0]) == len(self.values)
+        return 2 if is_constant else 1
 
 
 def html_table(
@@ -32,47 +57,72 @@ def html_table(
     total: int,
     totals: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the first rows as an HTML table: phrase or date, ranks and changes first, without empty columns.
+    """Return the first rows as an HTML table without empty columns.
 
-    The caption gets the number of rows, `total`; `totals`, by the names of columns, become the last line.
+    Phrase or date, ranks and changes come first. Columns with the same value in all shown rows come
+    last.
+
+    Args:
+        caption: stands above the table, with the number of rows.
+        columns: of the rows.
+        rows: all rows, or at least the first ones.
+        total: number of all rows.
+        totals: totals by the names of their columns; they become the last line.
     """
-    shown = list(islice(rows, SHOWN_ROWS))
-    footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
-    caption += f": {total:,} {'row' if total == 1 else 'rows'}"
-    caption += f", the first {len(shown)} shown" * (len(shown) < total) + (
-        ", and totals" if footer else ""
-    )
-    every = ((column, [row[place] for row in shown]) for place, column in enumerate(columns))
-    kept = [
-        one
-        for one in every
-        if one[0].name in footer or any(value not in _EMPTY for value in one[1])
+    first_rows = list(islice(rows, SHOWN_ROWS))
+    line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
+    shown = []
+    for place, column in enumerate(columns):
+        side = "right" if column.type in _NUMBERS else "left"
+        values = [row[place] for row in first_rows]
+        shown_column = _ShownColumn(column.name, side, values, line_of_totals.get(column.name))
+        if not shown_column.is_empty:
+            shown.append(shown_column)
+    shown.sort(key=lambda column: column.rank)
+    head = [
+        _HEAD.format(side=column.side, name=_BREAK.sub("_<wbr>", html.escape(column.name)))
+        for column in shown
     ]
-    kept.sort(key=lambda one: _FIRST.fullmatch(one[0].name) is None)
-    sides = ["right" if column.type in _NUMBERS else "left" for column, _ in kept]
-    names = [_BREAK.sub("_<wbr>", html.escape(column.name)) for column, _ in kept]
-    head = "".join(
-        _HEAD.format(side=side, name=name) for name, side in zip(names, sides, strict=True)
-    )
-    cells = zip(*(values for _, values in kept), strict=True)
-    body = "".join(f"<tr>{_cells('td', row, sides)}</tr>" for row in cells)
-    last = [
-        footer.get(column.name, "totals" if number == 0 else None)
-        for number, (column, _) in enumerate(kept)
+    lines = [
+        _line("td", shown, [column.values[place] for column in shown])
+        for place in range(len(first_rows) if shown else 0)
     ]
-    foot = f"<tfoot><tr>{_cells('th', last, sides)}</tr></tfoot>" if footer else ""
-    return _TABLE.format(caption=html.escape(caption), head=head, body=body, foot=foot)
+    foot = ""
+    if line_of_totals:
+        cells = [column.total for column in shown]
+        if cells and cells[0] is None:
+            cells[0] = "totals"
+        foot = f"<tfoot>{_line('th', shown, cells)}</tfoot>"
+    full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
+    return _TABLE.format(
+        caption=html.escape(full_caption), head="".join(head), body="".join(lines), foot=foot
+    )
 
 
-def _cells(element: str, values: Sequence[object], sides: Sequence[str]) -> str:
-    return "".join(map(partial(_cell, element), values, sides))
+def _with_numbers(caption: str, shown: int, total: int, *, has_totals: bool) -> str:
+    rows = "row" if total == 1 else "rows"
+    caption = f"{caption}: {total:,} {rows}"
+    if shown < total:
+        caption = f"{caption}, the first {shown} shown"
+    return f"{caption}, and totals" if has_totals else caption
+
+
+def _line(element: str, columns: Sequence[_ShownColumn], values: Sequence[object]) -> str:
+    cells = [
+        _cell(element, value, column.side) for column, value in zip(columns, values, strict=True)
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _cell(element: str, value: object, side: str) -> str:
-    if isinstance(value, tuple):
-        value = ", ".join(str(getattr(one, "label", one)) for one in value)  # tags, or strings
-    string = "" if value is None else str(value)
+    if value is None:
+        text = ""
+    elif isinstance(value, tuple):  # of tags, or of strings
+        text = ", ".join(str(getattr(item, "label", item)) for item in value)
+    else:
+        text = str(value)
     title = ""
-    if len(string) > _LONGEST_CELL:
-        title, string = f' title="{html.escape(string)}"', f"{string[: _LONGEST_CELL - 1]}…"
-    return f'<{element} style="text-align:{side};white-space:nowrap"{title}>{html.escape(string)}</{element}>'
+    if len(text) > _LONGEST_CELL:
+        title = f' title="{html.escape(text)}"'
+        text = f"{text[: _LONGEST_CELL - 1]}…"
+    return _CELL.format(element=element, side=side, title=title, text=html.escape(text))

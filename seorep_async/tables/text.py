@@ -1,11 +1,12 @@
-"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited length."""
+"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited
+length.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import groupby
@@ -29,54 +30,47 @@ from seorep_async.tables.columns import (
 
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
-_FORMULA = ("=", "+", "-", "@")
-_BREAKS = ("\t", "\r", "\n")
 LONGEST = 20_000
 """The longest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE, _NOTES = 500, 300
 _EMPTY: tuple[object, ...] = (None, (), {})
 
 
-def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> list[Sequence[str]]:
+def csv_cells(columns: Sequence[Column], values: Columns) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
-    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
-    None and no unknown fields become empty cells. `excel` puts a `'` before strings that it would run as formulas.
+    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and
+    unknown fields JSON. None and no unknown fields become empty cells.
     """
-    return [_cells(column.type, some, excel) for column, some in zip(columns, values, strict=True)]
+    return [
+        _cells(column.type, of_column) for column, of_column in zip(columns, values, strict=True)
+    ]
 
 
-def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
-    if is_constant(kind, values):
-        return _cells(kind, values[:1], excel) * len(values)
-    return _CSV[kind](_guarded(values) if excel and kind is ColumnType.STRING else values)
+def _cells(column_type: ColumnType, values: Sequence[Any]) -> list[str]:
+    if is_constant(column_type, values):
+        return _cells(column_type, values[:1]) * len(values)
+    return _CSV[column_type](values)
 
 
 def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     """Return cells as lines of CSV (RFC 4180, UTF-8); invalid Unicode raises a ValueError."""
     columns: list[Sequence[str]] = []
-    for constant, some in groupby(cells, partial(is_constant, ColumnType.STRING)):
-        group = list(some)
-        columns += (
-            [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
-        )
-    # joining cells and separators in one step takes a third of the time of `csv.writer`
+    for constant, neighbours in groupby(cells, partial(is_constant, ColumnType.STRING)):
+        group = list(neighbours)
+        if constant:
+            # Columns that never change are joined once for all rows.
+            joined = ",".join(column[0] for column in group)
+            columns.append([joined] * len(cells[0]))
+        else:
+            columns += group
+    # Joining cells and separators in one step takes a third of the time of `csv.writer`.
     step = 2 * len(columns)
     flat = [","] * (step * len(cells[0]))
-    for index, column in enumerate(columns):
-        flat[2 * index :: step] = column
+    for place, column in enumerate(columns):
+        flat[2 * place :: step] = column
     flat[step - 1 :: step] = [_LINE_END] * len(cells[0])
     return "".join(flat).encode()
-
-
-def _guarded(values: Sequence[str | None]) -> list[str | None]:
-    return [f"'{value}" if value and _is_formula(value) else value for value in values]
-
-
-def _is_formula(value: str) -> bool:
-    # a spreadsheet skips blanks, and takes full-width signs for plain ones
-    first = unicodedata.normalize("NFKC", value.lstrip()[:1])
-    return value.startswith(_BREAKS) or first.startswith(_FORMULA)
 
 
 def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
@@ -85,8 +79,9 @@ def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
 
 def _integers(values: Sequence[Any]) -> list[str]:
     try:
-        found = _JSON.encode(values)[1:-1].decode().replace("null", "")  # in half the time of `str`
-        return found.split(",") if values else []
+        # In half the time of `str`.
+        digits = _JSON.encode(values)[1:-1].decode().replace("null", "")
+        return digits.split(",") if values else []
     except OverflowError:
         return _each(str, values)
 
@@ -115,14 +110,20 @@ def _needs_quotes(string: str) -> bool:
 def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
-    # the same string, six times as fast: there are tags in every row
-    return (
-        "["
-        + ", ".join(
-            [f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]
-        )
-        + "]"
-    )
+    # The same string, six times as fast: there are tags in every row.
+    objects = [f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]
+    return f"[{', '.join(objects)}]"
+
+
+def _extra_cells(values: Sequence[Any]) -> list[str]:
+    if not any(values):
+        return [""] * len(values)
+    return _quoted([as_json(extra) if extra else "" for extra in values])
+
+
+def _extra_members(values: Sequence[Any]) -> list[msgspec.Raw | None]:
+    # Null without unknown fields: a file with `{}` in every line cannot become Parquet.
+    return [msgspec.Raw(as_json(extra).encode()) if extra else None for extra in values]
 
 
 _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
@@ -133,22 +134,21 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
     ColumnType.DATE: _dates,
     ColumnType.DATETIME: partial(_each, dt.datetime.isoformat),
     ColumnType.TAGS: partial(once_each, lambda tags: _quoted([_tag_list(tags)])[0]),
-    ColumnType.FIELDS: lambda values: (
-        _quoted([as_json(one) if one else "" for one in values])
-        if any(values)
-        else [""] * len(values)
-    ),
+    ColumnType.FIELDS: _extra_cells,
     ColumnType.ANY: lambda values: _quoted(_each(as_json, values)),
 }
 
 
 def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
-    """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises a ValueError."""
-    members = [
-        _MEMBERS[column.type](values) if column.type in _MEMBERS else values
-        for column, values in zip(table.columns, columns, strict=True)
-    ]
-    # structs are encoded twice as fast as dictionaries
+    """Return columns of values as lines of JSON; invalid Unicode raises a ValueError.
+
+    Dates are ISO dates, and None is null.
+    """
+    members: list[Sequence[Any]] = []
+    for column, values in zip(table.columns, columns, strict=True):
+        as_members = _MEMBERS.get(column.type)
+        members.append(values if as_members is None else as_members(values))
+    # Structs are encoded twice as fast as dictionaries.
     return _JSON.encode_lines(list(map(_line(table), *members)))
 
 
@@ -159,17 +159,16 @@ def _line(table: Table) -> type[msgspec.Struct]:
 
 _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: partial(once_each, plain_tags),
-    # null if there are none: a file with `{}` in every line can't become Parquet
-    ColumnType.FIELDS: lambda values: [
-        msgspec.Raw(as_json(one).encode()) if one else None for one in values
-    ],
+    ColumnType.FIELDS: _extra_members,
 }
 
 
 def printable_json(
     value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
 ) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
+    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are
+    those of `json`.
+    """
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():
         return encoded
@@ -186,7 +185,8 @@ def excerpt(
     left_out: Sequence[str] = (),
     **facts: Any,
 ) -> str:
-    """Return JSON for readers that pay for each character, with facts, columns and rows; it says what it leaves out.
+    """Return JSON for readers that pay for each character, with facts, columns and rows; it says
+    what it leaves out.
 
     `left_out` names what the caller has left out already.
 

@@ -1,4 +1,4 @@
-"""The command run here, as a process or on a terminal with a person at it, and a sandbox for it to talk to."""
+"""The command run here, as a process, or on a terminal; and a sandbox for it to talk to."""
 
 import contextlib
 import datetime as dt
@@ -26,15 +26,11 @@ from tests.threads import in_a_thread
 
 TODAY = dt.date(2023, 7, 15)
 KEY = "s3cret-k3y"
-COMMAND = (
-    sys.executable,
-    "-X",
-    "dev",
-    "-W",
-    "error",
-    "-c",
-    "from seorep_async.cli import main; main()",
-)
+REPO = Path(__file__).parents[2]
+PROGRAM = "from seorep_async.cli import main; main()"
+STRICT = (sys.executable, "-X", "dev", "-W", "error")
+COMMAND = (*STRICT, "-c", PROGRAM)
+WINDOW_VARIABLES = ("COLUMNS", "LINES", "NO_COLOR")
 
 
 @attrs.frozen
@@ -46,11 +42,14 @@ class Ended:
 
 @attrs.frozen
 class Seorep:
+    """Runs the command in this process."""
+
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
 
     def __call__(self, *arguments: object, today: dt.date = TODAY) -> Ended:
-        code = run([str(argument) for argument in arguments], today=today)
+        words = [str(argument) for argument in arguments]
+        code = run(words, today=today)
         out, err = self.capsys.readouterr()
         return Ended(code, out, err)
 
@@ -65,8 +64,9 @@ class Seorep:
 
 @contextmanager
 def serving(**options: Any) -> Iterator[Sandbox]:
-    """Run a sandbox in a thread, as the command has an event loop of its own."""
-    with in_a_thread(Sandbox(**{"campaigns": 4, "keywords": 6, **options})) as sandbox:
+    """Run a sandbox in a thread, because the command has an event loop of its own."""
+    options = {"campaigns": 4, "keywords": 6, **options}
+    with in_a_thread(Sandbox(**options)) as sandbox:
         yield sandbox
 
 
@@ -74,9 +74,14 @@ def serving(**options: Any) -> Iterator[Sandbox]:
 def process(
     *arguments: str, under: Sequence[str] = (), **options: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start the command as a process of its own, `under` another; it ends with the block at the latest."""
-    pipes: Any = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([*under, *COMMAND, *arguments], text=True, **pipes, **options) as running:
+    """Start the command as a process, `under` another; it ends with the block at the latest."""
+    with subprocess.Popen(
+        [*under, *COMMAND, *arguments],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    ) as running:
         try:
             yield running
         finally:
@@ -85,27 +90,26 @@ def process(
 
 def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a line of a shell, in which `seorep` is the command."""
-    # without `-X dev`, by which asyncio tells what took long
-    command = shlex.join([sys.executable, "-W", "error", *COMMAND[-2:]])
+    # without `-X dev`, by which asyncio reports slow callbacks
+    command = shlex.join([sys.executable, "-W", "error", "-c", PROGRAM])
     line = line.replace("seorep", command)
     return subprocess.run(
         ["bash", "-c", line], capture_output=True, text=True, check=False, **options
     )
 
 
-# a session of its own, so that what asks for passwords finds its terminal
-_PROGRAM = """
+# a session of its own, so that a question for a password finds its terminal
+_PROGRAM_ON_TERMINAL = f"""
 import fcntl, os, sys, termios
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from seorep_async.cli import main
-main()
+{PROGRAM}
 """
 
 
 @attrs.define
 class Terminal:
-    """What is on the screen, and the keyboard."""
+    """A screen, and a keyboard."""
 
     _screen: int
     _running: subprocess.Popen[bytes]
@@ -113,15 +117,19 @@ class Terminal:
     _waited_to: int = 0
 
     def wait_for(self, text: str) -> None:
-        """Wait until a text has come, after what was waited for before."""
-        while (found := self.shown.find(text, self._waited_to)) < 0:
+        """Wait until a text appears after the one that was waited for before."""
+        while True:
+            place = self.shown.find(text, self._waited_to)
+            if place >= 0:
+                break
             has_ended = self._running.poll() is not None
-            assert self._read() or not has_ended, f"{text!r} did not come; shown: {self.shown!r}"
-        self._waited_to = found + len(text)
+            has_more = bool(self._read())
+            assert has_more or not has_ended, f"{text!r} did not come; shown: {self.shown!r}"
+        self._waited_to = place + len(text)
 
     def type(self, text: str) -> None:
         """Type a text as it is; a line ends with a newline."""
-        os.write(self._screen, text.encode())
+        self.type_bytes(text.encode())
 
     def type_bytes(self, data: bytes) -> None:
         """Type bytes that need not be text."""
@@ -130,7 +138,7 @@ class Terminal:
     def interrupt(self) -> int:
         """Type Ctrl-C until the command ends, and return the exit status.
 
-        Once may not be enough: Python does not see what comes just before it begins to wait for a line.
+        Once may not be enough: Python misses one just before it begins to wait for a line.
         """
         while self._running.poll() is None:
             self.type("\x03")
@@ -147,12 +155,14 @@ class Terminal:
         return self._running.returncode
 
     def _read(self) -> str:
-        if not select.select([self._screen], [], [], 0.05)[0]:
+        ready, _, _ = select.select([self._screen], [], [], 0.05)
+        if not ready:
             return ""
         try:
-            text = os.read(self._screen, 65536).decode(errors="replace").replace("\r\n", "\n")
+            data = os.read(self._screen, 65536)
         except OSError:  # Linux says so when the other side is closed
             return ""
+        text = data.decode(errors="replace").replace("\r\n", "\n")
         self.shown += text
         return text
 
@@ -163,20 +173,18 @@ def terminal(
 ) -> Iterator[Terminal]:
     """Start the command on a terminal; it ends with the block at the latest."""
     screen, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("COLUMNS", "LINES", "NO_COLOR")
-    }
+    window = struct.pack("HHHH", 40, columns, 0, 0)
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, window)
+    variables = {**os.environ, "TERM": "xterm", "PYTHONPATH": str(REPO)}
+    for name in WINDOW_VARIABLES:
+        variables.pop(name, None)
+    variables.update(environment or {})
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *arguments],
+        [sys.executable, "-c", _PROGRAM_ON_TERMINAL, *arguments],
         stdin=inside,
         stdout=inside,
         stderr=inside,
-        env=environ
-        | {"TERM": "xterm", "PYTHONPATH": str(Path(__file__).parents[2])}
-        | dict(environment or {}),
+        env=variables,
     ) as running:
         os.close(inside)
         try:
@@ -187,13 +195,13 @@ def terminal(
 
 
 def without_slow_callbacks(err: str) -> str:
-    """Return stderr without asyncio's own word that a busy machine was slow."""
-    return "".join(
-        line for line in err.splitlines(keepends=True) if not line.startswith("Executing <")
-    )
+    """Return stderr without asyncio's own lines about a slow machine."""
+    lines = err.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("Executing <"))
 
 
 def wait_for(begun: Callable[[], object], running: subprocess.Popen[str]) -> None:
+    """Wait until a process has begun something."""
     while not begun():
         assert running.poll() is None, "it ended before it had begun"
         time.sleep(0.02)

@@ -110,6 +110,27 @@ def test_every_option_is_explained(words: tuple[str, ...]) -> None:
     assert [name for name, option in options_of(*words).items() if not option.help] == []
 
 
+ONCE = [
+    (words, max(option.opts, key=len), 0 if option.is_flag else option.nargs)
+    for words in COMMANDS
+    for option in options_of(*words).values()
+    if not option.multiple and not option.is_eager
+]
+"""The options that are not repeatable: their command, their name, the number of their values."""
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "values"), ONCE, ids=[" ".join((*words, name)) for words, name, _ in ONCE]
+)
+def test_an_option_given_twice_is_refused(
+    seorep: Seorep, words: tuple[str, ...], name: str, values: int
+) -> None:
+    once = (name, *["x"] * values)
+    ended = seorep(*words, *once, *once)
+    assert ended.code == 2
+    assert f"Error: {name}: given 2 times; give it once." in ended.err
+
+
 # --- Lists that stand in the command, too, so that help needs no more than click
 
 
@@ -144,7 +165,7 @@ def test_the_columns_are_fields_of_the_model(resource: str) -> None:
 
 def test_changes_has_an_option_for_every_argument() -> None:
     arguments = set(inspect.signature(history.changes).parameters) - {"database"}
-    assert set(options_of("changes")) - {"exit_code", "format", "json"} == arguments
+    assert set(options_of("changes")) - {"exit_code", "format", "json", "month"} == arguments
 
 
 def test_report_has_an_option_for_every_argument() -> None:

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.cli.running import (
     COMMAND,
+    REPO,
     Seorep,
     process,
     shell,
@@ -26,7 +28,6 @@ from tests.cli.running import (
 
 pytestmark = pytest.mark.heavy
 
-REPO = Path(__file__).parents[2]
 SLOW = ("pull", "-s", "campaigns=8000", "-s", "latency=0.2")  # 100 s
 
 
@@ -181,44 +182,50 @@ async def stuck(*_, **__):
     await asyncio.sleep(60)
 pull.pull_to = stuck
 """
-INTERRUPTED: dict[str, tuple[str, str, int, str, str]] = {
-    "during imports": (IMPORTING, "--version", 130, "", ""),
-    "at exit": ("atexit.register(interrupt, signal.SIGINT)", "--version", 0, "seorep ", ""),
-    "after the summary": (
-        LEAVING.format("SIGINT"),
-        "pull -s campaigns=1 -o a.csv",
-        0,
-        "",
-        "Pulled ",
+
+
+@attrs.frozen
+class Interrupted:
+    """A command that is interrupted, and its end.
+
+    Attributes:
+        before: lines of Python that run before the command.
+        out, err: the beginning of stdout and stderr; nothing means that they are empty.
+    """
+
+    before: str
+    line: str
+    code: int
+    out: str = ""
+    err: str = ""
+
+
+ADVICE = "Interrupted.\nRepeat the command to resume, or add --restart to start over.\n"
+INTERRUPTED = {
+    "during imports": Interrupted(IMPORTING, "--version", 130),
+    "at exit": Interrupted(
+        "atexit.register(interrupt, signal.SIGINT)", "--version", 0, out="seorep "
     ),
-    "after the summary of a pipe": (
-        *(LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, "account", "Pulled "),
+    "after the summary": Interrupted(
+        LEAVING.format("SIGINT"), "pull -s campaigns=1 -o a.csv", 0, err="Pulled "
     ),
-    "during an unread summary": (UNREAD, "pull -s campaigns=1 --json", 0, "", "Pulled "),
-    "twice": (
-        LEAVING.format("SIGINT") + STUCK,
-        "pull --sandbox",
-        130,
-        "",
-        "Interrupted.\nRepeat the command to resume, or add --restart to start over.\n",
+    "after the summary of a pipe": Interrupted(
+        LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, out="account", err="Pulled "
     ),
+    "during an unread summary": Interrupted(UNREAD, "pull -s campaigns=1 --json", 0, err="Pulled "),
+    "twice": Interrupted(LEAVING.format("SIGINT") + STUCK, "pull --sandbox", 130, err=ADVICE),
 }
-"""What is done before the command, its arguments, its exit code, and how its output and messages begin."""
 
 
-@pytest.mark.parametrize(
-    ("before", "line", "code", "out", "err"), INTERRUPTED.values(), ids=INTERRUPTED
-)
-def test_an_interrupt_ends_it_well_or_comes_too_late(
-    tmp_path: Path, before: str, line: str, code: int, out: str, err: str
-) -> None:
-    ended = program(before, *line.split(), cwd=tmp_path)
-    assert (ended.returncode, ended.stdout[: len(out or "x")], ended.stderr[: len(err or "x")]) == (
-        code,
-        out,
-        err,
-    )
-    assert ended.stderr.count("Interrupted") == err.count("Interrupted")
+@pytest.mark.parametrize("case", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_ends_it_well_or_comes_too_late(tmp_path: Path, case: Interrupted) -> None:
+    ended = program(case.before, *case.line.split(), cwd=tmp_path)
+    assert ended.returncode == case.code
+    assert ended.stdout.startswith(case.out)
+    assert ended.stderr.startswith(case.err)
+    assert (ended.stdout == "") == (case.out == "")
+    assert (ended.stderr == "") == (case.err == "")
+    assert ended.stderr.count("Interrupted") == case.err.count("Interrupted")
 
 
 def test_a_terminal_that_shows_only_ascii_is_no_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ class Account:
     Attributes:
         lists: whether campaigns may be listed; `pages`: how many pages the list is said to have.
         zero: campaigns of account 0.
-        hidden: campaigns that can't be looked up, with the status.
+        hidden: campaigns that can't be looked up, with the status, or with status and body.
         rows: the rows of a report, if they are others.
     """
 
@@ -22,7 +22,7 @@ class Account:
     pages = 1
     lists = True
     zero: tuple[int, ...] = ()
-    hidden: Mapping[int, int] = {}
+    hidden: Mapping[int, object] = {}
     rows: Callable[[Asked], list[dict[str, Any]]]
 
     def __init__(self, account_id: int | None = 1, *, campaigns: int = 2, **facts: Any) -> None:

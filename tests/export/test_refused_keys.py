@@ -7,7 +7,7 @@ import pytest
 
 from seorep_async import AuthenticationError, NotFoundError
 from seorep_async.export import pull_to
-from seorep_async.export.fetch import look_up
+from seorep_async.export.lookups import look_up
 from tests.export.accounts import Account
 from tests.scripted_api import LIST, Asked, serving
 

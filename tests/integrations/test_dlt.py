@@ -1,10 +1,13 @@
 """`dlt_source` into DuckDB, a folder of Delta tables and a Postgres of this machine."""
 
 import json
+import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 from seorep_async import ConfigurationError, Feed
+from seorep_async.guides import pages
 from seorep_async.integrations.dlt import dlt_source
 from seorep_async.integrations.engines import pull_table
 from seorep_async.tables.output_tables import table_of
@@ -152,6 +156,55 @@ def test_nights_merge_and_failures_are_named(loaded: Loaded, tmp_path: Path) -> 
         "description"
     ]
     assert_key_in_no_file(tmp_path)
+
+
+def test_columns_have_descriptions_and_nested_ones_are_json(loaded: Loaded) -> None:
+    with served(campaigns=1):
+        loaded.load(*Feed)
+    tables = loaded.pipeline.default_schema.data_tables()
+    names = {table.name for table in map(table_of, Feed)} | {"failures"}
+    assert {table["name"] for table in tables} == names
+    assert all(table["description"] for table in tables)
+    columns = [column for table in tables for column in table["columns"].values()]
+    ours = [column for column in columns if not column["name"].startswith("_dlt")]
+    assert [column["name"] for column in ours if not column.get("description")] == []
+    of_json = {column["name"] for column in ours if column["data_type"] == "json"}
+    assert of_json == {"tags", "extra", "search_location_extra", "search_language_extra"}
+
+
+def test_descriptions_become_comments_by_the_guides_lines(loaded: Loaded) -> None:
+    if loaded.kind == "delta":
+        pytest.skip("no SQL")
+    (lines,) = re.findall(
+        r"```python engines\n(def comment_on.*?)```", pages()["engines"], re.DOTALL
+    )
+    names: dict[str, Any] = {}
+    exec(lines.partition("\ncomment_on")[0], names)  # noqa: S102
+    with served(campaigns=1):
+        loaded.load()
+    names["comment_on_columns"](loaded.pipeline)
+    with loaded.pipeline.sql_client() as client:
+        query = {
+            "duckdb": "SELECT comment FROM duckdb_columns() WHERE column_name = 'engine_a_ranking'",
+            "postgres": """
+                SELECT col_description(attrelid, attnum) FROM pg_attribute
+                WHERE attname = 'engine_a_ranking' AND attrelid::regclass::text LIKE '%keyword_r%'
+            """,
+        }
+        comments = client.execute_sql(query[loaded.kind])
+    assert "rank" in str(comments)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "delta"])
+def test_a_plain_run_warns_of_nothing(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = Loaded(kind, tmp_path, "")
+    monkeypatch.setattr(logging.getLogger("dlt"), "propagate", True)
+    with served(forbidden=[3]), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded.load(*Feed)
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:

@@ -148,21 +148,32 @@ def test_all_but_the_version_tells_reports_apart() -> None:
 # --- How they are shown
 
 
-@pytest.mark.parametrize(
-    "model", [*EXAMPLES[3:7], EXAMPLES[8], models.KeywordRanking(1, "x" * 500)], ids=str
-)
-def test_a_repr_is_one_line_of_the_first_fields(model: Any) -> None:
-    first = attrs.fields(type(model))[0].name
-    assert repr(model).startswith(f"{type(model).__name__}({first}=")
-    assert repr(model).endswith(", …)")
-    assert len(repr(model)) <= 110
-
-
-def test_a_long_string_is_cut_in_a_repr_and_a_password_left_out() -> None:
-    assert repr(models.KeywordRanking(1, "x" * 500)).startswith(
-        f"KeywordRanking(keyword_id=1, keyword_phrase='{'x' * 39}…', "
+def test_a_repr_of_a_row_shows_its_ranks() -> None:
+    row = models.KeywordRanking(
+        1, "shoes", engine_a_ranking=3, engine_a_places_ranking=0, engine_b_ranking=7
     )
-    assert repr(models.Tag(7, "shoes")) == "Tag(id=7, label='shoes', extra={})"
+    assert repr(row) == (
+        "KeywordRanking(keyword_id=1, keyword_phrase='shoes', engine_a_ranking=3, "
+        "engine_a_mobile_ranking=None, engine_a_places_ranking=0, engine_b_ranking=7, …)"
+    )
+    assert repr(models.CampaignPeriod(DAY, "day", 4)).startswith(
+        f"CampaignPeriod(date={DAY!r}, date_precision='day', engine_a_ranking=4, "
+    )
+
+
+def test_a_repr_of_a_record_is_one_line_of_its_first_fields() -> None:
+    campaign = models.Campaign(1, "https://a.example", "A", scope="x" * 90)
+    assert repr(campaign).startswith("Campaign(id=1, url='https://a.example', company='A', ")
+    assert repr(campaign).endswith(", …)")
+    assert len(repr(campaign)) <= 110
+
+
+def test_a_long_string_is_cut_in_a_repr() -> None:
+    row = models.KeywordRanking(1, "x" * 500)
+    assert repr(row).startswith(f"KeywordRanking(keyword_id=1, keyword_phrase='{'x' * 39}…', ")
+
+
+def test_a_repr_leaves_passwords_out() -> None:
     assert "secret" not in repr(models.User(1, "ann", password="secret"))
 
 

@@ -108,14 +108,22 @@ WAYS: dict[str, Callable[[Any], list[dict[str, Any]]]] = {
 each_way = pytest.mark.parametrize("rows", WAYS.values(), ids=WAYS)
 
 
+COLUMNS = [column.name for column in table_of(Feed.CAMPAIGN).columns]
+LEAD = ["account", "snapshot_date", "campaign_id", "start_date", "end_date"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_have_the_same_columns(way: str) -> None:
+    columns = [*LEAD, *COLUMNS[len(LEAD) :]]
+    if way in ("to_pandas", "to_polars"):
+        # People look at frames: what is the same in all rows stands last.
+        columns = [*COLUMNS[len(LEAD) :], *LEAD]
+    assert [list(row) for row in WAYS[way](report(*RANKED))] == [columns] * 3
+
+
 @each_way
-def test_all_ways_have_the_same_columns_and_keep_null_from_0(
-    rows: Callable[[Any], list[dict[str, Any]]],
-) -> None:
+def test_all_ways_keep_null_from_0(rows: Callable[[Any], list[dict[str, Any]]]) -> None:
     found = rows(report(*RANKED))
-    names = [column.name for column in table_of(Feed.CAMPAIGN).columns]
-    assert names[:3] == ["account", "snapshot_date", "campaign_id"]
-    assert [list(row) for row in found] == [names] * 3
     ranks = [row["engine_a_ranking"] for row in found]
     assert [(type(rank), rank) for rank in ranks] == [(int, 3), (type(None), None), (int, 0)]
 
@@ -421,6 +429,22 @@ def test_html_begins_with_phrase_ranks_and_changes() -> None:
         "engine_b_ranking_change",
     ]
     assert set(names[4:]) >= {"keyword_id", "engine_a_serp_url"}
+
+
+def test_html_ends_with_columns_that_never_change() -> None:
+    london = SearchLocation(5, "London")
+    rows = [
+        KeywordRanking(number, "a", search_location=london, competitors=number, engine_a_ranking=1)
+        for number in (1, 2)
+    ]
+    assert heads(report(*rows)._repr_html_()) == [
+        "keyword_phrase",
+        "engine_a_ranking",
+        "keyword_id",
+        "competitors",
+        "search_location_id",
+        "search_location_canonical_name",
+    ]
 
 
 def test_html_ends_with_the_totals_under_their_columns() -> None:

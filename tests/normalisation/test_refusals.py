@@ -14,7 +14,7 @@ import pytest
 
 from seorep_async.errors import DecodeError, SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordRanking
-from tests.golden import answered
+from tests.golden import with_errors_of_today
 from tests.models.reference import REFERENCE
 from tests.normalisation.test_envelope import READINGS
 from tests.normalisation.wire import (
@@ -142,12 +142,13 @@ KNOWN = READ | {one.__name__: one for one in HELPERS}
 
 def test_an_answer_is_refused_as_it_was_read() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert asyncio.run(answered(page, dict(KNOWN))) == page
+    assert asyncio.run(with_errors_of_today(page, dict(KNOWN))) == page
     assert "\nAssertionError" not in page
     assert "\ntaken" not in page
 
 
 if __name__ == "__main__":
     PAGE.write_text(
-        asyncio.run(answered(PAGE.read_text(encoding="utf-8"), dict(KNOWN))), encoding="utf-8"
+        asyncio.run(with_errors_of_today(PAGE.read_text(encoding="utf-8"), dict(KNOWN))),
+        encoding="utf-8",
     )

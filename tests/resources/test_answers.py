@@ -324,3 +324,37 @@ async def test_rows_that_name_the_object_asked_for_are_taken(connect: Connect) -
         answer({"data": [row], "metadata": {"total_pages": 1, "total_records": 1}, **beside})
     )
     assert len((await client.rankings.campaign_by_date(7, *DAYS)).rows) == 1
+
+
+# a range that has not begun
+
+NO_ROWS = {
+    "metadata": {"total_pages": 1, "total_records": 0},
+    "data": {"totals": False, "rows": []},
+}
+LATER = ("2999-01-01", "2999-01-31")
+
+
+async def test_an_empty_report_of_a_future_range_is_an_error(connect: Connect) -> None:
+    client, _ = await connect(answer(NO_ROWS), answer(NO_ROWS))
+    with pytest.raises(errors.InvalidRequestError, match="2999-01-31 has not begun") as caught:
+        await client.rankings.campaign(1, *LATER)
+    assert caught.value.subject == "campaign 1"
+    (outcome,) = await client.rankings.pull([1], *LATER)
+    assert isinstance(outcome.error, errors.InvalidRequestError)
+
+
+async def test_a_future_range_that_the_service_has_is_taken() -> None:
+    async with (
+        Sandbox(campaigns=1, keywords=1) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        report = await client.rankings.campaign(1, *LATER)
+    assert len(report.rows) == 1
+
+
+async def test_an_empty_report_of_tomorrow_is_a_report(connect: Connect) -> None:
+    client, _ = await connect(answer(NO_ROWS))
+    tomorrow = client.now().date() + dt.timedelta(days=1)
+    report = await client.rankings.campaign(1, tomorrow, tomorrow)
+    assert report.rows == ()

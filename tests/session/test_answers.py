@@ -317,7 +317,7 @@ RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
-async def test_what_aiohttp_raises_is_our_error_and_unsent_only_if_proved(
+async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
     raised: Exception,
     kind: type[errors.SeoRepError],
     method: str,
@@ -462,7 +462,7 @@ async def test_a_write_is_sent_again_after_a_pause_beside_a_403(connect: Connect
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 409, 423])
+@pytest.mark.parametrize("status", [400, 409, 423, 425])
 async def test_a_write_is_not_sent_again_after_other_refusals(
     status: int, connect: Connect
 ) -> None:

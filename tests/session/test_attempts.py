@@ -14,7 +14,7 @@ import pytest
 
 from seorep_async import Attempt, Limits, SeoRepClient, Settings, errors
 from seorep_async.sandbox import Sandbox
-from tests.session.calls import KEY, Connect, ask, failure
+from tests.session.calls import KEY, Connect, StartServer, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer, hang, reset
 from tests.session.simulated_service import SimulatedService, pull, session_above
@@ -102,6 +102,20 @@ async def test_an_attempt_that_was_not_sent_is_not_seen(connect: Connect) -> Non
     )
     assert_error_does_not_show_key(error)
     assert len(seen) == client.stats.attempts == 1
+
+
+async def test_attempts_stats_and_log_lines_name_the_account(
+    scripted_server: StartServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Attempt] = []
+    server = await scripted_server(answer(status=500), FINE)
+    caplog.set_level(logging.DEBUG, "seorep_async")
+    async with SeoRepClient(server.base_url, KEY, on_attempt=seen.append, account="acme") as client:
+        await ask(client)
+        assert client.stats.account == "acme"
+    assert [attempt.account for attempt in seen] == ["acme", "acme"]
+    records = [record for record in caplog.records if record.name == "seorep_async"]
+    assert {record.__dict__["account"] for record in records} == {"acme"}
 
 
 def test_an_attempt_is_frozen_and_pickles() -> None:

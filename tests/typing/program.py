@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from typing import Any, Literal, assert_type
 
 from seorep_async import (
+    Attempt,
+    Campaign,
     CampaignPeriod,
     FailedReport,
     Feed,
     KeywordRanking,
+    Limits,
+    NotFoundError,
     Pull,
     PulledReport,
     PullOutcome,
@@ -20,6 +24,10 @@ from seorep_async import (
     SeoRepClient,
     SeoRepError,
     Settings,
+    __version__,
+    export,
+    history,
+    sandbox,
 )
 
 FIRST_DAY = dt.date(2023, 1, 1)
@@ -97,7 +105,60 @@ async def one_report(client: SeoRepClient) -> dict[str, Any]:
     return report.rows[0].to_dict()
 
 
+def observe(attempt: Attempt) -> None:
+    assert_type(attempt.error, type[BaseException] | None)
+    print(attempt.account, attempt.subject, attempt.seconds)
+
+
+async def write_files(client: SeoRepClient) -> int:
+    def show(progress: export.PullProgress) -> None:
+        print(progress.stage)
+
+    summary = await export.pull_to(
+        client,
+        None,
+        FIRST_DAY,
+        LAST_DAY,
+        out="rankings.duckdb",
+        feeds=[Feed.CAMPAIGN, "campaign-by-date"],
+        on_progress=show,
+    )
+    for failure in summary.failures:
+        print(failure.campaign_id, failure.message, failure.status)
+    changes = history.changes("rankings.duckdb", kind="lost", limit=10)
+    for change in changes:
+        if change.kind == "lost":
+            print(change.keyword_phrase, change.before, change.after)
+    return summary.requests
+
+
+async def rehearse() -> None:
+    limits = Limits(max_concurrency=4)
+    async with (
+        sandbox.Sandbox(campaigns=3, keywords=5) as service,
+        SeoRepClient(
+            service.base_url, service.api_key, limits=limits, on_attempt=observe
+        ) as client,
+    ):
+        try:
+            with client.timeout(2.0):
+                campaign = await client.campaigns.create("https://a.example", "Acme")
+            assert_type(campaign, Campaign)
+            await client.campaigns.delete(campaign.id)
+        except NotFoundError as error:
+            assert_type(error.status, int | None)
+        except SeoRepError as error:
+            print(error.retryable)
+        with client.record_answers() as answers:
+            envelope = await client.request("GET", "/v3/campaigns", params={"limit": 1})
+        print(envelope["metadata"], [answer.status for answer in answers])
+        assert_type(client.stats.pace, float | None)
+        await write_files(client)
+
+
 async def main() -> None:
+    await rehearse()
+    print(__version__)
     settings = Settings(max_concurrency=8, call_timeout=None)
     async with SeoRepClient("https://api.example.com", "key", settings=settings) as client:
         campaigns = await client.campaigns.list()

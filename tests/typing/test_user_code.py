@@ -45,11 +45,11 @@ OTHERS = {
     "PulledReport": "id: int, report: RankingReport[R_co], error: None, ok: Literal[True]",
     "FailedReport": "id: int, error: SeoRepError, report: None, ok: Literal[False]",
     "Stats": """requests: int, attempts: int, retries: Mapping[str, int], throttled: int, bytes_received: int,
-        in_flight: int, concurrency: int, pace: float | None, waited: Mapping[str, float]""",
+        in_flight: int, concurrency: int, pace: float | None, waited: Mapping[str, float], account: str""",
     "RawAnswer": """method: str, path: str, status: int, body: bytes, headers: Mapping[str, str], number: int,
         seconds: float""",
     "Attempt": """method: str, path: str, subject: str | None, number: int, status: int | None,
-        error: type[BaseException] | None, cause: str | None, bytes: int, seconds: float, waited: float""",
+        error: type[BaseException] | None, cause: str | None, bytes: int, seconds: float, waited: float, account: str""",
 }
 
 

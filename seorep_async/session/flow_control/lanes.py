@@ -13,7 +13,11 @@ import msgspec
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
-_BETWEEN_RETRIES = 2  # permits for other requests of a client
+_BETWEEN_RETRIES = 1, 2, 3
+"""Permits for other requests of a client between its retries, in turn.
+
+They are irregular: a limiter that refuses each third request would refuse all retries otherwise.
+"""
 _arrivals = itertools.count()
 
 
@@ -127,15 +131,36 @@ class ClientLanes:
         self.longest_pause = longest_pause
         self.calls: Lane = Lane()
         self.retries: Lane = Lane()
-        self._granted_since_retry = _BETWEEN_RETRIES
-        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # lanes that are not empty
+        self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
+        self._until_retry = 0  # permits for others before the next retry
+        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # not empty, and not held
+        self._held: set[Lane] = set()
 
     def __bool__(self) -> bool:
+        """Return whether a request may have a permit."""
         return bool(self._in_turn or self.retries)
 
     def __iter__(self) -> Iterator[Waiter]:
         """Iterate over all that wait."""
+        return itertools.chain(self.retries, *self._in_turn, *self._held)
+
+    @property
+    def ready(self) -> Iterator[Waiter]:
+        """Those that wait in lanes that are not held."""
         return itertools.chain(self.retries, *self._in_turn)
+
+    def hold(self, lane: Lane) -> None:
+        """Let a lane have no permits until it is released. Its retries go on."""
+        self._held.add(lane)
+        self._in_turn.pop(lane, None)
+
+    def release(self, lane: Lane) -> None:
+        self._held.discard(lane)
+        if lane:
+            self._in_turn.setdefault(lane)
+
+    def is_held(self, lane: Lane | None) -> bool:
+        return lane in self._held
 
     def waiter(
         self, priority: int, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
@@ -146,7 +171,7 @@ class ClientLanes:
 
     def add(self, waiter: Waiter) -> None:
         waiter.lane.add(waiter)
-        if not waiter.is_retry:
+        if not waiter.is_retry and waiter.lane not in self._held:
             # A lane that was empty goes to the end of the round; others keep their place.
             self._in_turn.setdefault(waiter.lane)
 
@@ -157,13 +182,12 @@ class ClientLanes:
 
     def next_waiter(self) -> Waiter:
         """Return the waiter whose turn it is."""
-        # 1. A retry goes first, but only every third time: dead campaigns must not hold up others.
-        is_due = self._granted_since_retry >= _BETWEEN_RETRIES or not self._in_turn
-        if self.retries and is_due:
-            self._granted_since_retry = 0
+        # 1. A retry goes first, but not each time: dead campaigns must not hold up others.
+        if self.retries and (self._until_retry <= 0 or not self._in_turn):
+            self._until_retry = next(self._between_retries)
             return self.retries.first
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
-        self._granted_since_retry += 1
+        self._until_retry -= 1
         lane = next(iter(self._in_turn))
         self._in_turn.move_to_end(lane)
         return lane.first

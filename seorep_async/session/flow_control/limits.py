@@ -29,7 +29,9 @@ class Limits:
         # Settings checks the values.
         Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
         self.max_concurrency: int = max_concurrency
+        """Requests of all clients in flight at once."""
         self.requests_per_second: float | None = requests_per_second
+        """A hard cap on the rate of all, or None."""
         self.queue: PermitQueue = PermitQueue(max_concurrency, requests_per_second)
 
     def __repr__(self) -> str:

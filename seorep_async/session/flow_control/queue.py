@@ -152,7 +152,8 @@ class PermitQueue:
         If all were refused, it is the one that was refused longest ago. So a dead campaign does
         not keep the breaker open, and no call spends all its attempts on probes.
         """
-        return min(self._waiters(), key=self._order_of_probes)
+        ready = itertools.chain.from_iterable(lanes.ready for lanes in self._clients.values())
+        return min(ready, key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, int]:
         refused_at = self.pace.subjects.refused_at(waiter.subject)

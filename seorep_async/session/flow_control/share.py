@@ -44,6 +44,7 @@ class Share:
         clock: Clock,
         limits: Limits | None = None,
         origin: Origin | None = None,
+        account: str = "",
     ) -> None:
         if limits is None:
             limits = Limits(
@@ -53,6 +54,7 @@ class Share:
         self._queue = limits.queue
         self._clock = clock
         self._origin = origin
+        self._account = account
         self._call_timeout = settings.call_timeout
         self._longest_pause = settings.retry_after_max
         self._lanes = ClientLanes(self, self._longest_pause)
@@ -95,9 +97,19 @@ class Share:
         if self._warning is not None:
             self._warning.cancel()
 
-    def try_acquire(self, deadline: Deadline, subject: str | None = None) -> Permit | None:
+    def hold(self, lane: Lane) -> None:
+        """Let no request of a pull begin, until `release`."""
+        self._lanes.hold(lane)
+
+    def release(self, lane: Lane) -> None:
+        self._lanes.release(lane)
+        self._queue.dispatch()
+
+    def try_acquire(
+        self, deadline: Deadline, subject: str | None = None, lane: Lane | None = None
+    ) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
-        if self._is_closed:
+        if self._is_closed or self._lanes.is_held(lane):
             return None
         permit = self._queue.try_grant(self, deadline.at, self._subject(subject))
         if permit is not None:
@@ -225,6 +237,8 @@ class Share:
         A sleep of its own would end after the pause, when others have taken its place: it would
         be refused again, and again.
         """
+        if failure.by_gateway:
+            return False
         return failure.is_refusal and failure.retry_after is not None
 
     # What a wait was for
@@ -253,7 +267,8 @@ class Share:
             return
         reason, _ = self._queue.next_start(now)
         waited = self.wait_in_words(seconds, reason)
-        _log.warning("a request has waited %s; nothing was sent", waited)
+        fields = {"account": self._account}
+        _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: str) -> str:
         """Say how long an attempt waited, and for what, or nothing if it did not."""

@@ -1,0 +1,200 @@
+"""The questions that an export asks before it fetches reports: which campaigns, whose, how many."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    DecodeError,
+    PaginationError,
+    SeoRepError,
+    StatusError,
+)
+from seorep_async.export.request import ExportRequest
+from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
+from seorep_async.models import Campaign, Feed, Page
+from seorep_async.pull import MAX_REPULLS
+from seorep_async.resources.arguments import MAX_ID
+from seorep_async.resources.rankings import FeedOptions
+from seorep_async.session import cancel_all
+
+VALID_IDS = range(1, MAX_ID + 1)
+_MOST_SAMPLES = 3
+"""Campaigns that are asked for as a sample, until the service answers for one."""
+_FAILS_ALONE = (StatusError, DecodeError, PaginationError)
+"""Errors with which one campaign of a pull fails, and not the whole pull."""
+
+
+def concerns_all(error: SeoRepError) -> bool:
+    """Return whether an error is about the whole pull: a refused key, or a closed client."""
+    if isinstance(error, AuthenticationError):
+        return error.status == 401
+    return isinstance(error, ConfigurationError)
+
+
+async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
+    """List the campaigns; again, up to three times, if some came or went while they were read."""
+    for _ in range(MAX_REPULLS):
+        with suppress(PaginationError):
+            return [campaign async for campaign in client.campaigns.list(filter=filter)]
+    return [campaign async for campaign in client.campaigns.list(filter=filter)]
+
+
+async def look_up(
+    client: SeoRepClient, ids: Sequence[int]
+) -> tuple[list[Campaign], SeoRepError | None]:
+    """Return the campaigns of these ids, and the error of a missing one.
+
+    They are taken from the list of all campaigns, or fetched one by one if that is shorter.
+    """
+    try:
+        page = await client.campaigns.list().page(1)
+        if page.total_pages == 1:
+            return _among(page.items, ids), None
+        if (page.total_pages or 0) <= len(ids):
+            return _among(await listed(client), ids), None
+    except SeoRepError as error:
+        if concerns_all(error):
+            raise
+        return [], error
+    return await _get_each(client, ids)
+
+
+def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
+    wanted_ids = frozenset(ids)
+    return [campaign for campaign in campaigns if campaign.id in wanted_ids]
+
+
+async def _get_each(
+    client: SeoRepClient, ids: Sequence[int]
+) -> tuple[list[Campaign], SeoRepError | None]:
+    """Get campaigns one by one, several at once; raise as soon as the service refuses the key."""
+
+    async def send_question() -> object:
+        with client.timeout(QUESTION_SECONDS):
+            return await client.campaigns.list(limit=1).page(1)
+
+    key = KeyCheck(send_question)
+    remaining_ids = iter(ids)
+    campaigns: dict[int, Campaign] = {}
+    failure: SeoRepError | None = None
+
+    async def work() -> None:
+        nonlocal failure
+        for campaign_id in remaining_ids:
+            await key.require_good_key()
+            try:
+                campaigns[campaign_id] = await client.campaigns.get(campaign_id)
+                key.accept()
+            except AuthenticationError as error:
+                await key.refuse(error)
+                failure = error
+            except SeoRepError as error:
+                if concerns_all(error):
+                    raise
+                failure = error
+        await key.require_good_key()
+
+    workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        await cancel_all(workers)
+    in_order = [campaigns[campaign_id] for campaign_id in ids if campaign_id in campaigns]
+    return in_order, failure
+
+
+async def require_begun(
+    client: SeoRepClient,
+    request: ExportRequest,
+    options: FeedOptions,
+    campaign_ids: Sequence[int],
+) -> None:
+    """Refuse a period that has not begun, unless the service has rows of it.
+
+    Otherwise empty reports would replace what the target has.
+    """
+    # somewhere on earth it is tomorrow already
+    tomorrow = client.now().date() + dt.timedelta(1)
+    if request.start_date <= tomorrow:
+        return
+    feed = Feed.CAMPAIGN
+    if Feed.CAMPAIGN_BY_DATE in request.feeds:
+        feed = Feed.CAMPAIGN_BY_DATE
+    has_answer = False
+    for campaign_id in campaign_ids[:_MOST_SAMPLES]:
+        try:
+            page = await _first_page(client, request, feed, campaign_id, options)
+        except _FAILS_ALONE as error:
+            if concerns_all(error):
+                raise
+            continue
+        if page.items or page.total_records:
+            return
+        has_answer = True
+    if has_answer:
+        problem = f"start_date {request.start_date} has not begun"
+        advice = "the service has no rows of it; name an earlier period"
+        raise ConfigurationError(f"{problem}, and {advice}", argument="start_date")
+
+
+async def estimate(
+    client: SeoRepClient,
+    request: ExportRequest,
+    missing: Mapping[Feed, Sequence[int]],
+    limit: int | None,
+) -> tuple[int, int | None, tuple[int, ...]]:
+    """Estimate the requests of a pull from the first page of each feed of one campaign.
+
+    Return their number, that campaign, and the campaigns before it for which the service did not
+    answer: in the pull, each of them would fail alone.
+    """
+    needed = {
+        feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
+    }
+    requests = sum(map(len, missing.values()))
+    skipped: list[int] = []
+    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
+    for campaign_id in islice(candidates, _MOST_SAMPLES):
+        try:
+            pages = {
+                feed: await _first_page(client, request, feed, campaign_id, {"limit": limit})
+                for feed in needed
+            }
+        except _FAILS_ALONE as error:
+            if concerns_all(error):
+                raise
+            skipped.append(campaign_id)
+            continue
+        for feed, page in pages.items():
+            further_requests = (page.total_pages or 1) - 1
+            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
+                further_requests += _keyword_count(page)
+            requests += len(needed[feed]) * further_requests
+        return requests, campaign_id, tuple(skipped)
+    return requests, None, tuple(skipped)
+
+
+def _keyword_count(page: Page[Any]) -> int:
+    return len(page.items) if page.total_records is None else page.total_records
+
+
+async def _first_page(
+    client: SeoRepClient,
+    request: ExportRequest,
+    feed: Feed,
+    campaign_id: int,
+    options: FeedOptions,
+) -> Page[Any]:
+    dates = (request.start_date, request.end_date)
+    if feed is Feed.CAMPAIGN:
+        return await client.rankings.campaign(campaign_id, *dates, **options).page(1)
+    return await client.rankings.campaign_by_date(campaign_id, *dates, **options).page(1)

@@ -1,0 +1,203 @@
+"""The crawl: many listings read at once, by workers that share one budget of pages."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+
+from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
+from seorep_async.models import Page
+from seorep_async.paging.reading import Reading
+from seorep_async.session import Request, Session, cancel_all
+
+T = TypeVar("T")
+
+
+class Job(NamedTuple, Generic[T]):
+    """A page to request."""
+
+    reading: Reading[T]
+    number: int
+    request: Request[Page[T]]
+
+
+class Source(Protocol[T]):
+    """Gives a crawl its listings, and takes their results."""
+
+    def next_reading(self) -> Reading[T] | None:
+        """Return the listing that begins next, or None to begin none now."""
+
+    def on_complete(self, reading: Reading[T]) -> None:
+        """Take the pages of a listing."""
+
+    async def judge(self, reading: Reading[T], error: SeoRepError) -> None:
+        """Find out whether the failure of a listing concerns others too."""
+
+    def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
+        """Take the failure of a listing. Return the reading that goes on in its place, if any."""
+
+    def on_bug(self, error: BaseException) -> None:
+        """Take an error that should not have happened."""
+
+
+class Crawl(Generic[T]):
+    """Reads listings with one worker for each page that is in progress.
+
+    A worker requests a page, hands it to its listing, and takes the next page to request:
+
+    1. Of the same listing, if nothing else of it is in progress. So a listing that has begun
+       always goes on, whatever the budget.
+    2. Of the first listing that has more pages to request. So each listing is read to its end
+       before much of the next.
+    3. Page 1 of the next listing that begins.
+
+    The budget limits the pages in progress: those with a worker (requested or in back-off), and
+    those that arrived before an earlier page of their listing. It is twice `max_concurrency`, so
+    that a request always waits for the next permit.
+    """
+
+    def __init__(self, session: Session, source: Source[T]) -> None:
+        self._session = session
+        self._source = source
+        self.budget: int = 2 * session.settings.max_concurrency
+        # The rest of the budget is for further pages of listings that have several.
+        self._most_readings = self.budget - 3 * self.budget // 8
+        self._readings: set[Reading[T]] = set()
+        # A heap of listings whose number of pages is known, and that may have more to request.
+        self._with_more: list[tuple[int, int, Reading[T]]] = []
+        self._workers: dict[asyncio.Task[None], Reading[T]] = {}
+        self._early_pages = 0
+        self.is_open: bool = True
+
+    def hire(self) -> None:
+        """Start one more worker, if there is a page to request and the budget allows it."""
+        if self._has_room(1) and (job := self._next_page()) is not None:
+            worker = self._session.spawn(self._work(job), self._on_worker_end)
+            self._workers[worker] = job.reading
+
+    async def close(self) -> None:
+        """Stop, and wait until nothing is in progress."""
+        self.is_open = False
+        await cancel_all(self._workers)
+
+    def drop(self, reading: Reading[T]) -> None:
+        """End a listing: nothing more of it is requested, and its requests are cancelled."""
+        self._readings.discard(reading)
+        self._give_up(reading)
+        self._cancel_requests(reading)
+
+    def _has_room(self, more_workers: int) -> bool:
+        pages = len(self._workers) + more_workers + self._early_pages
+        return self.is_open and pages <= self.budget
+
+    def _next_page(self) -> Job[T] | None:
+        """Return the next page of the first listing that has more, or page 1 of a new listing."""
+        while self._with_more:
+            _, _, reading = self._with_more[0]
+            if reading.wants_request:
+                return _job(reading)
+            heapq.heappop(self._with_more)
+        if len(self._readings) >= self._most_readings:
+            return None
+        next_reading = self._source.next_reading()
+        if next_reading is None:
+            return None
+        self._readings.add(next_reading)
+        return _job(next_reading)
+
+    async def _work(self, job: Job[T] | None) -> None:
+        worker = cast("asyncio.Task[None]", asyncio.current_task())
+        if worker not in self._workers:
+            # The loop makes eager tasks. Without this, each would start the next inside itself.
+            await asyncio.sleep(0)
+        while job is not None:
+            self._workers[worker] = job.reading
+            # Workers start one another, one in each iteration of the loop. All at once, with
+            # their first attempts, would hold up everything else on it.
+            self.hire()
+            reading = await self._read_page(job)
+            job = self._following(reading)
+            # A reference would keep all pages of the listing until the next page is here.
+            del reading
+
+    def _following(self, reading: Reading[T]) -> Job[T] | None:
+        """Return the page that a worker requests next, after one of this listing."""
+        if not self.is_open:
+            return None
+        if reading.wants_request and reading.requested == reading.checked:
+            return _job(reading)
+        if self._has_room(0):
+            return self._next_page()
+        return None
+
+    async def _read_page(self, job: Job[T]) -> Reading[T]:
+        """Request a page and hand it to its listing. Return the listing, or the one in its place."""
+        reading = job.reading
+        try:
+            page = await self._session.send(job.request)
+            if not reading.is_given_up:
+                self._receive(reading, job.number, page)
+        except SeoRepError as error:
+            if not reading.ends_with(error):
+                return await self._fail(reading, error)
+        if reading.is_complete and reading in self._readings:
+            self._readings.remove(reading)
+            self._source.on_complete(reading)
+        return reading
+
+    def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
+        early_before = len(reading.early)
+        try:
+            reading.receive(number, page)
+        finally:
+            self._early_pages += len(reading.early) - early_before
+        if number == 1 and reading.has_known_end and reading.wants_request:
+            heapq.heappush(self._with_more, (reading.number, id(reading), reading))
+
+    async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
+        self._give_up(reading)
+        # After a 401 or 403, requests of the same listing are about to end alike. Each counts for
+        # the source, which judges whether the key is refused.
+        if not isinstance(error, AuthenticationError):
+            self._cancel_requests(reading)
+        await self._source.judge(reading, error)
+        if reading not in self._readings:
+            # It ended meanwhile, with everything else.
+            return reading
+        self._readings.remove(reading)
+        replacement = self._source.on_failure(reading, error)
+        if replacement is None:
+            return reading
+        self._readings.add(replacement)
+        return replacement
+
+    def _give_up(self, reading: Reading[T]) -> None:
+        reading.is_given_up = True
+        self._early_pages -= len(reading.early)
+        reading.early.clear()
+
+    def _cancel_requests(self, reading: Reading[T]) -> None:
+        current_worker = asyncio.current_task()
+        for worker, its_reading in self._workers.items():
+            if its_reading is reading and worker is not current_worker:
+                worker.cancel()
+
+    def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
+        reading = self._workers.pop(worker)
+        if not worker.cancelled():
+            bug = worker.exception()
+            if bug is not None:
+                self._source.on_bug(bug)
+        elif self.is_open and reading in self._readings:
+            # Nobody gave its listing up, so the client was closed.
+            self.drop(reading)
+            closed = ConfigurationError("the client was closed while its pages were being read")
+            self._source.on_failure(reading, closed)
+        # There may be a page for which there was no room, or a listing that could not begin.
+        self.hire()
+
+
+def _job(reading: Reading[T]) -> Job[T]:
+    request = reading.next_request()
+    return Job(reading, reading.requested, request)

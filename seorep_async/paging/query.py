@@ -1,0 +1,66 @@
+"""The requests of a listing, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from seorep_async.models import Page
+from seorep_async.session import Deadline, Decode, Lane, Request
+
+T = TypeVar("T")
+
+
+class Schedule(msgspec.Struct, eq=False):
+    """The part that the requests of a pull, or of a listing by itself, have in common.
+
+    Attributes:
+        deadline: of all of them, or of each.
+        lane: of the pull; None for a listing by itself.
+    """
+
+    deadline: Deadline
+    lane: Lane | None = None
+
+
+class Query(msgspec.Struct, Generic[T], eq=False):
+    """The query of a listing.
+
+    Attributes:
+        path: from `/v3` on.
+        query: encoded, without `page`.
+        decode: returns the decoder of a page's body from the page's number.
+        key: identifies an item, to find repeated ones.
+        subject: its name in errors, such as `campaign 42`, or None.
+        secrets: strings of the query that must not appear in an error.
+    """
+
+    path: str
+    query: str
+    decode: Callable[[int], Decode[Page[T]]]
+    key: Callable[[T], Hashable]
+    subject: str | None = None
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        # Tracebacks show locals, and the query may be private.
+        return f"Query({self.path})"
+
+    def page(self, number: int, schedule: Schedule, priority: int = 0) -> Request[Page[T]]:
+        """Return the request of one page; in a lane, the lowest priority goes first."""
+        query = f"page={number}"
+        if self.query:
+            query = f"{self.query}&{query}"
+        return Request(
+            method="GET",
+            path=self.path,
+            query=query,
+            secrets=self.secrets,
+            decode=self.decode(number),
+            subject=self.subject,
+            deadline=schedule.deadline,
+            priority=priority,
+            lane=schedule.lane,
+        )

@@ -1,0 +1,115 @@
+"""One listing while it is read: which page to request next, and whether the pages add up. No I/O."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from seorep_async.errors import NotFoundError, SeoRepError
+from seorep_async.models import Page
+from seorep_async.paging.checks import Ledger, is_whole
+from seorep_async.paging.query import Query, Schedule
+from seorep_async.session import Request
+
+T = TypeVar("T")
+
+
+class Reading(msgspec.Struct, Generic[T], eq=False):
+    """One listing while it is read.
+
+    Attributes:
+        max_pages: number of pages after which a listing without an end is given up.
+        number: its place among others; the lowest is read first.
+        requested: pages 1 to this one were requested.
+        checked: pages 1 to this one were received and checked.
+        early: pages that arrived before an earlier one, by number.
+        pages: those that `receive` kept, in order.
+        ledger: checks the pages; None before page 1, and if page 1 is all there is.
+        is_complete: whether all pages are there and add up.
+        is_given_up: whether nobody waits for its pages any more.
+    """
+
+    query: Query[T]
+    schedule: Schedule
+    max_pages: int
+    number: int = 0
+    requested: int = 0
+    checked: int = 0
+    early: dict[int, Page[T]] = {}
+    pages: list[Page[T]] = []
+    ledger: Ledger[T] | None = None
+    is_complete: bool = False
+    is_given_up: bool = False
+
+    @property
+    def has_known_end(self) -> bool:
+        """Whether page 1 said how many pages there are."""
+        return self.ledger is not None and self.ledger.last_page is not None
+
+    @property
+    def wants_request(self) -> bool:
+        """Whether the page after the last requested one may be requested now."""
+        if self.is_complete or self.is_given_up:
+            return False
+        if self.ledger is None:
+            # Page 1 says how many pages there are.
+            return self.requested == 0
+        if self.ledger.last_page is None:
+            # Without a total, each page says whether there is another.
+            return self.requested == self.checked
+        return self.requested < self.ledger.last_page
+
+    def next_request(self) -> Request[Page[T]]:
+        self.requested += 1
+        return self.query.page(self.requested, self.schedule, self.number)
+
+    def receive(self, number: int, page: Page[T]) -> None:
+        """Keep a page, and check those whose turn has come.
+
+        Raises:
+            PaginationError: the pages do not add up.
+        """
+        if number > self.checked + 1:
+            self.early[number] = page
+            return
+        self._keep(page)
+        while self.checked + 1 in self.early:
+            self._keep(self.early.pop(self.checked + 1))
+
+    def _keep(self, page: Page[T]) -> None:
+        if self.check(page):
+            self.pages.append(page)
+
+    def check(self, page: Page[T]) -> bool:
+        """Check the next page in order. Return whether it holds anything new.
+
+        Raises:
+            PaginationError: the page does not belong to the listing that page 1 announced.
+        """
+        self.checked += 1
+        if self.ledger is None:
+            is_new = True
+            if is_whole(page, self.query.key):
+                self.is_complete = True
+            else:
+                self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
+        else:
+            is_new = self.ledger.add(page)
+        if self.ledger is not None and not self.ledger.wants_more():
+            self._complete(self.ledger)
+        return is_new
+
+    def ends_with(self, error: SeoRepError) -> bool:
+        """Return whether an error in place of the next page is the end of the listing."""
+        ledger = self.ledger
+        if ledger is None or ledger.last_page is not None or not isinstance(error, NotFoundError):
+            return False
+        # Some services have no page beyond the end.
+        if ledger.has_all_records():
+            self._complete(ledger)
+        return self.is_complete
+
+    def _complete(self, ledger: Ledger[T]) -> None:
+        ledger.finish()
+        self.is_complete = True

@@ -1,0 +1,160 @@
+"""One history for each account: a new address goes on under the name that the database has."""
+# ruff: noqa: ASYNC240
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, Feed, SeoRepClient
+from seorep_async.export import PullSummary, preview, pull_to
+from tests.export.accounts import Account
+from tests.scripted_api import quick_client, serving
+
+START, END = "2023-03-01", "2023-03-31"
+
+
+async def pull(client: SeoRepClient, out: Path, night: str, **options: Any) -> PullSummary:
+    return await pull_to(client, None, START, END, out=out, snapshot_date=night, **options)
+
+
+def by_new_address(client: SeoRepClient) -> SeoRepClient:
+    """Return a client of the same service under another host."""
+    return quick_client(client.base_url.replace("127.0.0.1", "localhost"))
+
+
+def accounts(out: Path) -> list[str]:
+    with duckdb.connect(str(out), read_only=True) as database:
+        rows = database.execute("SELECT DISTINCT account FROM pulls ORDER BY account").fetchall()
+    return [account for (account,) in rows]
+
+
+async def test_a_night_goes_on_under_the_old_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, _):
+        await pull(client, out, "2023-04-01")
+        async with by_new_address(client) as moved:
+            summary = await pull(moved, out, "2023-04-02")
+            again = await pull(moved, out, "2023-04-03")
+    assert (summary.account, again.account) == ("127.0.0.1", "127.0.0.1")
+    (note,) = summary.notes
+    assert note.startswith("goes on as account 127.0.0.1, which the database has for the service's")
+    assert note in repr(summary)
+    assert note in caplog.text
+    assert accounts(out) == ["127.0.0.1"]
+
+
+async def test_a_name_that_was_given_once_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, _):
+        await pull(client, out, "2023-04-01", account="acme")
+        await pull(client, out, "2023-04-02")
+    assert accounts(out) == ["acme"]
+
+
+async def test_a_preview_has_the_name_of_the_pull(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, _):
+        await pull(client, out, "2023-04-01", account="acme")
+        estimate = await preview(client, None, START, END, out=out)
+    assert estimate.account == "acme"
+
+
+@pytest.mark.parametrize("name", ["argument", "client"])
+async def test_a_new_name_that_is_given_is_taken(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, _):
+        await pull(client, out, "2023-04-01", account="acme")
+        if name == "argument":
+            await pull(client, out, "2023-04-02", account="other")
+        else:
+            async with SeoRepClient(client.base_url, "canary-7", account="other") as named:
+                await pull(named, out, "2023-04-02")
+    assert accounts(out) == ["acme", "other"]
+
+
+async def test_several_names_of_one_account_are_a_question(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, service):
+        for name in ("acme", "other"):
+            await pull(client, out, "2023-04-01", account=name)
+        service.asked.clear()
+        with pytest.raises(ConfigurationError, match="acme and other for the service's account 7"):
+            await pull(client, out, "2023-04-02")
+        assert not [asked for asked in service.asked if "rankings" in asked.path]
+
+
+@pytest.mark.parametrize(
+    "account", [Account(8), Account(None), Account(0), Account(7, lists=False)]
+)
+async def test_another_account_gets_its_own_name(tmp_path: Path, account: Account) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, _):
+        await pull(client, out, "2023-04-01", account="acme")
+    async with serving(account.answer) as (client, _):
+        await pull_to(client, [1], START, END, out=out)
+    assert accounts(out) == ["127.0.0.1", "acme"]
+
+
+async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with serving(Account(7).answer) as (client, service):
+        await pull(client, out, "2023-04-01")
+        service.asked.clear()
+        await pull(client, out, "2023-04-02")
+    assert len([asked for asked in service.asked if asked.path == "/v3/campaigns"]) == 1
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
+async def test_a_file_of_another_period_is_replaced_with_a_note(
+    tmp_path: Path, format_: str
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    async with serving(Account(7).answer) as (client, _):
+        first = await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
+        assert first.notes == ()
+        summary = await pull_to(client, None, START, END, out=out)
+        assert summary.notes == ("replaces 2023-02-01 to 2023-02-28",)
+        assert (await pull_to(client, None, START, END, out=out)).notes == ()
+        other = await pull_to(client, None, START, END, out=out, account="acme")
+    assert other.notes == ("replaces 2023-03-01 to 2023-03-31 of 127.0.0.1",)
+
+
+async def test_rows_without_their_pulls_have_a_period(tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    async with serving(Account(7).answer) as (client, _):
+        await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
+        (tmp_path / "x.pulls.csv").unlink()
+        summary = await pull_to(client, None, START, END, out=out)
+    assert summary.notes == ("replaces 2023-02-01 to 2023-02-28",)
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_a_period_that_has_not_begun_is_refused(tmp_path: Path, feed: Feed) -> None:
+    out = tmp_path / "x.csv"
+    async with serving(Account(rows=lambda _: []).answer) as (client, service):
+        with pytest.raises(ConfigurationError, match="start_date 2999-01-01 has not begun"):
+            await pull_to(client, None, "2999-01-01", "2999-01-31", out=out, feeds=feed)
+        assert len([asked for asked in service.asked if "rankings" in asked.path]) == 2
+    assert not [*tmp_path.iterdir()]
+
+
+async def test_a_period_that_the_service_has_is_pulled(tmp_path: Path) -> None:
+    async with serving(Account().answer) as (client, _):
+        summary = await pull_to(client, None, "2999-01-01", "2999-01-31", out=tmp_path / "x.csv")
+    assert summary.rows == 2
+
+
+@pytest.mark.parametrize("format_", ["csv", "duckdb"])
+async def test_a_failure_has_the_reason_of_the_service(tmp_path: Path, format_: str) -> None:
+    reason = "the range is over 1,200 months"
+    account = Account(hidden={2: (400, {"status": "error", "message": reason})})
+    async with serving(account.answer) as (client, _):
+        summary = await pull_to(client, None, START, END, out=tmp_path / f"x.{format_}")
+    (failure,) = summary.failures
+    assert failure.message.endswith(f"; the service said: {reason}")
+    if format_ == "csv":
+        assert reason in (tmp_path / "x.failures.csv").read_text()

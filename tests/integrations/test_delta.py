@@ -1,0 +1,68 @@
+"""The guide's recipe for a Delta table: a night is replaced, but for the campaigns that failed."""
+
+import datetime as dt
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from seorep_async import Feed, Settings
+from seorep_async.guides import pages
+from seorep_async.integrations.engines import pull_table, table_schema
+from tests.integrations.service import served
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
+
+deltalake = pytest.importorskip("deltalake")
+
+IDS = [1, 2, 3]
+WINDOW: dict[str, Any] = {
+    "start_date": "2023-01-01",
+    "end_date": "2023-03-31",
+    "snapshot_date": dt.date(2023, 4, 1),
+    "account": "acme",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The function of the guide, which writes to the folder `delta`."""
+    monkeypatch.chdir(tmp_path)
+    recipe = re.compile(r"```python engines\n(import pyarrow.compute.*?\n)\n\nfor ", re.DOTALL)
+    (lines,) = recipe.findall(pages()["engines"])
+    names: dict[str, Any] = {"table_schema": table_schema}
+    exec(lines, names)  # noqa: S102
+    return names["store"]
+
+
+def night(*, failing: tuple[int, ...] = (), **window: str) -> pa.Table:
+    with served(campaigns=3, keywords=10, failing=failing):
+        how: dict[str, Any] = {"on_error": "rows", "settings": Settings(max_attempts=1)}
+        return pull_table(IDS, **{**WINDOW, **window}, **how)
+
+
+def rows_of_campaigns() -> Counter[int]:
+    return Counter(deltalake.DeltaTable("delta").to_pyarrow_table()["campaign_id"].to_pylist())
+
+
+def test_a_campaign_that_fails_in_a_rerun_keeps_its_rows(store: Any) -> None:
+    store(night())
+    store(night(failing=(2,)))
+    assert rows_of_campaigns() == {1: 10, 2: 10, 3: 10}
+
+
+def test_a_night_without_rows_writes_nothing(store: Any) -> None:
+    store(night())
+    store(night(failing=(1, 2, 3)))
+    store(table_schema(on_error="rows").empty_table())
+    assert deltalake.DeltaTable("delta").version() == 0
+
+
+def test_a_failed_report_is_no_row(store: Any) -> None:
+    store(night(failing=(2,)))
+    table = deltalake.DeltaTable("delta").to_pyarrow_table()
+    assert table.schema.names == table_schema(Feed.CAMPAIGN).names
+    assert rows_of_campaigns() == {1: 10, 3: 10}

@@ -1,0 +1,193 @@
+"""Crawls: many listings at once, all of each before much of the next, within one budget of pages."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from seorep_async import NotFoundError, Page, SeoRepError, Settings
+from seorep_async.paging import Crawl, Query, Reading, Schedule
+from seorep_async.session import Deadline, Decode, Request
+
+FAR_TOO_MANY = 1000
+"""Pages after which a listing is given up."""
+
+
+class FakeSession:
+    """Takes a random number of iterations of the event loop over each response.
+
+    Attributes:
+        requested: the requests so far, as the numbers of listing and page.
+        most_in_flight: the most requests in flight at once.
+    """
+
+    def __init__(self, concurrency: int, random: Random, failures: float = 0.0) -> None:
+        self.settings = Settings(max_concurrency=concurrency)
+        self.requested: list[tuple[int, int]] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._random = random
+        self._failures = failures
+
+    def spawn(self, work: Any, when_done: Callable[[Any], None]) -> Any:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(when_done)
+        return task
+
+    async def send(self, request: Request[Page[int]]) -> Page[int]:
+        page = int(request.query.removeprefix("page="))
+        self.requested.append((int(request.path), page))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            for _ in range(self._random.randrange(6)):
+                await asyncio.sleep(0)
+            if self._random.random() < self._failures:
+                raise NotFoundError("there is no such object")
+        finally:
+            self.in_flight -= 1
+        return request.decode(b"")
+
+
+class FakeSource:
+    """Listings with some pages of one item each; those of a negative number announce no total."""
+
+    def __init__(self, session: Any, pages: Iterable[int]) -> None:
+        self.crawl: Crawl[int] = Crawl(session, self)
+        self.items: dict[int, list[int]] = {}
+        self.failed: dict[int, SeoRepError] = {}
+        self.bugs: list[BaseException] = []
+        self.ended = asyncio.Event()
+        self._remaining = enumerate(pages)
+        self._begun: dict[int, Reading[int]] = {}
+
+    async def read_all(self) -> None:
+        self.crawl.hire()
+        await self.ended.wait()
+        await self.crawl.close()
+
+    def next_reading(self) -> Reading[int] | None:
+        self.check_budget()
+        for number, pages in self._remaining:
+            query = Query(str(number), "", pages_of(pages), key=lambda item: item)
+            reading = Reading(query, Schedule(Deadline()), FAR_TOO_MANY, number)
+            self._begun[number] = reading
+            return reading
+        if not self._begun:
+            self.ended.set()
+        return None
+
+    def check_budget(self) -> None:
+        readings = self._begun.values()
+        in_progress = sum(reading.requested - reading.checked for reading in readings)
+        assert in_progress <= self.crawl.budget
+
+    def on_complete(self, reading: Reading[int]) -> None:
+        items = [item for page in reading.pages for item in page.items]
+        self.items[reading.number] = items
+        del self._begun[reading.number]
+
+    async def judge(self, reading: Reading[int], error: SeoRepError) -> None:
+        await asyncio.sleep(0)
+
+    def on_failure(self, reading: Reading[int], error: SeoRepError) -> None:
+        self.failed[reading.number] = error
+        del self._begun[reading.number]
+
+    def on_bug(self, error: BaseException) -> None:
+        self.bugs.append(error)
+        self.ended.set()
+
+
+def pages_of(count: int) -> Callable[[int], Decode[Page[int]]]:
+    """Return the decoders of a listing whose page n holds the number n."""
+    total = abs(count)
+
+    def decoder(number: int) -> Decode[Page[int]]:
+        items = (number,) if number <= total else ()
+        if count < 0:
+            return lambda body: Page(items, number)
+        return lambda body: Page(items, number, total_pages=count, total_records=count)
+
+    return decoder
+
+
+listings = st.lists(st.integers(1, 12) | st.integers(-12, -1), min_size=1, max_size=12)
+randoms = st.randoms(use_true_random=False)
+concurrencies = st.integers(1, 5)
+
+
+@given(listings, concurrencies, randoms)
+def test_every_listing_is_read_whole_within_the_budget(
+    pages: list[int], concurrency: int, random: Random
+) -> None:
+    session = FakeSession(concurrency, random)
+
+    async def read() -> FakeSource:
+        source = FakeSource(session, pages)
+        await source.read_all()
+        return source
+
+    source = asyncio.run(read())
+    assert source.bugs == []
+    assert source.items == {
+        number: [*range(1, abs(count) + 1)] for number, count in enumerate(pages)
+    }
+    assert session.most_in_flight <= 2 * concurrency
+
+
+@given(listings, concurrencies, randoms)
+def test_failed_listings_leave_the_others_whole(
+    pages: list[int], concurrency: int, random: Random
+) -> None:
+    session = FakeSession(concurrency, random, failures=0.1)
+
+    async def read() -> FakeSource:
+        source = FakeSource(session, pages)
+        await source.read_all()
+        return source
+
+    source = asyncio.run(read())
+    assert source.bugs == []
+    assert source.items.keys() | source.failed.keys() == {*range(len(pages))}
+    for number, items in source.items.items():
+        assert items == [*range(1, abs(pages[number]) + 1)]
+    assert session.in_flight == 0
+
+
+@given(listings, concurrencies, randoms, st.integers(0, 40))
+def test_a_crawl_that_is_closed_leaves_no_task(
+    pages: list[int], concurrency: int, random: Random, iterations: int
+) -> None:
+    session = FakeSession(concurrency, random, failures=0.1)
+
+    async def read() -> set[asyncio.Task[Any]]:
+        source = FakeSource(session, pages)
+        source.crawl.hire()
+        for _ in range(iterations):
+            await asyncio.sleep(0)
+        await source.crawl.close()
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(read()) == set()
+    assert session.in_flight == 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="there are no eager tasks")
+def test_a_thousand_eager_workers_do_not_start_inside_each_other() -> None:
+    session = FakeSession(1024, Random(1))
+
+    async def read() -> int:
+        factory = getattr(asyncio, "eager_task_factory")  # noqa: B009  # of 3.12
+        asyncio.get_running_loop().set_task_factory(factory)
+        source = FakeSource(session, [1] * 5000)
+        await source.read_all()
+        return len(source.items)
+
+    assert asyncio.run(read()) == 5000

@@ -1,0 +1,82 @@
+"""The package's own source files, and their imports."""
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import field, frozen
+
+REPO = Path(__file__).parent.parent
+PACKAGE = REPO / "seorep_async"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@frozen
+class Source:
+    """A module of the package: its full name, its text, and its syntax tree."""
+
+    name: str
+    package: str
+    text: str = field(repr=False)
+    tree: ast.Module = field(repr=False)
+
+    @property
+    def room(self) -> str:
+        """The room of the module, such as `session`."""
+        return room_of(self.name)
+
+    def functions(self) -> Iterator[Function]:
+        """Yield every function and method."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, Function):
+                yield node
+
+    def imports(self, part: ast.AST | None = None) -> Iterator[str]:
+        """Yield each name that the module, or a part of it, imports, in full.
+
+        `from a import b` is `a.b`.
+        """
+        for node in ast.walk(part or self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield alias.name
+            elif isinstance(node, ast.ImportFrom):
+                dots = "".ljust(node.level, ".")
+                module = importlib.util.resolve_name(f"{dots}{node.module or ''}", self.package)
+                for alias in node.names:
+                    yield f"{module}.{alias.name}"
+
+    def rooms_imported(self) -> set[str]:
+        """Return the rooms of the package from which the module imports."""
+        own_names = [name for name in self.imports() if name.split(".")[0] == "seorep_async"]
+        return {room_of(name) for name in own_names}
+
+
+def _read(file: Path) -> Source:
+    parts = file.relative_to(REPO).with_suffix("").parts
+    text = file.read_text(encoding="utf-8")
+    if parts[-1] == "__init__":
+        name = ".".join(parts[:-1])
+        package = name
+    else:
+        name = ".".join(parts)
+        package = ".".join(parts[:-1])
+    return Source(name, package, text, ast.parse(text))
+
+
+SOURCES = [_read(file) for file in sorted(PACKAGE.rglob("*.py"))]
+BY_NAME = {source.name: source for source in SOURCES}
+_ROOMS = {name.split(".")[1] for name in BY_NAME if "." in name}
+
+
+def room_of(name: str) -> str:
+    """Return the room of a module or of something in it.
+
+    `seorep_async.session.clock.Clock` is in `session`.
+    """
+    parts = name.split(".")
+    if len(parts) > 1 and parts[1] in _ROOMS:
+        return parts[1]
+    return parts[0]
