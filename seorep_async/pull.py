@@ -317,7 +317,7 @@ class _Run(Generic[R]):
         """Find out whether a 401 or 403 is about the key. If it is, everything ends."""
         if not isinstance(error, AuthenticationError):
             return
-        await self.key.refuse(error)
+        await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return
         item = self._begun.get(reading.number)

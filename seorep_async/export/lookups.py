@@ -95,7 +95,7 @@ async def _get_each(
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
-                await key.refuse(error)
+                await key.refuse(error, len(workers) - 1)
                 failure = error
             except SeoRepError as error:
                 if concerns_all(error):

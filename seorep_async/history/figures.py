@@ -180,7 +180,7 @@ Day: TypeAlias = dict[str, Any]
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """What a report shows.
+    """The content of a report.
 
     Attributes:
         subject: the account.

@@ -92,7 +92,7 @@ class Reply(msgspec.Struct):
 
 
 async def ask(question: Question) -> str:
-    """Answer a question in a process of its own, which ends with this call, also if it is cancelled.
+    """Answer a question in a process of its own, which ends with this call.
 
     Raises:
         ConfigurationError: the question is wrong, or took too much time or memory.

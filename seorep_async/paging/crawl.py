@@ -87,6 +87,11 @@ class Crawl(Generic[T]):
         self._give_up(reading)
         self._cancel_requests(reading)
 
+    @property
+    def other_workers(self) -> int:
+        """The number of workers besides the one that asks."""
+        return len(self._workers) - 1
+
     def _has_room(self, more_workers: int) -> bool:
         pages = len(self._workers) + more_workers + self._early_pages
         return self.is_open and pages <= self.budget

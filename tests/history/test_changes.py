@@ -1,4 +1,4 @@
-"""What changed between two days: kinds, their order, what is left out, and what is refused."""
+"""Changes between two days: kinds, order, campaigns left out, and refused arguments."""
 
 import copy
 import datetime as dt

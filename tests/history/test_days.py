@@ -1,4 +1,4 @@
-"""The day that ranks speak of: what pulls of any windows on any nights come to, by an oracle of dicts."""
+"""Ranking days of pulls of any windows on any nights, against an oracle of dicts."""
 
 import calendar
 import datetime as dt

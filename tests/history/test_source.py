@@ -1,4 +1,4 @@
-"""What a history opens: a database, only to read, with nothing else in reach; and which windows are complete."""
+"""A history opens a database only to read, with nothing else in reach; complete windows."""
 
 import datetime as dt
 import subprocess
