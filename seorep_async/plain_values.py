@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -33,6 +34,10 @@ _REAL_NAMES = {
     "date": CALENDAR.date,
     "datetime": CALENDAR.datetime,
 }
+
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which JSON and Python's strings may hold, and UTF-8 can't encode."""
 
 
 def plain(value: Any) -> Any:

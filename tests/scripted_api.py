@@ -1,20 +1,21 @@
-"""A service on a real local port that answers by a script: a function of what was asked, free to misbehave or wait."""
+"""A service whose responses are a function of the request, on a scripted server.
+
+The function may return an envelope, bytes, a status, a status with either, or something to await.
+"""
 
 import asyncio
-import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import attrs
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from seorep_async import Listing, SeoRepClient, Settings
 from seorep_async.session import Clock as ClientClock
+from tests.session.scripted_server import Connection, ScriptedServer, answer
 
 LEFT_OUT: Any = object()
 
@@ -37,52 +38,76 @@ class Asked:
     @property
     def id(self) -> int:
         pairs = dict(self.pairs)
-        return int(pairs["campaign_id"] if "campaign_id" in pairs else pairs["keyword_id"])
+        if "campaign_id" in pairs:
+            return int(pairs["campaign_id"])
+        return int(pairs["keyword_id"])
 
 
 Script = Callable[[Asked], Any]
 
 
 class Service:
-    """What arrived at the server, and what can be waited for there."""
+    """The requests that arrived at the server, and a way to wait for them."""
 
     def __init__(self, script: Script) -> None:
-        self._script = script
         self.asked: list[Asked] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self._script = script
         self._arrived = asyncio.Condition()
 
     @property
     def pages(self) -> list[int]:
-        """The pages that were asked for, in the order of arrival."""
-        return [asked.page for asked in self.asked]
+        """The numbers of the requested pages, in the order of arrival."""
+        return [request.page for request in self.asked]
 
     async def arrival(self, reached: Callable[["Service"], bool]) -> None:
         """Wait for a request after which `reached` holds."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: reached(self))
 
-    async def answer(self, request: web.Request) -> web.Response:
-        asked = Asked(request.path, request.raw_path.partition("?")[2])
-        self.asked.append(asked)
+    async def respond(self, target: str, connection: Connection) -> None:
+        """Respond to a request, once the script has made the response."""
+        address = urlsplit(target)
+        request = Asked(address.path, address.query)
+        self.asked.append(request)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             async with self._arrived:
                 self._arrived.notify_all()
-            answer = self._script(asked)
-            if isinstance(answer, Awaitable):
-                answer = await answer
+            response = self._script(request)
+            if isinstance(response, Awaitable):
+                response = await _while_connected(response, connection)
         finally:
             self.in_flight -= 1
-        if isinstance(answer, int):
-            return web.Response(status=answer)
-        status = 200
-        if isinstance(answer, tuple):
-            status, answer = answer
-        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        return web.Response(status=status, body=io.BytesIO(body))
+        await connection.send(_encoded(response))
+
+
+async def _while_connected(response: Awaitable[Any], connection: Connection) -> Any:
+    """Await a response, and cancel it when the client leaves."""
+    responding = asyncio.ensure_future(response)
+    leaving = asyncio.create_task(connection.until_closed())
+    try:
+        await asyncio.wait([responding, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not responding.done():
+            raise ConnectionResetError("the client left")
+        return responding.result()
+    finally:
+        responding.cancel()
+        leaving.cancel()
+        await asyncio.gather(responding, leaving, return_exceptions=True)
+
+
+def _encoded(response: Any) -> bytes:
+    status = 200
+    if isinstance(response, int):
+        return answer(status=response)
+    if isinstance(response, tuple):
+        status, response = response
+    if isinstance(response, bytes):
+        return answer(response, status=status)
+    return answer(json.dumps(response).encode(), status=status)
 
 
 class Clock:
@@ -114,12 +139,14 @@ async def serving(
 ) -> AsyncIterator[tuple[SeoRepClient, Service]]:
     """Serve a script, and open a quick client on it."""
     service = Service(script)
-    application = web.Application()
-    application.router.add_get("/{path:.*}", service.answer)
-    async with (
-        TestServer(application) as server,
-        quick_client(str(server.make_url("")), clock=clock, **settings) as client,
-    ):
+
+    async def respond(connection: Connection) -> None:
+        # No other request can have arrived since this one.
+        request = server.requests[-1]
+        await service.respond(request.target, connection)
+
+    server = ScriptedServer(forever=respond)
+    async with server, quick_client(server.base_url, clock=clock, **settings) as client:
         yield client, service
 
 

@@ -12,18 +12,18 @@ from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.options import LazyGroup, later
 
 _COMMANDS = {
-    "login": ("commands", "Ask for address and key, try them, and store them as a profile."),
+    "login": ("commands", "Ask for the address and the key, try them, and store them."),
     "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
     "columns": ("commands", "Explain the columns of the tables that a pull writes."),
-    "changes": ("commands", "Show which keywords rose, fell, are new, lost or found."),
-    "report": ("commands", "Make a page to look at from the days of a database."),
-    "doctor": ("commands", "Check settings, connection, responses and a pull's target."),
+    "changes": ("commands", "Show the keywords whose rank changed between two days."),
+    "report": ("commands", "Draw the rankings of a database as a web page."),
+    "doctor": ("commands", "Check settings, connection, responses, and a target."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
     "campaigns": ("resources", "List and get campaigns."),
     "users": ("resources", "List and get users."),
     "keywords": ("resources", "List and get keywords."),
     "backlinks": ("resources", "List and get backlinks."),
-    "api": ("commands", "Send any request, also one that changes the account."),
+    "api": ("commands", "Send any request, such as one that changes the account."),
     "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
     "guide": ("commands", "Show a page of the guide."),
 }

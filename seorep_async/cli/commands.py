@@ -53,9 +53,9 @@ KINDS = (
 
 
 @command(
-    "Ask for address and key, try them, and store them as a profile.\n\n"
-    "Without a NAME it is the profile default, which is used where nothing else is named, by this "
-    "command and by SeoRepClient() in Python."
+    "Ask for the address and the key, try them, and store them as a profile.\n\n"
+    "Without a NAME, the profile is called default. This command and SeoRepClient() in Python use "
+    "it where nothing else names an account."
 )
 @click.argument("name", required=False, metavar="[NAME]")
 def login(name: str | None) -> None:
@@ -63,7 +63,7 @@ def login(name: str | None) -> None:
 
 
 @command(
-    "Explain the columns of the tables that a pull writes: of one table, or of all.\n\n"
+    "Explain the columns of one table that a pull writes, or of all tables.\n\n"
     "A * marks the columns that together identify a row. Names and types are the same in every "
     "format."
 )
@@ -80,15 +80,15 @@ def guide(name: str | None) -> None:
 
 
 @command(
-    "Show which keywords rose, fell, are new, lost or found between two days, the biggest changes "
-    "first.\n\n"
-    "DATABASE is a .duckdb file that pulls wrote. A day is a ranking day: the last day of a pull's "
-    'window, or the day of the pull if that is earlier. A rank of 0 or none is "not ranked". '
-    "Campaigns without a report of both days are left out, and named.",
+    "Show the keywords whose rank changed between two days, largest changes first.\n\n"
+    "DATABASE is a .duckdb file that seorep pull wrote. A day here is a ranking day: the last day "
+    "of a pull's window, or the day of the pull if that is earlier. A rank of 0 and a missing rank "
+    "count as not ranked. Campaigns that lack a report for either day are left out and listed.",
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
   seorep changes rankings.duckdb --from 2023-03-01 --format csv > fell.csv
-  seorep changes rankings.duckdb --kind fell --exit-code || mail-it""",
+  seorep changes rankings.duckdb --kind fell --exit-code > fell.txt
+  test $? = 10 && mail -s "Ranks fell" me@example.com < fell.txt""",
 )
 @DATABASE
 @option("--account", metavar="NAME", help="Name of the account, where the database has several.")
@@ -97,41 +97,41 @@ def guide(name: str | None) -> None:
     "before",
     metavar="DATE",
     type=day,
-    help="The earlier ranking day.  [default: the last one before --to]",
+    help="Earlier ranking day.  [default: the last one before --to]",
 )
 @option(
-    "--to", "after", metavar="DATE", type=day, help="The later ranking day.  [default: the last]"
+    "--to", "after", metavar="DATE", type=day, help="Later ranking day.  [default: the last one]"
 )
 @option(
     "--campaign",
     metavar="ID",
     type=count,
-    help="Compare this campaign alone, on its own days.  [default: every campaign]",
+    help="Compare one campaign, on its own days.  [default: all campaigns]",
 )
 @option(
     "--group",
     metavar="TITLE",
     type=not_empty,
-    help="Compare the campaigns of a group, by its title in any case, on their own days.",
+    help="Compare the campaigns of a group, on their own days; case does not matter.",
 )
 @option(
     "--kind",
     metavar="KIND",
     type=click.Choice(KINDS),
-    help="Changes of this kind alone: rose, fell (ranked on both days); found, lost (its rank); "
-    "entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).",
+    help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
+    "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword).",
 )
-@option("--limit", metavar="N", type=count, help="The N largest changes.  [default: all]")
+@option("--limit", metavar="N", type=count, help="Show the N largest changes.  [default: all]")
 @option(
     "--moved",
     metavar="N",
     type=count,
-    help="Places by which a keyword rose or fell at least.  [default: 3]",
+    help="Least number of places for rose and fell.  [default: 3]",
 )
 @option(
     "--exit-code",
     is_flag=True,
-    help="Exit with 10 if there is a change, counted before --limit; for alerts.",
+    help="Exit with 10 if there is a change, for alerts; --limit does not matter.",
 )
 @format_options
 def changes(
@@ -150,9 +150,9 @@ def changes(
 
 
 @command(
-    "Make a page to look at from the days of a database: one file that loads nothing and runs no "
-    "script.\n\n"
-    "DATABASE is a .duckdb file that pulls wrote.",
+    "Draw the rankings of a database as a web page.\n\n"
+    "DATABASE is a .duckdb file that seorep pull wrote. The page is one file; it loads nothing and "
+    "runs no scripts.",
     examples="""\
   seorep report rankings.duckdb -o acme.html --open
   seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html""",
@@ -163,29 +163,29 @@ def changes(
     "--out",
     metavar="FILE",
     required=True,
-    help="The page's file, which ends in .html. Only a page that a report wrote is replaced.",
+    help="File of the page, which ends in .html. Only a page of seorep report is replaced.",
 )
 @option("--account", metavar="NAME", help="Name of the account, where the database has several.")
-@option("--campaign", metavar="ID", type=count, help="One campaign.  [default: all]")
-@option("--group", metavar="TITLE", help="The campaigns of a group, by its title in any case.")
+@option("--campaign", metavar="ID", type=count, help="Draw one campaign.  [default: all campaigns]")
+@option("--group", metavar="TITLE", help="Draw the campaigns of a group; case does not matter.")
 @option(
     "--from",
     "start_date",
     metavar="DATE",
     type=day,
-    help="The first day to draw.  [default: the first of the database]",
+    help="First day to draw.  [default: the first in the database]",
 )
 @option(
     "--to",
     "end_date",
     metavar="DATE",
     type=day,
-    help="The last day to draw.  [default: the last of the database]",
+    help="Last day to draw.  [default: the last in the database]",
 )
 @option(
     "--title",
     metavar="TEXT",
-    help="The page's title.  [default: the name of the campaign, the group or the account]",
+    help="Title of the page.  [default: the name of the campaign, the group or the account]",
 )
 @option(
     "--profile",
@@ -199,7 +199,7 @@ def report(database: str, profile: str | None, opens: bool, **choices: Any) -> N
 
 
 @command(
-    "Check the settings, the connection, the service's responses, and a pull's target.\n\n"
+    "Check the settings, the connection, the service's responses, and the target of a pull.\n\n"
     "It only reads: the list of campaigns, one page of each feed, and the target.",
     examples="""\
   seorep doctor
@@ -210,7 +210,7 @@ def report(database: str, profile: str | None, opens: bool, **choices: Any) -> N
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Check this target of a pull: free space, versions, whether it is open elsewhere.",
+    help="Also check this target: free space, versions, and whether it is open elsewhere.",
 )
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
@@ -221,8 +221,8 @@ def doctor(out: str | None, json: bool, service: Service) -> int:
 @command(
     "Send any request, authenticated and retried, and print the response as JSON.\n\n"
     "GET and DELETE send the parameters in the query, other methods in the body. A repeated name "
-    "is an array. A value of @- is read from stdin: a password, say, which no command should show. "
-    "A response that is no object, or one to GET that has no data, is refused.",
+    "is an array. A value of @- is read from stdin, which keeps passwords out of the command. "
+    "Responses that are not a JSON object are refused, as are responses to GET without data.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery
@@ -246,14 +246,14 @@ def api(
 
 @command(
     "Serve the history and the service to agents (MCP).\n\n"
-    "It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client "
-    "starts it. seorep guide agents shows the configuration of such a client, and the tools."
+    "An agent's client starts this command, and talks to it by the Model Context Protocol on stdin "
+    "and stdout. seorep guide agents shows how to configure the client, and the tools."
 )
 @option(
     "--history",
     metavar="FILE",
     required=True,
-    help="Database (.duckdb) that pulls write; it need not exist yet.",
+    help="Database (.duckdb) of seorep pull; it need not exist yet.",
 )
 @option(
     "--account",

@@ -59,7 +59,6 @@ class PullArguments:
     skip_complete: bool
     max_requests: int | None
     force: bool
-    excel: bool
     format: str | None
     dry_run: bool
     json: bool
@@ -131,8 +130,8 @@ class PullArguments:
             raise click.UsageError("--quiet and --verbose can't be combined; give one of them.")
         if self.retry_failed and self.skip_complete:
             raise click.UsageError("--retry-failed and --skip-complete can't be combined.")
-        if target.endswith((".xls", ".xlsx")):
-            raise click.UsageError("-o: for Excel, name a .csv, and add --excel.")
+        if target.endswith(".xls"):
+            raise click.UsageError("-o: for Excel, name a file that ends in .xlsx.")
         if self.format and not self.to_stdout:
             advice = "the ending of a file chooses its format"
             raise click.UsageError(f"--format: only with -o -; {advice}.")
@@ -301,7 +300,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "keywords and failures are written beside them.",
     examples="""\
   seorep pull --sandbox
-  seorep pull -o march.csv --excel --month 2023-03 --campaign 3,5
+  seorep pull -o march.xlsx --month 2023-03 --campaign 3,5
   seorep pull -o rankings.duckdb --last 30d --exclude 7
   seorep pull -o years.duckdb --month 2021-01..2022-12 \\
       --skip-complete --max-requests 500     # repeat it to go on
@@ -313,7 +312,8 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; or - for stdout.  "
+    help="Target: a file that ends in .csv, .xlsx (Excel), .jsonl, .parquet or .duckdb; or - for "
+    "stdout.  "
     "[default: rankings-FEED.csv]",
 )
 @option(
@@ -322,8 +322,9 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     metavar="FEED",
     type=click.Choice(FEEDS),
     multiple=True,
-    help="A row for each: keyword (campaign), date of a campaign (campaign-by-date) or date of a "
-    "keyword (keyword-by-date); repeatable.  [default: campaign]",
+    help="Report to pull: a row for each keyword (campaign), each date of a campaign "
+    "(campaign-by-date), or each date of a keyword (keyword-by-date); repeatable.  "
+    "[default: campaign]",
 )
 @option(
     "--from",
@@ -371,7 +372,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     metavar="IDS",
     type=read_ids,
     multiple=True,
-    help="Campaigns to leave out, written likewise.",
+    help="Campaigns to leave out, in the same forms.",
 )
 @option(
     "--group",
@@ -387,13 +388,13 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     section=_WHAT,
     metavar="TEXT",
     type=not_empty,
-    help="Pull the campaigns that the service's filter finds.",
+    help="Pull the campaigns that match the service's filter.",
 )
 @option(
     "--compare-previous-period",
     section=_WHAT,
     is_flag=True,
-    help="Request the changes from the previous period as well.",
+    help="Also request the changes from the previous period.",
 )
 @option(
     "--page-size",
@@ -408,7 +409,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     section=_HOW,
     metavar="NAME",
     type=not_empty,
-    help="Name of the account in every row.  [default: the profile's, or the host]",
+    help="Account name in every row.  [default: the profile's, or the host]",
 )
 @option(
     "--snapshot-date",
@@ -427,33 +428,25 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     "--retry-failed",
     section=_HOW,
     is_flag=True,
-    help="Finish this night's last pull of these days, or of each month: fetch what failed or was "
-    "not requested yet; everything, with a warning, if there was no such pull. On a later day, "
-    "repeat its --snapshot-date and days (--from, --to), because --last names others.",
+    help="Fetch what failed, or was not requested yet, in this night's last pull of these days, or "
+    "of each month. Without such a pull, fetch everything, with a warning. On a later day, repeat "
+    "the --snapshot-date and the days (--from, --to), because --last names other days.",
 )
 @option(
     "--skip-complete",
     section=_HOW,
     is_flag=True,
-    help="Leave out months that this database has complete, after their last day.",
+    help="Skip months that the database has complete, pulled after their last day.",
 )
 @option(
     "--max-requests",
     section=_HOW,
     metavar="N",
     type=count,
-    help="Stop after about N requests in all, because reports that have begun are completed first; "
-    "keep them, and exit with 5. The same command goes on. Several months need --skip-complete as "
-    "well.",
+    help="Stop after about N requests, once reports that have begun are complete; keep them, and "
+    "exit with 5. The same command continues. Several months also need --skip-complete.",
 )
 @option("--force", section=_HOW, is_flag=True, help="Replace files that no pull wrote.")
-@option(
-    "--excel",
-    section=_HOW,
-    is_flag=True,
-    help="Write CSV for Excel: with a byte order mark, and ' before cells that it would run as "
-    "formulas.",
-)
 @option(
     "--format",
     section=_HOW,

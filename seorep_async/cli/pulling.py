@@ -46,7 +46,6 @@ _CONTENTS = (
     "limit",
     "compare_previous_period",
     "snapshot_date",
-    "excel",
 )
 """The options that say what an export contains."""
 _MANNER = ("restart", "retry_failed", "force")

@@ -42,7 +42,7 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
-    file_format = format_of(Path(out).suffix.lower(), excel=False)
+    file_format = format_of(Path(out).suffix.lower())
     if file_format is None:
         return  # the check of the file says so
     for library in file_format.needs:

@@ -13,6 +13,7 @@ from seorep_async.export.progress import (
     PullSummary,
     Stage,
 )
+from seorep_async.export.progress_bar import ProgressBar
 from seorep_async.export.pull_to import PullPreview, preview, pull_to, stream
 from seorep_async.export.staging import StagedPull
 
@@ -20,6 +21,7 @@ __all__ = [
     "CampaignOutcome",
     "ExportError",
     "OnProgress",
+    "ProgressBar",
     "PullFailure",
     "PullPreview",
     "PullProgress",

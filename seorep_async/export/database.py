@@ -349,8 +349,8 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             # keywords arrive with the campaign feed, whatever became of their own reports
             source = Feed.CAMPAIGN if feed is Feed.KEYWORD_BY_DATE else feed
             pulled_reports += [
-                (table_of(feed).name, campaign_id)
-                for (campaign_id,), *_ in staging.records(table_of(source))
+                (table_of(feed).name, report.lead_ids[0])
+                for report in staging.records(table_of(source))
             ]
         failed_ids = staging.failed_ids(Feed.KEYWORD_BY_DATE)
         failed_keywords = [

@@ -124,6 +124,7 @@ class Group:
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
         stored, rows = await self._run(self._staging.add, self._feed, reports, errors)
         self._tracker.advance(stored, rows, len(outcomes) - stored)
+        self._staging.require_room()
 
 
 @attrs.frozen
@@ -149,6 +150,7 @@ class Fetcher:
             PullPausedError: the requests were used up before every report was tried.
         """
         staging = self.staging
+        staging.require_room()
         feeds = staging.request.fetched_feeds
         is_resumed = bool(staging.plan.ids)
         if is_resumed:

@@ -1,29 +1,32 @@
-"""The formats of a target: how each encodes a group of reports for the staging, and writes a table from the pieces.
+"""The formats of a target: how each encodes reports for the staging file, and reads them back.
 
-A piece holds the rows of some reports of one table, without the table's lead (account, night, ids, dates): that is
-added when the piece is read. A report is a slice of it: some rows of a record batch, or some bytes of text.
+A *piece* holds the rows of several reports of one table. The table's lead (account, night, ids,
+dates) is not in it: it is added when the table is written. A report is a slice of a piece: some
+bytes of text, or some rows of a record batch.
+
+In a piece of text, each row begins with `ROW_START`, a byte that UTF-8 never contains. When the
+table is written, the row's lead takes the place of this byte.
 """
 
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import accumulate, chain, groupby, islice, pairwise, repeat
-from operator import itemgetter
+from itertools import accumulate, chain, islice, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 import msgspec
 
-from seorep_async.errors import ConfigurationError
 from seorep_async.export.pieces import RECENT, Record
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import Columns, Table
+from seorep_async.tables.columns import Column, Columns, ColumnType, Table
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import keywords_table, table_of
 from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_lines
@@ -31,81 +34,123 @@ from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_lines
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MARK = b"\xff"
-"""Begins each line of staged text, where its lead will stand; UTF-8 has no such byte."""
-_LINE = "\x1e"
-"""Stands for `MARK` in strings; a value that has it is rare."""
-_ROWS = 10_000
-"""Rows that are in memory at once at the end, and in a row group of Parquet."""
+ROW_START = b"\xff"
+_ROW_START_IN_CELLS = "\x1e"
+"""Stands for `ROW_START` in strings, which can't hold that byte; a value rarely has it."""
+_ROW_GROUP = 10_000
+"""Rows that are in memory at once when a table is written, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 24
+_WRITE_BUFFER = 1 << 18
+_SHEET_PART = 2_000
+SHEET_ROWS = 1_048_575
+"""The rows that a sheet of Excel holds below its header."""
 T = TypeVar("T")
-Report: TypeAlias = tuple[tuple[int, ...], int, Record]
+Slice: TypeAlias = tuple[int, int]
+"""The first byte or row of a report in its piece, and the number of its bytes or rows."""
+
+
+class StagedReport(NamedTuple):
+    """A report in the staging file: the ids in its lead, the number of its block, and its record."""
+
+    lead_ids: tuple[int, ...]
+    block: int
+    record: Record
 
 
 @attrs.frozen
 class Source:
-    """One table of a pull: the values of its `columns`, or the staged `reports`, whose rows have the `shared` values.
+    """The rows of one table of a pull, either as values or as staged reports.
 
     Attributes:
-        reports: the ids in the lead of each, its block, and where its rows are in it.
-        read: returns a piece by its block and its number in it.
+        shared: the values that all staged rows share, by column.
+        columns: the values of whole rows, by column, in several parts.
+        reports: the staged reports; their rows have the `shared` values in their lead.
+        read: returns a piece by the number of its block and its own number.
     """
 
     table: Table
     shared: dict[str, Any]
     columns: Iterable[Columns]
-    reports: Iterable[Report]
+    reports: Iterable[StagedReport]
     read: Callable[[int, int], bytes]
 
 
-def in_groups(items: Iterable[T], rows: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Yield items in lists of so many rows or a few more."""
-    some, count = list[T](), 0
-    for one in items:
-        some.append(one)
-        count += rows(one)
-        if count >= most:
-            yield some
-            some, count = [], 0
-    if some:
-        yield some
+def in_groups(items: Iterable[T], weight: Callable[[T], int], limit: int) -> Iterator[list[T]]:
+    """Yield items in lists whose weight reaches the limit with their last item."""
+    group: list[T] = []
+    total = 0
+    for item in items:
+        group.append(item)
+        total += weight(item)
+        if total >= limit:
+            yield group
+            group = []
+            total = 0
+    if group:
+        yield group
 
 
 @cache
 def without_lead(table: Table) -> Table:
-    """Return the columns of a staged row."""
+    """Return a table with the columns of its staged rows."""
     return Table(table.name, table.description, table.columns[table.lead :], ())
 
 
-class Text:
-    """Lines of text, each of a row; a table of keywords is staged, too, as it can't be read from them."""
+@cache
+def single_column(table: Table, index: int) -> Table:
+    """Return a table with one of the columns of the staged rows."""
+    column = table.columns[table.lead + index]
+    return Table(table.name, table.description, (column,), ())
 
-    ending: str
-    needs: tuple[str, ...] = ()
-    """Libraries of extras."""
+
+class Text:
+    """Rows as text in UTF-8.
+
+    Attributes:
+        ending: the ending of the target's name.
+        needs: libraries of extras.
+        stages_keywords: whether the table of keywords has pieces of its own. Otherwise it is read
+            from the pieces of the campaign feed.
+        most_rows: rows of a table that a target can hold, or None for any number.
+    """
+
+    ending: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    stages_keywords: ClassVar[bool] = True
+    most_rows: ClassVar[int | None] = None
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
-        """Return columns of values, without the lead, as `encode` takes them; both raise the same errors."""
+        """Return the values of staged rows as `encode` takes them; both raise the same errors."""
         return columns
 
     def encode(
         self, table: Table, prepared: Columns, sizes: Sequence[int]
-    ) -> tuple[bytes, list[tuple[int, int]]]:
-        """Return rows as a piece, and the first and the size of the slice of each report.
+    ) -> tuple[bytes, list[Slice]]:
+        """Return rows as a piece, and the slice of each report in it.
 
-        Values that the format can't hold raise an OverflowError, ValueError or RecursionError.
+        Args:
+            sizes: the number of rows of each report.
+
+        Raises:
+            OverflowError, ValueError, RecursionError: the format can't hold a value.
         """
-        data, starts = self.marked(without_lead(table), prepared) if any(sizes) else (b"", [])
-        starts.append(len(data))
-        places = pairwise(accumulate(sizes, initial=0))
-        return data, [(starts[first], starts[last] - starts[first]) for first, last in places]
+        data = b""
+        row_starts: list[int] = []
+        if any(sizes):
+            data, row_starts = self.staged_rows(without_lead(table), prepared)
+        row_starts.append(len(data))
+        slices = []
+        for first_row, end_row in pairwise(accumulate(sizes, initial=0)):
+            start = row_starts[first_row]
+            slices.append((start, row_starts[end_row] - start))
+        return data, slices
 
-    def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        """Return rows without lead as lines that begin with `MARK`, and where these are."""
+    def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+        """Return rows without lead, each after a `ROW_START`, and the places of these bytes."""
         raise NotImplementedError
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        """Return the lead of a table's lines, with `%d` for each id."""
+        """Return the lead of a table's rows as text, with `%d` for each id."""
         raise NotImplementedError
 
     def header(self, table: Table) -> bytes:
@@ -113,73 +158,94 @@ class Text:
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""
-        count, lead, held = (
-            0,
-            self.lead(source.table, source.shared),
-            lru_cache(RECENT)(source.read),
-        )
-        with open(file, "wb", 1 << 18) as opened:
-            opened.write(self.header(source.table))
+        table = source.table
+        lead = self.lead(table, source.shared)
+        row_count = 0
+        with open(file, "wb", _WRITE_BUFFER) as opened:
+            opened.write(self.header(table))
             for columns in source.columns:
-                count += (rows := len(columns[0]))
-                text, _ = self.encode(source.table, self.prepare(source.table, columns), [rows])
-                opened.write(text.replace(MARK, lead))
-            for ids, block, one in source.reports:
-                count += one.rows
-                text = held(block, one.piece)[one.first : one.first + one.size]
-                opened.write(text.replace(MARK, lead % ids))
-        return count
+                size = len(columns[0])
+                text, _ = self.encode(table, self.prepare(table, columns), [size])
+                opened.write(with_lead(text, lead))
+                row_count += size
+            for report, text in slices_of(source):
+                opened.write(with_lead(text, lead % report.lead_ids))
+                row_count += report.record.rows
+        return row_count
 
     def read(self, file: Path) -> list[dict[str, Any]]:
-        """Return two rows of a file, or of a file without rows one without values; [] if it has another format."""
+        """Return the first two rows of a file.
+
+        A file with a header only has one row without values, a file of another format has none.
+        """
         with open(file, "rb") as opened:
-            try:
-                return self.rows(opened.read(_LOOK_BYTES))
-            except (csv.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                return []
+            text = opened.read(_LOOK_BYTES)
+        try:
+            return self.rows(text)
+        except (csv.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return []
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
         raise NotImplementedError
 
 
-@attrs.frozen
+def with_lead(text: bytes, lead: bytes) -> bytes:
+    """Return staged rows of text with their lead."""
+    return text.replace(ROW_START, lead)
+
+
+def slices_of(source: Source) -> Iterator[tuple[StagedReport, bytes]]:
+    """Yield each staged report of text with its part of its piece."""
+    read = lru_cache(RECENT)(source.read)
+    for report in source.reports:
+        record = report.record
+        piece = read(report.block, record.piece)
+        yield report, piece[record.first : record.first + record.size]
+
+
 class Csv(Text):
-    """CSV by RFC 4180, or as Excel wants it."""
+    """CSV by RFC 4180."""
 
     ending = ".csv"
-    excel: bool
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
-        return csv_cells(table.columns[table.lead :], columns, excel=self.excel)
+        return csv_cells(table.columns[table.lead :], columns)
 
-    def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        first, *others = prepared
-        data = csv_lines([[_LINE + cell for cell in first], *others]).replace(_LINE.encode(), MARK)
-        if len(starts := _places(data, MARK)) != len(first):  # a value has that character
-            data = b"".join(
-                MARK + csv_lines([[cell] for cell in row]) for row in zip(*prepared, strict=True)
-            )
-            starts = _places(data, MARK)
-        return data, starts
+    def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+        first_column, *other_columns = prepared
+        marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
+        text = csv_lines([marked_column, *other_columns])
+        data = text.replace(_ROW_START_IN_CELLS.encode(), ROW_START)
+        row_starts = _places(data, ROW_START)
+        if len(row_starts) == len(first_column):
+            return data, row_starts
+        # a value has the character that stands for ROW_START, so join row by row
+        rows = zip(*prepared, strict=True)
+        data = b"".join(ROW_START + csv_lines([[cell] for cell in row]) for row in rows)
+        return data, _places(data, ROW_START)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        columns = table.columns[: table.lead]
-        cells = csv_cells(columns, [[shared.get(one.name)] for one in columns], excel=self.excel)
-        named = zip(columns, cells, strict=True)
-        said = [cell.replace("%", "%%") if one.name in shared else "%d" for one, (cell,) in named]
-        return ",".join([*said, ""]).encode()
+        cells = []
+        for column in table.columns[: table.lead]:
+            if column.name in shared:
+                ((cell,),) = csv_cells([column], [[shared[column.name]]])
+                cells.append(cell.replace("%", "%%"))
+            else:
+                cells.append("%d")
+        return "".join(f"{cell}," for cell in cells).encode()
 
     def header(self, table: Table) -> bytes:
-        mark = (
-            b"\xef\xbb\xbf" if self.excel else b""
-        )  # a byte order mark, by which Excel knows UTF-8
-        return mark + csv_lines([[column.name] for column in table.columns])
+        return csv_lines([[column.name] for column in table.columns])
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
-        reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
-        rows, names = list[dict[str, Any]](), reader.fieldnames or ()
-        with suppress(csv.Error):  # a field is longer than the module reads
-            rows += islice(reader, 2)
+        # an editor may have saved the file with a byte order mark
+        lines = io.StringIO(text.decode("utf-8-sig", "replace"), newline="")
+        reader = csv.DictReader(lines)
+        names = reader.fieldnames or ()
+        rows: list[dict[str, Any]] = []
+        # a field may be longer than the module reads
+        with suppress(csv.Error):
+            rows.extend(islice(reader, 2))
         return rows or [dict.fromkeys(names)]
 
 
@@ -188,72 +254,113 @@ class JsonLines(Text):
 
     ending = ".jsonl"
 
-    def marked(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        # in place of each line's brace, which is in the lead; a line break inside a string is escaped
+    def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+        # ROW_START replaces the brace of each line, which the lead brings back. Every line break
+        # ends a row: within a string, JSON escapes it.
         data = bytearray(columns_as_json_lines(table, prepared))
-        starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]
-        for start in starts:
-            data[start : start + 1] = MARK
-        return bytes(data), starts
+        row_starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]
+        for start in row_starts:
+            data[start : start + 1] = ROW_START
+        return bytes(data), row_starts
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        said = b"{"
-        for name in (one.name for one in table.columns[: table.lead]):
-            value = (
-                msgspec.json.encode(shared[name]).replace(b"%", b"%%") if name in shared else b"%d"
-            )
-            said += b'"%b":%b,' % (name.encode(), value)
-        return said
+        lead = b"{"
+        for column in table.columns[: table.lead]:
+            value = b"%d"
+            if column.name in shared:
+                value = msgspec.json.encode(shared[column.name]).replace(b"%", b"%%")
+            lead += b'"%b":%b,' % (column.name.encode(), value)
+        return lead
 
     def rows(self, text: bytes) -> list[dict[str, Any]]:
-        return [
-            msgspec.json.decode(line, type=dict[str, Any])
-            for line in text.split(b"\n", 2)[:2]
-            if line
-        ]
+        lines = text.split(b"\n", 2)[:2]
+        return [msgspec.json.decode(line, type=dict[str, Any]) for line in lines if line]
+
+
+class WorkbookRows(JsonLines):
+    """Rows of a workbook, staged as JSON, so that the extra `excel` needs no pyarrow."""
+
+    ending = ".xlsx"
+    needs = ("xlsxwriter", "openpyxl")
+    most_rows = SHEET_ROWS
+
+    def parts(self, source: Source) -> Iterator[Columns]:
+        """Yield the values of a table by column, in parts of some thousand rows."""
+        table = source.table
+        yield from source.columns
+        lead = self.lead(table, source.shared)
+        names = [column.name for column in table.columns]
+        kinds = [column.type for column in table.columns]
+        slices = slices_of(source)
+        for group in in_groups(slices, lambda item: item[0].record.rows, _SHEET_PART):
+            text = b"".join(with_lead(text, lead % report.lead_ids) for report, text in group)
+            rows = [msgspec.json.decode(line) for line in text.split(b"\n") if line]
+            if rows:
+                columns = [[row[name] for row in rows] for name in names]
+                yield list(map(_values_from_json, kinds, columns))
+
+
+def _values_from_json(kind: ColumnType, values: list[Any]) -> list[Any]:
+    """Return values of JSON as those of their column again: JSON has no dates."""
+    convert = _FROM_JSON.get(kind)
+    if convert is None:
+        return values
+    return [None if value is None else convert(value) for value in values]
+
+
+_FROM_JSON: dict[ColumnType, Callable[[str], Any]] = {
+    ColumnType.DATE: dt.date.fromisoformat,
+    ColumnType.DATETIME: dt.datetime.fromisoformat,
+}
 
 
 class Arrow:
-    """Record batches, for formats that keep types: the table of keywords is read from the campaign feed's rows."""
+    """Record batches, for formats that keep types; the attributes are those of `Text`.
 
-    ending = ".duckdb"
-    needs: tuple[str, ...] = ("duckdb", "pyarrow")
+    Attributes:
+        problems: the errors of reading. DuckDB passes on only their text.
+    """
+
+    ending: ClassVar[str] = ".duckdb"
+    needs: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
+    stages_keywords: ClassVar[bool] = False
+    most_rows: ClassVar[int | None] = None
 
     def __init__(self) -> None:
         self.problems: list[BaseException] = []
-        """What reading raised: DuckDB tells only the text of it."""
 
     def prepare(self, table: Table, columns: Columns) -> Columns:
         return columns
 
     def encode(
         self, table: Table, prepared: Columns, sizes: Sequence[int]
-    ) -> tuple[bytes, list[tuple[int, int]]]:
+    ) -> tuple[bytes, list[Slice]]:
         batch = record_batch(without_lead(table), prepared)
-        return batch.serialize().to_pybytes(), list(
-            zip(accumulate(sizes, initial=0), sizes, strict=False)
-        )
+        first_rows = accumulate(sizes, initial=0)
+        return batch.serialize().to_pybytes(), list(zip(first_rows, sizes, strict=False))
 
     def tables(self, source: Source) -> Iterator[pa.Table]:
-        """Yield the rows of a table, whole reports of `_ROWS` rows or a few more at once."""
-        pa, table = require("pyarrow"), source.table
+        """Yield the rows of a table, whole reports of about `_ROW_GROUP` rows at once."""
+        pa = require("pyarrow")
         for columns in source.columns:
-            yield pa.Table.from_batches([record_batch(table, columns)])
-        schema = arrow_schema(
-            without_lead(table_of(Feed.CAMPAIGN) if table is keywords_table() else table)
-        )
-        held = lru_cache(RECENT)(
-            lambda *piece: pa.ipc.read_record_batch(source.read(*piece), schema)
-        )
-        for reports in in_groups(
-            (one for one in source.reports if one[-1].rows), lambda one: one[-1].rows, _ROWS
-        ):
-            yield _joined(source, reports, held)
+            yield pa.Table.from_batches([record_batch(source.table, columns)])
+        staged_table = source.table
+        if staged_table is keywords_table():
+            staged_table = table_of(Feed.CAMPAIGN)
+        schema = arrow_schema(without_lead(staged_table))
+
+        @lru_cache(RECENT)
+        def read_batch(block: int, piece: int) -> Any:
+            return pa.ipc.read_record_batch(source.read(block, piece), schema)
+
+        reports = (report for report in source.reports if report.record.rows)
+        for group in in_groups(reports, lambda report: report.record.rows, _ROW_GROUP):
+            yield _joined(source, group, read_batch)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
-        return require("pyarrow").RecordBatchReader.from_batches(
-            arrow_schema(source.table), self._batches(source)
-        )
+        """Return the rows of a table as DuckDB reads them."""
+        schema = arrow_schema(source.table)
+        return require("pyarrow").RecordBatchReader.from_batches(schema, self._batches(source))
 
     def _batches(self, source: Source) -> Iterator[pa.RecordBatch]:
         try:
@@ -271,77 +378,113 @@ class Parquet(Arrow):
     needs = ("pyarrow.parquet",)
 
     def write(self, file: Path, source: Source) -> int:
-        count, schema = 0, arrow_schema(source.table)
-        with require("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd") as writer:
+        """Write a whole table to a file, and return the number of its rows."""
+        parquet = require("pyarrow.parquet")
+        row_count = 0
+        with parquet.ParquetWriter(file, arrow_schema(source.table), compression="zstd") as writer:
             for table in self.tables(source):
-                # joined, so that equal rows give equal bytes, however they came
-                writer.write_table(table.combine_chunks(), row_group_size=2 * _ROWS)
-                count += table.num_rows
-        return count
+                # joined, so that equal rows give equal bytes, in whatever groups they arrived
+                writer.write_table(table.combine_chunks(), row_group_size=2 * _ROW_GROUP)
+                row_count += table.num_rows
+        return row_count
 
     def read(self, file: Path) -> list[dict[str, Any]]:
+        """Return the first two rows of a file, as `Text.read` does."""
+        parquet = require("pyarrow.parquet")
         try:
-            with (
-                open(file, "rb") as opened,
-                require("pyarrow.parquet").ParquetFile(opened) as found,
-            ):
-                rows = [
-                    row for batch in islice(found.iter_batches(2), 1) for row in batch.to_pylist()
-                ]
-                return rows or [dict.fromkeys(found.schema_arrow.names)]
+            with open(file, "rb") as opened, parquet.ParquetFile(opened) as content:
+                names = content.schema_arrow.names
+                rows: list[dict[str, Any]] = []
+                for batch in islice(content.iter_batches(2), 1):
+                    rows = batch.to_pylist()
         except (require("pyarrow").ArrowException, ValueError):
             return []
+        return rows or [dict.fromkeys(names)]
 
 
 Format: TypeAlias = Text | Arrow
 
 
 def _joined(
-    source: Source, reports: Sequence[Report], held: Callable[[int, int], pa.RecordBatch]
+    source: Source,
+    reports: Sequence[StagedReport],
+    read_batch: Callable[[int, int], pa.RecordBatch],
 ) -> pa.Table:
-    """Return reports as one table, with its lead."""
-    pa, schema, sizes = (
-        require("pyarrow"),
-        arrow_schema(source.table),
-        [one.rows for *_, one in reports],
-    )
-    slices, columns, ids = [], [], zip(*(ids for ids, *_ in reports), strict=True)
-    for field in list(schema)[: source.table.lead]:
-        if field.name in source.shared:
-            columns.append(pa.repeat(pa.scalar(source.shared[field.name], field.type), sum(sizes)))
+    """Return staged reports as one Arrow table, with their lead."""
+    pa = require("pyarrow")
+    schema = arrow_schema(source.table)
+    lead = source.table.columns[: source.table.lead]
+    names = [column.name for column in without_lead(source.table).columns]
+    batches = [
+        read_batch(run.block, run.piece).slice(run.first, run.rows).select(names)
+        for run in _runs(reports)
+    ]
+    staged_columns = pa.Table.from_batches(batches).columns
+    lead_columns = _lead_columns(lead, schema, source.shared, reports)
+    return pa.Table.from_arrays([*lead_columns, *staged_columns], schema=schema)
+
+
+def _lead_columns(
+    lead: Sequence[Column],
+    schema: pa.Schema,
+    shared: dict[str, Any],
+    reports: Sequence[StagedReport],
+) -> Iterator[pa.Array]:
+    pa = require("pyarrow")
+    sizes = [report.record.rows for report in reports]
+    ids = zip(*(report.lead_ids for report in reports), strict=True)
+    for column in lead:
+        arrow_type = schema.field(column.name).type
+        if column.name in shared:
+            value = pa.scalar(shared[column.name], arrow_type)
+            yield pa.repeat(value, sum(sizes))
         else:
-            columns.append(
-                pa.array(list(chain.from_iterable(map(repeat, next(ids), sizes))), field.type)
-            )
-    wanted = [one.name for one in without_lead(source.table).columns]
-    # slices that touch are read as one: small ones cost as much as large ones
-    before, done = accumulate(sizes, initial=0), 0
-    offsets = (
-        (block, one.piece, one.first - rows)
-        for (_, block, one), rows in zip(reports, before, strict=False)
-    )
-    for (block, piece, offset), run in groupby(zip(offsets, sizes, strict=True), itemgetter(0)):
-        rows = sum(size for _, size in run)
-        slices.append(held(block, piece).slice(offset + done, rows).select(wanted))
-        done += rows
-    return pa.Table.from_arrays([*columns, *pa.Table.from_batches(slices).columns], schema=schema)
+            id_of_each_row = chain.from_iterable(map(repeat, next(ids), sizes))
+            yield pa.array(list(id_of_each_row), arrow_type)
+
+
+class _Run(NamedTuple):
+    """Rows of one piece that stand next to each other."""
+
+    block: int
+    piece: int
+    first: int
+    rows: int
+
+
+def _runs(reports: Iterable[StagedReport]) -> Iterator[_Run]:
+    """Yield the rows of reports, those that touch as one run: a small slice costs as much."""
+    run: _Run | None = None
+    for _, block, record in reports:
+        touches = run is not None and (block, record.piece, record.first) == (
+            run.block,
+            run.piece,
+            run.first + run.rows,
+        )
+        if run is not None and touches:
+            run = _Run(run.block, run.piece, run.first, run.rows + record.rows)
+            continue
+        if run is not None:
+            yield run
+        run = _Run(block, record.piece, record.first, record.rows)
+    if run is not None:
+        yield run
 
 
 def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
-    """Return where a byte is in some data: in a third of the time of `split`."""
-    found, place = [], data.find(byte)
+    """Return the places of a byte in some data; `split` takes three times as long."""
+    places = []
+    place = data.find(byte)
     while place >= 0:
-        found.append(place)
+        places.append(place)
         place = data.find(byte, place + 1)
-    return found
+    return places
 
 
-def format_of(ending: str, *, excel: bool) -> Format | None:
-    """Return the format of a file's ending, or None; ConfigurationError: `excel` is for CSV only."""
-    known: list[Format] = [Csv(excel=excel), JsonLines(), Parquet(), Arrow()]
-    found = next((one for one in known if one.ending == ending), None)
-    if excel and found and not isinstance(found, Csv):
-        raise ConfigurationError(
-            "excel=True is only for CSV: leave it out, or write CSV", argument="excel"
-        )
-    return found
+def format_of(ending: str) -> Format | None:
+    """Return the format of a file's ending, or None."""
+    formats: list[Format] = [Csv(), JsonLines(), WorkbookRows(), Parquet(), Arrow()]
+    for file_format in formats:
+        if file_format.ending == ending:
+            return file_format
+    return None

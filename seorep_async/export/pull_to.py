@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 import attrs
 import msgspec
@@ -24,7 +24,7 @@ from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, sh
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
-from seorep_async.export.formats import MARK, Parquet, Text, format_of
+from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
 from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
 from seorep_async.export.pieces import errors_of
 from seorep_async.export.progress import (
@@ -45,6 +45,7 @@ from seorep_async.export.staging import (
     opened,
     prepared,
 )
+from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
@@ -53,7 +54,8 @@ from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
-_ENDINGS = ".csv, .jsonl, .parquet or .duckdb"
+AnyTarget: TypeAlias = Files | WorkbookFile | Database
+_ENDINGS = ".csv, .jsonl, .xlsx, .parquet or .duckdb"
 
 
 async def pull_to(
@@ -76,13 +78,12 @@ async def pull_to(
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None
             for all campaigns.
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
-        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`.
+        out: a path that ends in `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: drop what is staged, unread.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
         force: replace also files that no pull wrote.
-        excel: write CSV with a byte order mark, and no formulas.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
@@ -122,7 +123,13 @@ async def pull_to(
             tracker,
             target.target.check_accounts,
         )
-        await fetcher.fetch()
+        try:
+            await fetcher.fetch()
+        except ExportError:
+            if staging.is_too_large:
+                # it can never be written, in this format
+                await target.run(staging.file.clear)
+            raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
         try:
             return await target.run(_write, target, tracker)
@@ -159,7 +166,7 @@ async def stream(
         SeoRepError: the key was refused, or the campaigns could not be listed.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
-    text_format = format_of(f".{format}", excel=request.excel)
+    text_format = format_of(f".{format}") if format in ("csv", "jsonl") else None
     if len(request.feeds) != 1 or not isinstance(text_format, Text):
         problem = "a stream holds one feed, as csv or jsonl; name a file for more"
         raise ConfigurationError(problem, argument="feeds")
@@ -195,7 +202,7 @@ async def stream(
             if feed is Feed.KEYWORD_BY_DATE:
                 lead_ids = (campaign_id, report.id)
             if text:
-                await write(text.replace(MARK, lead % lead_ids))
+                await write(with_lead(text, lead % lead_ids))
         tracker.advance(1, len(report.rows), 0)
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
 
@@ -309,7 +316,7 @@ class OpenTarget:
     """
 
     run: Background
-    target: Files | Database
+    target: AnyTarget
     staging: Staging
     notes: tuple[str, ...] = ()
 
@@ -404,7 +411,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
-    if isinstance(target, Files) and summary.received:
+    if not isinstance(target, Database) and summary.received:
         replaced = target.replaced_period()
         if replaced is not None:
             notes += (f"replaces {replaced}",)
@@ -420,8 +427,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
     """Yield feed, campaign and rows of each staged report."""
     for feed in staging.request.feeds:
-        for ids, _, record in staging.records(table_of(feed)):
-            yield feed, ids[0], record.rows
+        for report in staging.records(table_of(feed)):
+            yield feed, report.lead_ids[0], report.record.rows
 
 
 def _failures(staging: Staging) -> Iterator[PullFailure]:
@@ -456,7 +463,7 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
     ]
 
 
-def _target(place: Place, request: ExportRequest, stop: threading.Event) -> Files | Database:
+def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyTarget:
     """Return the target of a path.
 
     Raises:
@@ -474,13 +481,15 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> File
     if any("\ud800" <= letter <= "\udfff" for letter in name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
-    format_ = format_of(path.suffix.lower(), excel=request.excel)
+    format_ = format_of(path.suffix.lower())
     if format_ is None or "\0" in name:
         raise refusal(name, f"the name must end in {_ENDINGS}")
     for library in format_.needs:
         require(library)
     request = msgspec.structs.replace(request, format=format_.ending)
     real_path = Path(os.path.realpath(path))
+    if isinstance(format_, WorkbookRows):
+        return WorkbookFile(path, real_path, request, stop, format_, place.force)
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
     if place.options.get("search") is not None:

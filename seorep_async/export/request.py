@@ -29,7 +29,6 @@ from seorep_async.resources.arguments import (
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session.base_url import BaseURL
-from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables
 
@@ -51,7 +50,6 @@ class ExportOptions(FeedOptions, total=False):
     exclude: Iterable[int]
     account: str | None
     snapshot_date: dt.date | str | None
-    excel: bool
 
 
 def feed_options(options: ExportOptions) -> FeedOptions:
@@ -104,7 +102,6 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     engine_names: tuple[str, ...]
     feed_search_param: str | None
     compared: bool
-    excel: bool
     snapshot_date: dt.date
     names_night: bool
     started_at: Annotated[dt.datetime, msgspec.Meta(tz=False)]
@@ -122,8 +119,6 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        excel = options.get("excel", False)
-        require_booleans(excel=excel)
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
         for feed in feeds:
             feed_params(feed, feed_options(options))
@@ -147,7 +142,6 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             engine_names=attrs.astuple(client.settings.engine_names),
             feed_search_param=search_param,
             compared=asks_to_compare(options.get("compare_previous_period")),
-            excel=excel,
             snapshot_date=_snapshot_date(options.get("snapshot_date"), now.date()),
             names_night=options.get("snapshot_date") is not None,
             started_at=now.replace(tzinfo=None),

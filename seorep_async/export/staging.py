@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Format, Report, Source, Text, in_groups, without_lead
+from seorep_async.export.formats import Format, Source, StagedReport, in_groups, without_lead
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import ExportRequest, Plan, is_about_reading
 from seorep_async.models import Campaign, Feed
@@ -72,7 +72,7 @@ class Staging:
     def __init__(self, format_: Format, request: ExportRequest, file: BlockFile) -> None:
         self._format = format_
         self.file: BlockFile = file
-        self._has_keywords = isinstance(format_, Text)
+        self._has_keywords = format_.stages_keywords
         self.found: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
         self.begin(request)
@@ -185,6 +185,19 @@ class Staging:
             ]
             group.add(keywords_table(), chosen, ids, sizes)
 
+    @property
+    def is_too_large(self) -> bool:
+        """Whether a table has more rows than the target can hold."""
+        most_rows = self._format.most_rows
+        return most_rows is not None and max(self.rows.values(), default=0) > most_rows
+
+    def require_room(self) -> None:
+        """Raise an error if a table has more rows than the target can hold."""
+        if self.is_too_large:
+            table, _ = self.rows.most_common(1)[0]
+            problem = f"a sheet holds {self._format.most_rows:,} rows, and {table} has more"
+            raise ExportError(f"{problem}: write .parquet or .duckdb")
+
     def note_end(self) -> None:
         self._append(Block(ended=True))
 
@@ -198,7 +211,7 @@ class Staging:
         """Return how many reports of a feed are stored."""
         return len(self._stored[table_of(feed).name])
 
-    def records(self, table: Table) -> Iterator[Report]:
+    def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the reports of a table in the order of the campaigns: the ids in their lead, their block, the rest."""
         if table is keywords_table() and not self._has_keywords:  # they are read from the rows
             table = table_of(Feed.CAMPAIGN)
@@ -212,7 +225,7 @@ class Staging:
             if (place := places.get(ids[-1])) is not None:
                 block = place >> _POSITION
                 record = self.file.block(block).records[table.name][place & (1 << _POSITION) - 1]
-                yield () if table is campaigns_table() else ids, block, record
+                yield StagedReport(() if table is campaigns_table() else ids, block, record)
 
     def keywords(self) -> Iterator[tuple[int, int]]:
         """Yield campaign and keyword for each keyword of the campaigns, in their order: those of its own report."""
@@ -404,7 +417,7 @@ class Contents:
     def table(self, table: Table) -> Source:
         """Return one table, as formats take it."""
         rows: Iterable[Sequence[Any]] = ()
-        reports: Iterable[Report] = ()
+        reports: Iterable[StagedReport] = ()
         if table.name == "pulls":
             rows = [self.pull]
         elif table.name == "failures":

@@ -214,7 +214,7 @@ def open_history(
             f"database must be the path of a file, got {shown(database)}", argument="database"
         )
     duckdb, path = require("duckdb"), Path(database)
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path's own, it is false for a name that is too long
         raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
         try:

@@ -34,8 +34,8 @@ _ONLY_LISTS = "Null outside lists."
 _NOT_IN_LISTS = "Null in lists."
 _ZONE = "the time zone is not documented."
 _EXTRA = (
-    "Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and "
-    "databases. If there are none: {} in Python, an empty cell in CSV, else null."
+    "Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and "
+    "databases. Without any: {} in Python, an empty cell in CSV, else null."
 )
 
 _RANK = (
@@ -44,8 +44,8 @@ _RANK = (
 )
 _CHANGE = (
     "Change of {} from the previous period; null in tables unless compare_previous_period asked "
-    "for it, because the service may send 0 otherwise. Not documented: which sign is an improvement, "
-    "how long the previous period is, what null means against 0."
+    "for it, because the service may send 0 otherwise. Not documented: which sign is an "
+    "improvement, how long the previous period is, what null means against 0."
 )
 _MEAN_RANK = (
     "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and "

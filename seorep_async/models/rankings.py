@@ -15,7 +15,10 @@ from seorep_async.models.model import Model, extra_field
 
 
 class Feed(enum.Enum):
-    """The three ranking feeds (the service's reference, section 4.4); the values are the command's names for them."""
+    """The three ranking feeds (the service's reference, section 4.4).
+
+    Their values are the command's names for them.
+    """
 
     CAMPAIGN = "campaign"
     """One `KeywordRanking` for each keyword of a campaign."""
@@ -26,7 +29,7 @@ class Feed(enum.Enum):
 
     @property
     def object_name(self) -> str:
-        """What its reports are about: `campaign` or `keyword`."""
+        """The kind of object that its reports are about: `campaign` or `keyword`."""
         return self.value.partition("-")[0]
 
 
@@ -42,8 +45,8 @@ class Tag(Model):
     label: str
     """Text of the label."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -63,8 +66,8 @@ class SearchLocation(Model):
     target_type: str | None = None
     """Judging by its name, kind of the search location; the values are not documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -80,8 +83,8 @@ class SearchLanguage(Model):
     name: str | None = None
     """Name of the keyword's search language; the reference gives no more."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -90,12 +93,12 @@ class SearchLanguage(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordRanking(Model):
-    """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
+    """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
 
-    A rank of None means that the service sent null, which is not the same as 0. A `..._change` is the change from the
-    previous period. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a
-    `last_..._date` has a time of day other than midnight, or `primaryKeyword` is not `true` or `false`, the original
-    string is in `extra`.
+    A rank of None means that the service sent null, which is not the same as 0. A `..._change` is
+    the change from the previous period. Only the older variant of the feed has
+    `global_monthly_searches`, `wmt_*` and `backlinks`. If a `last_..._date` has a time of day other
+    than midnight, or `primaryKeyword` is not `true` or `false`, the original string is in `extra`.
     """
 
     keyword_id: int
@@ -236,9 +239,9 @@ class KeywordRanking(Model):
     older variant of the feed, else null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null. Also a
-    `last_..._date` that has a time of day other than midnight.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null. Also a `last_..._date`
+    that has a time of day other than midnight.
     """
 
 
@@ -247,10 +250,10 @@ class KeywordRanking(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class CampaignPeriod(Model):
-    """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
+    """A period of a campaign: a row of its feed by date (the service's reference, section 2.7).
 
-    `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month. A
-    field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
+    `date_precision` says whether the service sent a day or only a month; `date` is then the first
+    day of that month. A field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
     """
 
     date: dt.date
@@ -386,8 +389,8 @@ class CampaignPeriod(Model):
     is not documented. What null means, against 0, is not documented.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -396,10 +399,11 @@ class CampaignPeriod(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordPeriod(Model):
-    """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).
+    """A date of a keyword: a row of its feed by date (the service's reference, section 2.7).
 
-    `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month.
-    Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`.
+    `date_precision` says whether the service sent a day or only a month; `date` is then the first
+    day of that month. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
+    `backlinks`.
     """
 
     date: dt.date
@@ -468,8 +472,8 @@ class KeywordPeriod(Model):
     older variant of the feed, else null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -478,8 +482,8 @@ class KeywordPeriod(Model):
 class RankingTotals(Model):
     """The totals of a feed: a number for each metric (the service's reference, section 2.7).
 
-    A metric that the service did not send, or sent as null, is None; a metric that has no field here is in `extra`.
-    Values are int or float, as the service sent them.
+    A metric that the service did not send, or sent as null, is None; a metric that has no field
+    here is in `extra`. Values are int or float, as the service sent them.
     """
 
     engine_a_ranking: float | None = None
@@ -547,6 +551,6 @@ class RankingTotals(Model):
     sent none.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Totals of metrics that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow
-    and databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Totals of metrics that the reference does not name, unchanged; JSON text in CSV, Parquet,
+    Arrow and databases. Without any: {} in Python, an empty cell in CSV, else null.
     """

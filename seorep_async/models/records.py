@@ -1,4 +1,4 @@
-"""The records of an account: campaigns, users, keywords and backlinks; login grants; and one page of a listing."""
+"""The records of an account, login grants, and one page of a listing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ T = TypeVar("T")
 class Campaign(Model):
     """A website address plus a company name (the service's reference, section 2.1).
 
-    A field that the response leaves out is None. The types of `timezone`, `date_deleted` and `engine_a_*` (except
-    `engine_a_ignore_places`) are not documented: their values are stored unchanged.
+    A field that the response leaves out is None. The types of `timezone`, `date_deleted` and
+    `engine_a_*` (except `engine_a_ignore_places`) are not documented: their values are stored
+    unchanged.
     """
 
     id: int
@@ -72,8 +73,8 @@ class Campaign(Model):
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -82,9 +83,9 @@ class Campaign(Model):
 class User(Model):
     """A user of the account (the service's reference, section 2.2).
 
-    A field that the response leaves out is None. Allowed values of `role` and `campaign_access` are not documented;
-    `client` and `restricted` were seen. `password` is None in every documented response; it is in no repr and no
-    pickle.
+    A field that the response leaves out is None. Allowed values of `role` and `campaign_access` are
+    not documented; `client` and `restricted` were seen. `password` is None in every documented
+    response; it is in no repr and no pickle.
     """
 
     id: int
@@ -108,8 +109,8 @@ class User(Model):
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
@@ -121,8 +122,8 @@ class User(Model):
 class LoginGrant(Model):
     """A one-time sign-in for a user (the service's reference, section 2.3).
 
-    `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant cannot be pickled.
-    How long a grant lasts is not documented.
+    `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant
+    cannot be pickled. How long a grant lasts is not documented.
     """
 
     token: str = attrs.field(repr=False)
@@ -136,8 +137,8 @@ class LoginGrant(Model):
     origin_user_id: int | None = None
     """Judging by its name, id of the user who asked for the grant."""
     extra: Mapping[str, Any] = extra_field(repr=False)
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
     def __reduce__(self) -> NoReturn:
@@ -162,8 +163,8 @@ class Keyword(Model):
     campaign_id: int | None = None
     """Id of the keyword's campaign."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -172,8 +173,8 @@ class Keyword(Model):
 class Backlink(Model):
     """A link to a campaign's address (the service's reference, section 2.5).
 
-    A field that the response leaves out is None: `campaign_id` in all but the response to `create`, `target_anchor` and
-    `target_url` in lists. `status` is `published` or `unpublished`.
+    A field that the response leaves out is None: `campaign_id` in all but the response to `create`,
+    `target_anchor` and `target_url` in lists. `status` is `published` or `unpublished`.
     """
 
     id: int
@@ -203,14 +204,15 @@ class Backlink(Model):
     page_authority: int | None = None
     """Judging by its name, a measure of the page; the reference gives no more."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and
-    databases. If there are none: {} in Python, an empty cell in CSV, else null.
+    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
 @attrs.frozen(weakref_slot=False)
 class Page(Model, Generic[T]):
-    """One page of a listing or a feed, as the service sent it (the service's reference, sections 1 and 4.4).
+    """One page of a listing or a feed, as the service sent it (the service's reference, sections 1
+    and 4.4).
 
     Attributes:
         items: the models on this page, in the service's order.

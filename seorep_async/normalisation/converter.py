@@ -1,12 +1,11 @@
-"""The reference normaliser: one cattrs converter with strict hooks, which names the path of a refused value."""
+"""The reference normaliser: one cattrs converter with strict hooks, which names bad fields."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from functools import partial
 from operator import eq
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 from cattrs import Converter
@@ -26,15 +25,17 @@ from seorep_async.plain_values import CALENDAR, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
-_Take = Callable[[Any], Any]
+Take: TypeAlias = Callable[[Any], Any]
 
 _REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
-_HALVES: dict[Any, _Take] = {
+_PARTIAL: dict[Any, Take] = {
     float | None: values.total,
-    dt.date | None: values.day,
-    dt.date: values.period,
+    CALENDAR.date | None: values.day,
+    CALENDAR.date: values.period,
 }
-"""What takes a value of a type in two: what the model holds, and a rest for another attribute."""
+"""For types whose models may hold only a part of the value: the function that returns the part and
+the rest, which belongs into another attribute.
+"""
 
 
 class ModelConverter:
@@ -43,53 +44,50 @@ class ModelConverter:
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         self._cattrs = Converter(detailed_validation=True)
-        for scalar, take in ((int, values.integer), (str, values.string), (bool, values.boolean)):
-            self._cattrs.register_structure_hook(scalar, _ignoring_type(take))
-        self._cattrs.register_structure_hook_func(
-            partial(eq, CALENDAR.datetime | None), _ignoring_type(values.date_time)
-        )
-        for model in (SearchLocation, SearchLanguage):
-            self._cattrs.register_structure_hook_func(
-                partial(eq, model | None), partial(self._optional, model)
-            )
-        self._cattrs.register_structure_hook_func(partial(eq, tuple[Tag, ...]), self._tags)
+        # cattrs coerces silently: "None" from null, True from "false", 3 from 3.9.
+        self._cattrs.register_structure_hook(int, _as_hook(values.integer))
+        self._cattrs.register_structure_hook(str, _as_hook(values.string))
+        self._cattrs.register_structure_hook(bool, _as_hook(values.boolean))
+        self._register(CALENDAR.datetime | None, values.date_time)
+        self._register(SearchLocation | None, partial(self._optional, SearchLocation))
+        self._register(SearchLanguage | None, partial(self._optional, SearchLanguage))
+        self._register(tuple[Tag, ...], self._tags)
         self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
 
+    def _register(self, value_type: Any, take: Take) -> None:
+        self._cattrs.register_structure_hook_func(partial(eq, value_type), _as_hook(take))
+
     def structure(self, value: object, model: type[M], path: str) -> M:
-        """Turn a parsed JSON object into a model, or raise a DecodeError; its `field_path` begins with `path`."""
+        """Turn a parsed JSON object into a model.
+
+        Raises:
+            DecodeError: the object is refused. The error's `field_path` begins with `path`.
+        """
         try:
             return self._cattrs.structure(value, model)
         except _REFUSALS as error:
-            refused = self._decode_error(error, path)
-        # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
-        raise refused from None
+            refusal = self._decode_error(error, path)
+        # Raised here, its context is not an error of cattrs: these do not unpickle, and Dask
+        # pickles contexts.
+        raise refusal from None
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
-        names, hints = wire_names(model, self._engine_names), field_types(model)
-        halves = {name: _HALVES[hints[name]] for name in names if hints[name] in _HALVES}
-        if model is KeywordRanking:
-            halves["primary_keyword"] = values.flag
-        hooks = {name: partial(_first, half) for name, half in halves.items()}
-        overrides = {
-            name: override(
-                rename=names.get(name), omit=name not in names, struct_hook=hooks.get(name)
-            )
-            for name in attrs.fields_dict(model)
-        }
-        options: dict[str, Any] = dict(overrides)
-        structure: Callable[[Any, Any], Any]
-        structure = make_dict_structure_fn(model, self._cattrs, **options)
-        known = frozenset(names.values())
+        names = wire_names(model, self._engine_names)
+        partial_values = _partial_values(model, names)
+        structure = self._structure_function(model, names, partial_values)
+        known_names = frozenset(names.values())
+        types = field_types(model)
 
-        def hook(value: Any, _: Any) -> Any:
+        def hook(value: Any, _type: Any) -> Any:
             if not isinstance(value, dict):
                 raise values.refusal("an object", value)
             instance = structure(value, model)
             changes: dict[str, Any] = {}
-            extra = {name: value[name] for name in value if name not in known}
-            for name, half in halves.items():
-                rest = half(value.get(names[name]))[1]
-                if hints[name] is CALENDAR.date:
+            extra = {name: value[name] for name in value if name not in known_names}
+            # The part is in the instance already; this is about what it leaves out.
+            for name, take in partial_values.items():
+                _part, rest = take(value.get(names[name]))
+                if types[name] is CALENDAR.date:
                     changes["date_precision"] = rest
                 elif rest is not None:
                     extra[names[name]] = rest
@@ -99,10 +97,26 @@ class ModelConverter:
 
         return hook
 
-    def _optional(self, model: type, value: Any, _: Any) -> Any:
+    def _structure_function(
+        self, model: type, names: dict[str, str], partial_values: dict[str, Take]
+    ) -> Callable[[Any, Any], Any]:
+        """Return the function of cattrs that makes a model of the fields that it knows."""
+        overrides: dict[str, Any] = {}
+        for field in attrs.fields(model):
+            take = partial_values.get(field.name)
+            overrides[field.name] = override(
+                rename=names.get(field.name),
+                omit=field.name not in names,
+                struct_hook=None if take is None else partial(_first, take),
+            )
+        function: Callable[[Any, Any], Any]
+        function = make_dict_structure_fn(model, self._cattrs, **overrides)
+        return function
+
+    def _optional(self, model: type, value: Any) -> Any:
         return None if values.is_no_object(value) else self._cattrs.structure(value, model)
 
-    def _tags(self, value: Any, _: Any) -> tuple[Tag, ...]:
+    def _tags(self, value: Any) -> tuple[Tag, ...]:
         if value is None:
             return ()
         if not isinstance(value, list):
@@ -110,26 +124,36 @@ class ModelConverter:
         return tuple(self._cattrs.structure(value, list[Tag]))
 
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
+        """Return our error for the first one in a tree of errors of cattrs."""
         while isinstance(error, ClassValidationError | IterableValidationError):
-            names, error = (
-                wire_names(error.cl, self._engine_names) if attrs.has(error.cl) else {},
-                error.exceptions[0],
-            )
+            names: dict[str, str] = {}
+            if attrs.has(error.cl):
+                names = wire_names(error.cl, self._engine_names)
+            error = error.exceptions[0]
             for note in getattr(error, "__notes__", ()):
                 if isinstance(note, AttributeValidationNote):
                     path += f".{names[note.name]}"
                 elif isinstance(note, IterableValidationNote):
                     path += f"[{note.index}]"
-        if not isinstance(error, KeyError | ValueError):
-            raise error
-        return DecodeError(
-            f"{path}: {'is missing' if isinstance(error, KeyError) else error}", field_path=path
-        )
+        if isinstance(error, KeyError):
+            return DecodeError(f"{path}: is missing", field_path=path)
+        if isinstance(error, ValueError):
+            return DecodeError(f"{path}: {error}", field_path=path)
+        raise error
 
 
-def _first(half: _Take, value: Any, _: Any) -> Any:
-    return half(value)[0]
+def _as_hook(take: Take) -> Callable[[Any, Any], Any]:
+    return lambda value, _type: take(value)
 
 
-def _ignoring_type(take: _Take) -> Callable[[Any, Any], Any]:
-    return lambda value, _: take(value)
+def _partial_values(model: type, names: dict[str, str]) -> dict[str, Take]:
+    """Return what reads each attribute of a model that may hold only a part of its value."""
+    types = field_types(model)
+    functions = {name: _PARTIAL[types[name]] for name in names if types[name] in _PARTIAL}
+    if model is KeywordRanking:
+        functions["primary_keyword"] = values.flag
+    return functions
+
+
+def _first(take: Take, value: Any, _type: Any) -> Any:
+    return take(value)[0]

@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-import attrs
 import msgspec
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
@@ -52,32 +51,36 @@ class Decoder:
     def odd_page(self, body: bytes, row: type[M], number: int, subject: Subject) -> Page[M]:
         """Decode any page of a feed (the service's reference, section 4.4)."""
         envelope = envelopes.parse(body)
-        page, rows_path, totals_path = envelopes.raw_page(envelope, number, is_feed=True)
+        page = envelopes.raw_page(envelope, is_feed=True)
         reader = self._readers[row]
         rows: Sequence[M] | None = None
         unknown_fields = None
         with suppress(*REFUSALS):
             rows, unknown_fields = reader.read_objects(page.items)
+        # Asked before the converter names a bad field: of another campaign it would mislead.
         if subject is not None:
-            envelopes.refuse_another(envelope, unknown_fields, *subject)
+            envelopes.refuse_another(envelope, page, unknown_fields, *subject)
         if rows is None:
             rows = [
-                self._odd_row(wire, reader, row, f"{rows_path}[{place}]")
+                self._odd_row(wire, reader, row, f"{page.items_path}[{place}]")
                 for place, wire in enumerate(page.items)
             ]
-        return self._complete(page, rows, totals_path)
+        totals = None
+        if page.totals is not None:
+            totals = self._converter.structure(page.totals, RankingTotals, page.totals_path)
+        return page.completed(number, rows, totals)
 
     def model_page(self, body: bytes, model: type[M], number: int, subject: Subject) -> Page[M]:
         """Decode a page of a list, whose `data` is an array (the service's reference, section 1)."""
         envelope = envelopes.parse(body)
-        page, items_path, totals_path = envelopes.raw_page(envelope, number, is_feed=False)
+        page = envelopes.raw_page(envelope, is_feed=False)
         if subject is not None:
-            envelopes.refuse_another(envelope, None, *subject)
+            envelopes.refuse_another(envelope, page, None, *subject)
         items = [
-            self._converter.structure(wire, model, f"{items_path}[{place}]")
+            self._converter.structure(wire, model, f"{page.items_path}[{place}]")
             for place, wire in enumerate(page.items)
         ]
-        return self._complete(page, items, totals_path)
+        return page.completed(number, items, None)
 
     def single(self, body: bytes, model: type[M]) -> M:
         """Decode a single object, which is `data` (the service's reference, section 1)."""
@@ -88,13 +91,6 @@ class Decoder:
         with suppress(*REFUSALS):
             return reader.read_objects([wire])[0][0]
         return self._converter.structure(wire, row, path)
-
-    def _complete(self, page: Page[Any], items: Sequence[M], totals_path: str) -> Page[M]:
-        """Put models into a page that holds the parsed items and totals."""
-        totals: Any = page.totals
-        if totals is not None:
-            totals = self._converter.structure(totals, RankingTotals, totals_path)
-        return attrs.evolve(page, items=tuple(items), totals=totals)
 
 
 decoder_for = lru_cache(maxsize=16)(Decoder)

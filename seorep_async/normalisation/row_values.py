@@ -1,4 +1,4 @@
-"""Conversion of the values in raw rows that msgspec leaves as they came: objects, periods, and odd forms."""
+"""Values in raw rows that msgspec leaves as they came: objects, periods, flags and odd forms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _encode = msgspec.json.encode
 _FLAGS = {"true": True, "false": False, None: None}
 
 _LONGEST_KEY = 1024
-"""Characters of a value to remember. Longer ones rarely recur, and thousands of them fill the memory."""
+"""Characters of a value to remember: longer ones rarely recur, and thousands fill the memory."""
 
 
 class Memo(dict[Any, Any]):
@@ -37,6 +37,7 @@ class Memo(dict[Any, Any]):
 
     def __missing__(self, wire: Any) -> Any:
         value = self._convert(wire)
+        # Another thread may fill or clear it at the same time: then a value is converted again.
         is_long = isinstance(wire, str | bytes) and len(wire) > _LONGEST_KEY
         if not is_long and self._may_be_shared(value):
             if len(self) >= self._limit:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
-import attrs
 import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple
@@ -39,6 +38,7 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 WireTypes: TypeAlias = dict[Any, Any]
+MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
 
 REFUSALS = (ValueError, RecursionError)
@@ -59,7 +59,7 @@ CURRENT: WireTypes = {
 """The type on the wire of a current row, for each type of an attribute."""
 
 OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | None: str | None}
-"""The same for older rows, whose dates have a time of day. Any flag is taken, too."""
+"""The same for older rows, whose dates have a time of day and whose flags may be any string."""
 
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
@@ -89,11 +89,11 @@ class RowReader(Generic[M]):
 
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
         self._model = model
-        self._hints = field_types(model)
-        self._fields = [field.name for field in attrs.fields(model)]  # type: ignore[arg-type]
+        self._types = field_types(model)
         self._names = wire_names(model, engine_names)
         self._known_fields = frozenset(self._names.values())
         self._totals_names = wire_names(RankingTotals, engine_names)
+        self._integer_strings = Memo(values.integer)
         self._values: RankingValues | PeriodValues
         if model is KeywordRanking:
             self._values = RankingValues()
@@ -102,7 +102,6 @@ class RowReader(Generic[M]):
             # Older rows by date are read as current ones, so the second reading takes odd ones.
             self._values = PeriodValues()
             self._second_types = ACCEPTED
-        self._integer_strings = Memo(values.integer)
         self._read_current = self._page_decoder(CURRENT)
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
@@ -118,29 +117,35 @@ class RowReader(Generic[M]):
 
         Unknown fields go into `extra`. Their names are returned beside the rows.
         """
+        # Most odd rows are current ones with an unknown field. To make these is faster.
         try:
-            rows = msgspec.convert(objects, self._current_rows)
-            unknown = self._add_unknown_fields(rows, objects)
-            self._values.convert_parsed(rows)
-            return self._make_current(rows), unknown
+            return self._read_objects(objects, self._current_rows, self._make_current)
         except REFUSALS:
-            rows = msgspec.convert(objects, self._accepted_rows)
-            unknown = self._add_unknown_fields(rows, objects)
-            self._values.convert_parsed(rows)
-            return self._make_models(rows, ACCEPTED), unknown
+            make_models = partial(self._make_models, wire_types=ACCEPTED)
+            return self._read_objects(objects, self._accepted_rows, make_models)
 
-    def _page(self, envelope: Any, number: int, make: Callable[[list[Any]], list[M]]) -> Page[M]:
+    def _page(self, envelope: Any, number: int, make_models: MakeModels[M]) -> Page[M]:
         rows, totals = _content(envelope)
+        # What fails here fails before a row has become a model, so the page can be read again.
         self._values.convert(rows)
         metadata = envelope.metadata or _Metadata()
         return Page(
-            items=tuple(make(rows)),
+            items=tuple(make_models(rows)),
             number=number,
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
             totals=_totals(totals),
             version=metadata.version,
         )
+
+    def _read_objects(
+        self, objects: Sequence[Any], raw_rows: Any, make_models: MakeModels[M]
+    ) -> tuple[list[M], set[str]]:
+        # From the same parsed JSON as the reference path, so both see the same of double keys.
+        rows = msgspec.convert(objects, raw_rows)
+        unknown_fields = self._add_unknown_fields(rows, objects)
+        self._values.convert_parsed(rows)
+        return make_models(rows), unknown_fields
 
     def _add_unknown_fields(self, rows: list[Any], objects: Sequence[Any]) -> set[str]:
         all_unknown: set[str] = set()
@@ -170,9 +175,9 @@ class RowReader(Generic[M]):
         is in `extra`.
         """
         model = self._model
-        integers = self._integers if wire_types is ACCEPTED else []
         integer_strings = self._integer_strings
         partial_values = self._partial_values
+        integers = self._integers if wire_types is ACCEPTED else []
         models = []
         for row in rows:
             # By its place in a list, a field is found in half the time of `getattr`.
@@ -186,28 +191,29 @@ class RowReader(Generic[M]):
                 if original is not None:
                     originals[name] = original
             if originals:
-                fields[-1] = originals | row.extra  # `extra` is the last field of every model
+                # `extra` is the last field of every model.
+                fields[-1] = originals | row.extra
             models.append(model(*fields))
         return models
 
     @cached_property
     def _integers(self) -> list[int]:
         """The places of integers in a model."""
-        fields = enumerate(self._fields)
-        return [place for place, name in fields if self._hints[name] in (int, int | None)]
+        types = enumerate(self._types.values())
+        return [place for place, type_ in types if type_ in (int, int | None)]
 
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
-        """Place, wire name and conversion of each value that a model may hold only a part of."""
-        memos = {
-            bool | None: Memo(values.flag),
-            CALENDAR.date | None: Memo(values.day, limit=16 * 1024),
-        }
-        return [
-            (place, self._names[name], memos[self._hints[name]])
-            for place, name in enumerate(self._fields)
-            if self._hints[name] in memos
-        ]
+        """Place, wire name and memo of each value that a model may hold only a part of."""
+        flags = Memo(values.flag)
+        days = Memo(values.day, limit=16 * 1024)
+        partial_values = []
+        for place, (name, type_) in enumerate(self._types.items()):
+            if type_ == bool | None:
+                partial_values.append((place, self._names[name], flags))
+            elif type_ == CALENDAR.date | None:
+                partial_values.append((place, self._names[name], days))
+        return partial_values
 
     @cached_property
     def _read_second(self) -> Callable[[bytes], Any]:
@@ -224,18 +230,24 @@ class RowReader(Generic[M]):
     def _page_decoder(self, wire_types: WireTypes) -> Callable[[bytes], Any]:
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
-        metrics = [(name, _Metric | None, None) for name in self._totals_names]
-        totals = struct("Totals", metrics, rename=self._totals_names) | bool | None | UnsetType
-        totals_field = ("totals", totals, UNSET)
-        metadata_field = ("metadata", _Metadata | None, None)
         rows = self._raw_rows(wire_types, strict=True)
-        nested = struct("Nested", [("rows", rows), totals_field])
-        envelope = struct("Envelope", [("data", rows | nested), totals_field, metadata_field])
+        # Unset totals differ from null: in the nested shape, totals beside `data` are refused.
+        totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
+        metadata = ("metadata", _Metadata | None, None)
+        # msgspec tells the shapes apart by itself: `data` is an array, or an object with rows.
+        nested = struct("Nested", [("rows", rows), totals])
+        envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
         return msgspec.json.Decoder(envelope).decode
 
+    def _totals_type(self) -> Any:
+        names = self._totals_names
+        fields = [(name, _Metric | None, None) for name in names]
+        return msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
+
     def _raw_rows(self, wire_types: WireTypes, *, strict: bool) -> Any:
-        types = {name: wire_types[self._hints[name]] for name in self._names}
-        return list[raw_row_struct(self._model, types, self._names, strict=strict)]  # type: ignore[misc]
+        types = {name: wire_types[self._types[name]] for name in self._names}
+        raw_row: Any = raw_row_struct(self._model, types, self._names, strict=strict)
+        return list[raw_row]
 
 
 def _content(envelope: Any) -> tuple[list[Any], Any]:

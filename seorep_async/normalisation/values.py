@@ -1,4 +1,4 @@
-"""One wire value in, one Python value out, or a ValueError that names the expected one: no silent coercion."""
+"""One wire value in, one Python value out, or a ValueError: no silent coercion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seorep_async.plain_values import CALENDAR
 
 D = TypeVar("D")
 
-_SHOWN = 40  # characters of a value in an error message
+_LONGEST = 40  # characters of a value in an error message
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
@@ -26,15 +26,22 @@ _ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
 def describe(value: object) -> str:
     """Return a short form of a wire value for an error message."""
     if isinstance(value, str):
-        shown = value[:_SHOWN] if value[:_SHOWN].isprintable() else ascii(value[:_SHOWN])[1:-1]
-        return f'"{shown}"' if len(value) <= _SHOWN else f'"{shown}…"'
-    if isinstance(value, list | dict):
-        return "an array" if isinstance(value, list) else "an object"
-    if (
-        isinstance(value, int) and abs(value) >= 10**_SHOWN
-    ):  # Python refuses to write out thousands of digits
-        return f"an integer of more than {_SHOWN} digits"
+        return _quoted(value)
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, dict):
+        return "an object"
+    # Python refuses to write out thousands of digits.
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        return f"an integer of more than {_LONGEST} digits"
     return json.dumps(value)
+
+
+def _quoted(string: str) -> str:
+    beginning = string[:_LONGEST]
+    if not beginning.isprintable():
+        beginning = ascii(beginning)[1:-1]
+    return f'"{beginning}"' if len(string) <= _LONGEST else f'"{beginning}…"'
 
 
 def refusal(expected: str, value: object) -> ValueError:
@@ -67,54 +74,69 @@ def boolean(value: object) -> bool:
 
 def is_boolean(value: object) -> bool:
     """Return whether `boolean` takes the value."""
-    return type(value) is bool or (type(value) is str and value.lower() in ("true", "false"))
+    if type(value) is str:
+        return value.lower() in ("true", "false")
+    return type(value) is bool
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:
-    """Take null, true or false, also as a string in any case; any other string is the rest."""
-    if value is None or (type(value) is str and not is_boolean(value)):
+    """Take null, true or false, also as a string in any case. Any other string is the rest."""
+    if value is None:
+        return None, None
+    if type(value) is str and not is_boolean(value):
         return None, value
     return boolean(value), None
 
 
 def date_time(value: object) -> dt.datetime | None:
-    """Take `YYYY-MM-DD HH:MM:SS` as a naive datetime; hours may be unpadded; null, "" and zero dates are None."""
-    if (moment := _read(_DATE_TIME, CALENDAR.datetime, value)) or _is_no_date(value):
-        return moment
-    raise refusal('a date-time "YYYY-MM-DD HH:MM:SS"', value)
+    """Take `YYYY-MM-DD HH:MM:SS` as a naive datetime. Null, "" and zero dates are None.
+
+    Hours may be unpadded.
+    """
+    moment = _read(_DATE_TIME, CALENDAR.datetime, value)
+    if moment is None and not _is_no_date(value):
+        raise refusal('a date-time "YYYY-MM-DD HH:MM:SS"', value)
+    return moment
 
 
 def day(value: Any) -> tuple[dt.date | None, str | None]:
-    """Take `YYYY-MM-DD`, or the day of a date-time, which is the rest if it is not midnight.
+    """Take `YYYY-MM-DD`, or the day of a date-time. Null, "" and zero dates are None.
 
-    Null, "" and zero dates are None.
+    If the time is not midnight, the whole string is the rest.
     """
-    if moment := _read(_DATE_TIME, CALENDAR.datetime, value):
-        return moment.date(), None if moment.time() == dt.time() else value
-    if (found := _read(_DATE, CALENDAR.date, value)) or _is_no_date(value):
-        return found, None
-    raise refusal('a date "YYYY-MM-DD"', value)
+    moment = _read(_DATE_TIME, CALENDAR.datetime, value)
+    if moment is not None:
+        is_midnight = moment.time() == dt.time()
+        return moment.date(), None if is_midnight else value
+    date = _read(_DATE, CALENDAR.date, value)
+    if date is None and not _is_no_date(value):
+        raise refusal('a date "YYYY-MM-DD"', value)
+    return date, None
 
 
 def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
     """Take `YYYY-MM` or `YYYY-MM-DD` as a date (the first of the month) and its precision."""
-    if month := _read(_MONTH, partial(CALENDAR.date, day=1), value):
+    month = _read(_MONTH, partial(CALENDAR.date, day=1), value)
+    if month is not None:
         return month, "month"
-    if found := _read(_DATE, CALENDAR.date, value):
-        return found, "day"
+    date = _read(_DATE, CALENDAR.date, value)
+    if date is not None:
+        return date, "day"
     raise refusal('a period "YYYY-MM" or "YYYY-MM-DD"', value)
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Take a total, `{"value": x}`, as x, an int or a finite float; one with more than its value is the rest.
+    """Take a total, `{"value": x}`, as x: an integer or a finite float. A null total is None.
 
-    A null total is None.
+    If it has more than its value, the whole object is the rest.
     """
     if value is None:
         return None, None
     if not isinstance(value, dict) or "value" not in value:
         raise refusal('an object with "value"', value)
-    inner, rest = value["value"], value if len(value) > 1 else None
+    # What is beside the value must not be lost.
+    rest = value if len(value) > 1 else None
+    inner = value["value"]
     if inner is None or (type(inner) is float and math.isfinite(inner)):
         return inner, rest
     try:
@@ -124,16 +146,21 @@ def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
 
 
 def is_no_object(value: object) -> bool:
-    """Return whether a value is null, or an empty map, which may be sent as an empty array."""
+    """Return whether a value is null or an empty map, which may be sent as an empty array."""
     return value is None or value in ([], {})
 
 
 def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D | None:
-    if type(value) is str and (match := pattern.fullmatch(value)):
+    if type(value) is not str:
+        return None
+    match = pattern.fullmatch(value)
+    if match is not None:
         with suppress(ValueError):
             return make(*map(int, match.groups()))
     return None
 
 
 def _is_no_date(value: object) -> bool:
-    return value in (None, "") or (type(value) is str and _ZERO_DATE.fullmatch(value) is not None)
+    if type(value) is str:
+        return value == "" or _ZERO_DATE.fullmatch(value) is not None
+    return value is None

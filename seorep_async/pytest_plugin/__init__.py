@@ -47,7 +47,7 @@ def feed_response(
     shape: Literal["nested", "flat"] = "nested",
     pages: int = 1,
 ) -> dict[str, object]:
-    """Return the response of a ranking feed, in either of its shapes, for `seorep_responses.get(url, **…)`.
+    """Return the response of a ranking feed, for `seorep_responses.get(url, **feed_response(rows))`.
 
     Args:
         rows: the rows, in the service's own words.

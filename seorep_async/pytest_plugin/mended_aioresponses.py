@@ -1,6 +1,6 @@
-"""aioresponses, mended for the aiohttp that this package needs; it relies on inner workings of both.
+"""aioresponses, mended for the aiohttp that this package needs.
 
-aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 needs,
+It relies on inner workings of both. aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 needs,
 so every call ends in a TypeError, and it feeds the body into a reader of 128 KiB. A test fails
 once this is mended there.
 """

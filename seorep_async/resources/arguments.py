@@ -18,7 +18,13 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, shown, suggestion
 from seorep_async.models import Feed
-from seorep_async.plain_values import CALENDAR, plain_date, plain_integer, plain_string
+from seorep_async.plain_values import (
+    CALENDAR,
+    SURROGATE,
+    plain_date,
+    plain_integer,
+    plain_string,
+)
 from seorep_async.resources.secret_arguments import (
     ExtraParams as ExtraParams,
     Params as Params,
@@ -38,7 +44,6 @@ _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
-_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
 _LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
@@ -286,5 +291,5 @@ def _sendable(value: str) -> str:
 
 
 def _check_unicode(name: str, value: str) -> None:
-    if _SURROGATE.search(value):
+    if SURROGATE.search(value):
         raise ConfigurationError(f"{name} is not valid Unicode", argument=name)

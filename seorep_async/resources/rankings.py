@@ -95,15 +95,17 @@ class Rankings:
     The three feed methods and `pull` share these arguments:
 
     - start_date, end_date: first and last day, a `datetime.date` or `YYYY-MM-DD`.
-    - search: fuzzy match on the rows; `Settings.feed_search_param` says under which name it is sent.
+    - search: fuzzy match on the rows; `Settings.feed_search_param` says under which name it is
+      sent.
     - limit: records per page; the service has a default and a maximum of its own.
     - sort_metric, sort_direction: allowed values are not documented; `asc` and `desc` were seen.
-    - compare_previous_period: True to let the service calculate the changes from the previous period. True and False
-      are sent as `true` and `false`, a string as it is. Without it, or with `"false"`, `"no"`, `"off"` or `"0"`,
-      changes are null in tables, data frames and files.
+    - compare_previous_period: True to let the service calculate the changes from the previous
+      period. True and False are sent as `true` and `false`, a string as it is. Without it, or with
+      `"false"`, `"no"`, `"off"` or `"0"`, changes are null in tables, data frames and files.
     - extra_params: further query parameters, sent as they are.
 
-    A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other SeoRepErrors.
+    A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other
+    SeoRepErrors.
     """
 
     def __init__(self, session: Session, decoder: Decoder, account: str) -> None:
@@ -203,18 +205,22 @@ class Rankings:
         ordered: bool = False,
         **options: Unpack[FeedOptions],
     ) -> Pull[Any]:
-        """Pull one feed for many campaigns (or keywords) in parallel, with one outcome for each, whatever happens.
+        """Pull one feed for many campaigns (or keywords) in parallel, with one outcome for each,
+        whatever happens.
 
         Args:
-            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled once.
+            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled
+                once.
             start_date: first day; see `Rankings` for this and the `options`.
             end_date: last day.
-            feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`, `keyword-by-date`.
-            on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull with it.
+            feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`,
+                `keyword-by-date`.
+            on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull
+                with it.
             ordered: outcomes are in the order of `ids`, not as they finish.
 
-        Returns:
-            A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over them as they come.
+        Returns: A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over
+            them as they come.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -373,7 +379,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
 def feed_params(
     feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
 ) -> dict[str, ParamValue]:
-    """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
+    """Return the checked parameters of a feed's options, without id, dates and page; `names` is of
+    a search.
+    """
     unknown_names = options.keys() - FeedOptions.__annotations__.keys()
     if unknown_names:
         raise unknown_argument(min(unknown_names), list(FeedOptions.__annotations__))

@@ -31,8 +31,8 @@ class RateLimit:
         kind: the way in which requests are counted: "bucket", "fixed-window" or "sliding-window".
         window: a window's length in seconds; it lets `per_second * window` requests through.
         counts_refused: whether refused requests count in a sliding window.
-        burst: the requests that a bucket lets through at once after a pause; unless given, those of
-            a fifth of a second, but at least 1. A burst of 1 is nginx's `limit_req` without `burst`.
+        burst: the requests that a bucket lets through at once after a pause; by default those of a
+            fifth of a second, but at least 1. A burst of 1 is nginx's `limit_req` without `burst`.
         at_once: the most requests that are answered at the same time.
         status: the status of a refusal, 429 or 503.
         retry_after: how a refusal says in Retry-After when to come back: "seconds", "date", or None

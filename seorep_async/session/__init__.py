@@ -2,6 +2,11 @@
 
 from seorep_async.session.base_url import BaseURL as BaseURL, base_url_problem as base_url_problem
 from seorep_async.session.clock import Clock as Clock
+from seorep_async.session.encoding import (
+    ParamValue as ParamValue,
+    encode_query as encode_query,
+    encode_write as encode_write,
+)
 from seorep_async.session.flow_control import Lane as Lane, Limits as Limits
 from seorep_async.session.observation import (
     Attempt as Attempt,
@@ -11,13 +16,7 @@ from seorep_async.session.observation import (
     check_callback as check_callback,
 )
 from seorep_async.session.proxy import Proxy as Proxy
-from seorep_async.session.request import (
-    Decode as Decode,
-    ParamValue as ParamValue,
-    Request as Request,
-    encode_query as encode_query,
-    encode_write as encode_write,
-)
+from seorep_async.session.request import Decode as Decode, Request as Request
 from seorep_async.session.secrets import (
     Authentication as Authentication,
     key_problem as key_problem,

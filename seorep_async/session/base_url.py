@@ -8,6 +8,8 @@ import urllib.parse
 
 from yarl import URL
 
+_LONGEST_HOST = 253
+"""Characters of a name in DNS."""
 _HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | re.IGNORECASE)
 
 
@@ -17,40 +19,47 @@ class BaseURL:
     def __init__(self, base_url: str) -> None:
         self.string: str = str(URL(base_url)).rstrip("/")
         url = URL(self.string)
-        self._scheme, self._authority = url.scheme, url.raw_authority
+        self._scheme = url.scheme
+        self._authority = url.raw_authority
         self._prefix = url.raw_path.rstrip("/")
         self.origin: tuple[str, str | None, int | None] = origin_of(url)
 
     def address(self, path: str, query: str) -> URL:
-        """Return a request's address, from its encoded path (from `/v3` on) and its encoded query (without `?`)."""
+        """Return a request's address.
+
+        Args:
+            path: the encoded path, from `/v3` on.
+            query: the encoded query, without `?`.
+        """
+        # built from parts, because parsing takes twice as long
         return URL.build(
             scheme=self._scheme,
             authority=self._authority,
             path=self._prefix + path,
             query_string=query,
-            encoded=True,  # built from parts, as parsing takes twice as long
+            encoded=True,
         )
 
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:
-    """Return an address's origin; only the service's own is sent the key."""
+    """Return an address's origin: scheme, host and port. Only the service's own is sent the key."""
     return url.scheme, url.raw_host, url.port
 
 
 def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> tuple[str, str] | None:
-    """Return why a value can't be the service's address, without showing it, and the advice; or None if it can.
+    """Return why a value can't be the service's address, and the advice, or None if it can.
 
-    An address is `https://host[:port][/prefix]`, or `http://` for this machine, or for any if it is allowed.
+    An address is `https://host[:port][/prefix]`, or `http://` for this machine, or for any if
+    `allow_insecure_http`. The value is not shown: it may hold a password.
     """
-    if base_url is None:
-        return "no base URL", "pass base_url, or set SEOREP_BASE_URL (there is no default host)"
     if not isinstance(base_url, str) or not base_url.strip():
         return 'base_url must be a string such as "https://api.example.com"', ""
     if any(ord(character) <= 32 or ord(character) == 127 for character in base_url):
         return "base_url must not hold spaces or control characters", ""
     try:
         parts = urllib.parse.urlsplit(base_url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _port = parts.port  # raises a ValueError for a wrong one
         url = URL() if "@" in parts.netloc else URL(base_url)
     except ValueError:
         return "base_url is not a valid address: write it as https://host[:port]", ""
@@ -58,19 +67,22 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> tuple[st
         return "base_url must not hold credentials", "pass the key as api_key=… instead"
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]", ""
-    name = url.raw_host or ""
-    if ":" not in name and (
-        len(name) > 253 or not _HOST_NAME.fullmatch(name)
-    ):  # with a colon, it is IPv6
+    if not _is_host(url.raw_host or ""):
         return "base_url is not a valid address: its host is neither a name nor an IP address", ""
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment", ""
     if url.path.rstrip("/").endswith("/v3"):
         return "base_url must end before /v3, which every path already begins with", ""
-    if parts.scheme == "http" and not (allow_insecure_http or _is_this_machine(host)):
+    if parts.scheme == "http" and not allow_insecure_http and not _is_this_machine(host):
         problem = "base_url must begin with https:// (http:// would send the key unencrypted)"
         return problem, "for a test network, Settings(allow_insecure_http=True) allows it"
     return None
+
+
+def _is_host(host: str) -> bool:
+    if ":" in host:
+        return True  # an IPv6 address, which was parsed
+    return len(host) <= _LONGEST_HOST and _HOST_NAME.fullmatch(host) is not None
 
 
 def _is_this_machine(host: str) -> bool:

@@ -1,31 +1,25 @@
-"""One request, its parameters encoded, built once and passed on unchanged; and its call, the state until it ends."""
+"""One request, built once and passed on unchanged, and its call: the state until it ends."""
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
 from seorep_async.errors import (
     AttemptTimeoutError,
-    ConfigurationError,
     ConnectionFailedError,
     NotFoundError,
     SeoRepError,
 )
 from seorep_async.session.flow_control import Lane
-from seorep_async.session.retry_policy import Failure, certainly_not_executed
+from seorep_async.session.retry_policy import Failure
 from seorep_async.session.timeouts import Deadline
-from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=SeoRepError)
-ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 Decode: TypeAlias = Callable[[bytes], T]
 """Turns the body of a successful response into its result, or raises a SeoRepError."""
 
@@ -72,9 +66,8 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return (
-            f"Request({self.method} {self.path})"  # tracebacks show locals; the rest may be private
-        )
+        # tracebacks show locals; the rest may be private
+        return f"Request({self.method} {self.path})"
 
 
 class Call(msgspec.Struct, Generic[T], eq=False):
@@ -103,20 +96,23 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def may_reuse(self) -> bool:
-        """Whether the next attempt may reuse a connection: not if the last one had no response, of another fault."""
-        lost = AttemptTimeoutError, ConnectionFailedError
-        return (
-            self.failure is None or self.failure.no_room or not isinstance(self.failure.error, lost)
-        )
+        """Whether the next attempt may reuse a connection.
+
+        It may not if the last one had no response: a failover kills all idle connections. Where our
+        process has no room for another connection, it must.
+        """
+        if self.failure is None or self.failure.no_room:
+            return True
+        return not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 
     def was_deleted_before(self, failure: Failure) -> bool:
-        """Return whether an earlier attempt, whose response was lost, deleted the missing object."""
-        return (
-            self.request.method == "DELETE"
-            and self.may_have_run
-            and isinstance(failure.error, NotFoundError)
-            and failure.is_own_json
-        )
+        """Return whether an earlier attempt, whose response was lost, deleted the missing object.
+
+        Only the service's own 404 says so: an ingress without a route sends one as well.
+        """
+        if self.request.method != "DELETE" or not self.may_have_run:
+            return False
+        return isinstance(failure.error, NotFoundError) and failure.is_own_json
 
     def start(self, now: float) -> None:
         """Record the start of an attempt."""
@@ -125,9 +121,12 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.attempts += 1
 
     def note(self, failure: Failure, *, probe: bool) -> None:
+        """Record a failed attempt, which was a `probe` or not."""
         self.failure = failure
-        self.throttled += probe or failure.asks_to_wait
-        self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
+        if probe or failure.asks_to_wait:
+            self.throttled += 1
+        if not failure.certainly_not_executed:
+            self.may_have_run = True
 
     def complete(self, error: E) -> E:
         """Add the facts of this call to an error."""
@@ -140,66 +139,3 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         )
         completed.__cause__ = error.__cause__
         return completed
-
-
-def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
-    """Return values as a percent-encoded query without `?`."""
-    return (
-        urllib.parse.urlencode([*_pairs(values, arrays)], quote_via=urllib.parse.quote)
-        if values
-        else ""
-    )
-
-
-def encode_write(
-    values: Mapping[str, ParamValue], encoding: RequestEncoding, arrays: ArrayEncoding
-) -> tuple[str, bytes | None, str | None]:
-    """Return a write's query, body and media type."""
-    match encoding:
-        case RequestEncoding.QUERY:
-            return encode_query(values, arrays), None, None
-        case RequestEncoding.JSON:
-            return (
-                "",
-                json.dumps({name: _json(value) for name, value in values.items()}).encode(),
-                "application/json",
-            )
-        case RequestEncoding.FORM:
-            form = urllib.parse.urlencode([*_pairs(values, arrays)])
-            return "", form.encode(), "application/x-www-form-urlencoded"
-
-
-def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
-    """Give names and strings one by one: a traceback with locals would show the secrets in a list of them."""
-    for name, value in values.items():
-        if not isinstance(value, tuple):
-            yield _string(name), _string(value)
-        elif arrays is ArrayEncoding.COMMA:
-            if any("," in item for item in value):
-                problem = f"{name}: a value with a comma can't be sent as ArrayEncoding.COMMA"
-                raise ConfigurationError(problem, argument=_string(name))
-            if value:
-                yield _string(name), ",".join(value)
-        else:
-            key = _string(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
-            yield from ((key, _string(item)) for item in value)
-
-
-def _string(value: str | float | dt.date) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    # str() of an enum's member would be its name
-    if isinstance(value, str):
-        return str.__str__(value)
-    return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
-
-
-def _json(value: ParamValue) -> str | float | list[str]:
-    if isinstance(value, tuple):
-        return list(value)
-    # the reference types booleans as strings: "true" and "false" in JSON too
-    return (
-        value if isinstance(value, int | float) and not isinstance(value, bool) else _string(value)
-    )

@@ -45,7 +45,8 @@ class ResponseReader:
                 limit.reschedule(0)  # a time that has passed
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
-        """Return a successful response, and in place of any other its failure; of a failure, a clean one.
+        """Return a successful response, and in place of any other its failure; of a failure, a
+        clean one.
 
         A small body is decoded, as it may be an error under a success status.
         """

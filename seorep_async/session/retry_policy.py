@@ -1,4 +1,7 @@
-"""The next step after a failed attempt, and what Retry-After means: values in, values out; `Session.send` acts."""
+"""The next step after a failed attempt, and the meaning of Retry-After. `Session.send` acts on it.
+
+Pure: values in, values out. Nothing here reads a clock or draws a random number.
+"""
 
 from __future__ import annotations
 
@@ -18,29 +21,39 @@ from seorep_async.settings import Settings
 E = TypeVar("E", bound=SeoRepError)
 
 TRANSIENT_COST = 14
+"""Tokens of the retry quota that a retry costs."""
 REFUSED_COST = 5
-"""Tokens of the retry quota that a retry costs, and one after a refusal (429, 503); after a failed probe it is free."""
+"""Tokens that a retry after a refusal costs (429, 503). After a failed probe it is free."""
 MANY_REFUSED = 10
 """Refusals in a row from which on the error of a call that times out mentions them."""
+_MOST_DOUBLINGS = 30
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
 class Sent(enum.Enum):
     """How far a request got."""
 
-    NO = "no"  # certainly not executed: there was never a connection
-    MAYBE = "maybe"  # sent in part or whole; the response was lost, or a gateway could not get it (502, 504)
-    RESPONDED = "responded"  # the service responded with a status
+    NO = "no"
+    """Certainly not executed: there was never a connection."""
+    MAYBE = "maybe"
+    """Sent in part or whole. The response was lost, or a gateway could not get it (502, 504)."""
+    RESPONDED = "responded"
+    """The service responded with a status."""
 
 
 class Cause(enum.Enum):
     """The kind of failure."""
 
-    THROTTLE = "throttle"  # the rate is too high (429)
-    OVERLOAD = "overload"  # the service can't keep up (503, a timeout)
-    TRANSIENT = "transient"  # it may succeed next time (reset, cut body, other 5xx)
-    AUTHENTICATION = "authentication"  # the key was refused
-    PERMANENT = "permanent"  # it would fail again
+    THROTTLE = "throttle"
+    """The rate is too high (429)."""
+    OVERLOAD = "overload"
+    """The service can't keep up (503, a timeout)."""
+    TRANSIENT = "transient"
+    """It may succeed next time (reset, cut body, other 5xx)."""
+    AUTHENTICATION = "authentication"
+    """The key was refused."""
+    PERMANENT = "permanent"
+    """Retrying will not help."""
 
     @property
     def retryable(self) -> bool:
@@ -55,7 +68,8 @@ class Failure:
     Attributes:
         error: for the caller, if this was the last attempt.
         retry_after: seconds that the service asked to wait, or None.
-        inconclusive: whether it says nothing about the service, as the call's time was over or our loop stood still.
+        inconclusive: whether it says nothing about the service: the call's time was over, or our
+            loop stood still.
         no_room: whether our process, or the machine, has too many open files.
         most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
         is_own_json: whether the service itself said so, in JSON.
@@ -75,10 +89,10 @@ class Failure:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the service responded with 429 or 503."""
-        return self.cause is Cause.THROTTLE or (
-            self.cause is Cause.OVERLOAD and self.sent is Sent.RESPONDED
-        )
+        """Whether the service responded that it gets too many requests (429, 503)."""
+        if self.cause is Cause.OVERLOAD:
+            return self.sent is Sent.RESPONDED
+        return self.cause is Cause.THROTTLE
 
     @property
     def is_answer(self) -> bool:
@@ -90,12 +104,21 @@ class Failure:
     @property
     def asks_to_wait(self) -> bool:
         """Whether the service asked to try again later (429, or 503 with Retry-After)."""
-        return self.cause is Cause.THROTTLE or (self.is_refusal and self.retry_after is not None)
+        if self.retry_after is None:
+            return self.cause is Cause.THROTTLE
+        return self.is_refusal
+
+    @property
+    def certainly_not_executed(self) -> bool:
+        """Whether the service certainly did not carry out the request."""
+        if self.sent is Sent.RESPONDED:
+            return self.asks_to_wait
+        return self.sent is Sent.NO
 
 
 @attrs.frozen
 class Verdict:
-    """What an error response means for the next attempt.
+    """The meaning of an error response for the next attempt.
 
     Attributes:
         cause: the kind of failure.
@@ -108,6 +131,18 @@ class Verdict:
     is_postponed: bool = False
 
 
+@attrs.frozen
+class _StatusRule:
+    """The verdict on a status without Retry-After, with it, and in answer to a write.
+
+    If `on_write` is None, a write is judged like a read.
+    """
+
+    without: Verdict
+    with_retry_after: Verdict
+    on_write: Verdict | None = None
+
+
 _FINAL = Verdict(Cause.PERMANENT)
 _ABOUT_KEY = Verdict(Cause.AUTHENTICATION)
 _TRANSIENT = Verdict(Cause.TRANSIENT)
@@ -117,28 +152,26 @@ _OVERLOADED = Verdict(Cause.OVERLOAD)
 _LATER = Verdict(Cause.TRANSIENT, is_postponed=True)
 _LATER_AND_SLOWER = Verdict(Cause.THROTTLE, is_postponed=True)
 
-# the verdict without Retry-After, the verdict with it, and whether the latter is for reads alone
-_VERDICTS: dict[int, tuple[Verdict, Verdict, bool]] = {
-    400: (_FINAL, _LATER_AND_SLOWER, True),
-    401: (_ABOUT_KEY, _ABOUT_KEY, False),
-    # many services refuse a rate or a quota like this
-    403: (_ABOUT_KEY, _LATER_AND_SLOWER, False),
-    404: (_FINAL, _FINAL, False),
-    405: (_FINAL, _FINAL, False),
-    408: (_TRANSIENT, _TRANSIENT, False),
-    410: (_FINAL, _FINAL, False),
-    420: (_FINAL, _LATER_AND_SLOWER, True),  # a rate limit's status before there was 429
-    425: (_ONCE_MORE, _LATER, True),
-    429: (_SLOWER, _SLOWER, False),
-    501: (_FINAL, _FINAL, False),
-    503: (_OVERLOADED, _OVERLOADED, False),
-    505: (_FINAL, _FINAL, False),
+_RULES: dict[int, _StatusRule] = {
+    400: _StatusRule(_FINAL, _LATER_AND_SLOWER, on_write=_FINAL),
+    401: _StatusRule(_ABOUT_KEY, _ABOUT_KEY),
+    # Many services refuse a rate or a quota with a 403.
+    403: _StatusRule(_ABOUT_KEY, _LATER_AND_SLOWER),
+    404: _StatusRule(_FINAL, _FINAL),
+    405: _StatusRule(_FINAL, _FINAL),
+    408: _StatusRule(_TRANSIENT, _TRANSIENT),
+    410: _StatusRule(_FINAL, _FINAL),
+    # The status of a rate limit before there was 429.
+    420: _StatusRule(_FINAL, _LATER_AND_SLOWER, on_write=_FINAL),
+    425: _StatusRule(_ONCE_MORE, _LATER, on_write=_FINAL),
+    429: _StatusRule(_SLOWER, _SLOWER),
+    501: _StatusRule(_FINAL, _FINAL),
+    503: _StatusRule(_OVERLOADED, _OVERLOADED),
+    505: _StatusRule(_FINAL, _FINAL),
 }
-_OTHERS: dict[int, tuple[Verdict, Verdict, bool]] = {
-    4: (_FINAL, _LATER, True),  # for example a lock (409, 423), which holds for this object alone
-    5: (_TRANSIENT, _TRANSIENT, False),
-}
-"""The same for the statuses that are not listed, by their hundreds."""
+# For example a lock (409, 423): it holds for this object alone, so nothing else is slowed down.
+_OTHER_4XX = _StatusRule(_FINAL, _LATER, on_write=_FINAL)
+_OTHER_5XX = _StatusRule(_TRANSIENT, _TRANSIENT)
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -154,7 +187,7 @@ def sent_of_status(status: int) -> Sent:
 
 
 def cause_of_status(status: int) -> Cause:
-    """Classify the status of an error response without Retry-After."""
+    """Classify the status of an error response to a read without Retry-After."""
     return verdict_on_status(status, has_retry_after=False, is_read=True).cause
 
 
@@ -166,29 +199,37 @@ def verdict_on_status(status: int, *, has_retry_after: bool, is_read: bool) -> V
         has_retry_after: whether the service named the time of a retry.
         is_read: whether the request was a GET.
     """
-    verdict, later, is_for_reads = _VERDICTS.get(status, _OTHERS[min(status // 100, 5)])
-    may_obey = has_retry_after and (is_read or not is_for_reads)
-    return later if may_obey else verdict
+    rule = _RULES.get(status, _OTHER_4XX if status < 500 else _OTHER_5XX)
+    if not is_read and rule.on_write is not None:
+        return rule.on_write
+    return rule.with_retry_after if has_retry_after else rule.without
 
 
 def parse_retry_after(header: str, date: str | None, wall_time: float) -> float | None:
     """Return the seconds to wait, finite and not negative, or None if the header makes no sense.
 
-    The header holds seconds, also a fraction, or an HTTP date: by the service's clock (the response's header Date) or,
-    without one, by ours (`wall_time`, seconds since the epoch).
+    Args:
+        header: seconds, also with a fraction, or an HTTP date.
+        date: the response's header Date, by which a date in the header is meant, or None.
+        wall_time: our clock, in seconds since the epoch, for a response without a Date.
     """
     header = header.strip()
     if _SECONDS.fullmatch(header):
         return max(0.0, min(float(header), sys.float_info.max))
-    moment, now = seconds_since_epoch(header), seconds_since_epoch(date or "")
-    return None if moment is None else max(0.0, moment - (wall_time if now is None else now))
+    moment = seconds_since_epoch(header)
+    if moment is None:
+        return None
+    now = seconds_since_epoch(date or "")
+    return max(0.0, moment - (wall_time if now is None else now))
 
 
 def seconds_since_epoch(date: str) -> float | None:
-    """Return the moment of an HTTP date, or None if it is none."""
+    """Parse an HTTP date. Return None if the text is not a date."""
     try:
         moment = email.utils.parsedate_to_datetime(date)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=dt.UTC)
+        return moment.timestamp()
     except (ValueError, IndexError, TypeError, OverflowError):
         return None
 
@@ -210,49 +251,72 @@ def decide(
     """Return the retry after a failed attempt, or the error that ends the call.
 
     Args:
+        failure: the failed attempt.
         attempts: attempts so far, the failed one included.
-        throttled: how many of them were throttled or probes; these count as a third, because the service asked to
-            wait, not to stop.
-        probe: whether the failed one was a probe, which tests for all others whether the service accepts anything.
+        throttled: how many of them were throttled or probes. These count as a third, because the
+            service asked to wait, not to stop.
+        probe: whether the failed one was a probe, which tests for all others whether the service
+            accepts anything.
+        idempotent: whether the request may be executed twice.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
         refused_in_a_row: the latest attempts of this client, if all were refused.
         wait: how long the call waited for a permit, and for what.
+        settings: the client's settings.
     """
-    is_lost = failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION
-    if (
-        not idempotent
-        and not certainly_not_executed(failure)
-        and (is_lost or failure.cause.retryable)
-    ):
-        problem = "whether the request was carried out is not known"
-        advice = "if it creates an object, look for it in the list, by filter or username, before you send it again"
-        return _caused_by(
-            failure.error, OutcomeUnknownError, f"{problem} ({failure.error.message}); {advice}"
-        )
-    asked = failure.retry_after
-    if not failure.cause.retryable or (
-        asked is not None and asked > min(settings.retry_after_max, remaining)
-    ):
+    if not idempotent and _may_have_been_executed(failure):
+        return _outcome_unknown(failure.error)
+    if not failure.cause.retryable:
+        return failure.error
+    pause = failure.retry_after
+    if pause is not None and pause > min(settings.retry_after_max, remaining):
         return failure.error
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
+
+    # Three throttled attempts count as one failed one.
+    failed = attempts - throttled
+    if 3 * failed + throttled > 3 * (settings.max_attempts - 1):
+        return failure.error
     if failure.most_attempts is not None and attempts >= failure.most_attempts:
         return failure.error
-    counts_a_third = probe or failure.asks_to_wait
-    if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
-        return failure.error
-    cost = 0 if probe else REFUSED_COST if failure.is_refusal else TRANSIENT_COST
+    cost = _cost_of_retry(failure, probe=probe)
     if cost > tokens:
-        reason = "not tried again, as too many calls of this client failed"
-        return failure.error.evolve(message=f"{failure.error.message}; {reason}")
-    doublings = min((throttled if counts_a_third else attempts - throttled) - 1, 30)
-    back_off = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
-    delay = back_off if asked is None else asked
+        problem = f"{failure.error.message}; not retried: this client's retry quota is used up"
+        return failure.error.evolve(message=problem)
+
+    if pause is None:
+        # Each kind has a back-off of its own: refusals say nothing about faults.
+        attempts_of_kind = throttled if probe or failure.asks_to_wait else failed
+        doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
+        longest = min(settings.backoff_max, settings.backoff_initial * 2**doublings)
+        delay = jitter * longest
+    else:
+        delay = pause
     if delay >= remaining:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
     return Retry(delay, cost)
+
+
+def _may_have_been_executed(failure: Failure) -> bool:
+    if failure.certainly_not_executed or failure.cause is Cause.AUTHENTICATION:
+        return False
+    # A refusal for good, such as a 400, says that nothing was executed.
+    return failure.sent is Sent.MAYBE or failure.cause.retryable
+
+
+def _cost_of_retry(failure: Failure, *, probe: bool) -> int:
+    if probe:
+        return 0
+    return REFUSED_COST if failure.is_refusal else TRANSIENT_COST
+
+
+def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:
+    problem = f"whether the request was carried out is not known ({cause.message})"
+    advice = "if it creates an object, look for it in the list, by filter or username"
+    message = f"{problem}; {advice}, before you send it again"
+    return _caused_by(cause, OutcomeUnknownError, message)
 
 
 def deadline_exceeded(
@@ -261,44 +325,46 @@ def deadline_exceeded(
     others: SeoRepError | None = None,
     wait: str = "",
 ) -> DeadlineExceededError:
-    """Return the error for a call that timed out, caused by its last failure, or else by that of `others`.
+    """Return the error for a call that timed out.
 
-    `wait` says how long it waited for its last turn, and for what.
+    Args:
+        last: its last failure, which caused it, or None if nothing was sent.
+        refused_in_a_row: the latest attempts of this client, if all were refused.
+        others: the latest failure of other calls, the cause if nothing was sent.
+        wait: how long it waited for its last turn, and for what.
     """
-    message = f"the call timed out before {'its turn came' if last is None else 'it succeeded'}"
-    message += f", after a wait of {wait}" if wait else ""
-    message += "; nothing was sent" if last is None else ""
+    event = "its turn came" if last is None else "it succeeded"
+    message = f"the call timed out before {event}"
+    if wait:
+        message += f", after a wait of {wait}"
+    if last is None:
+        message += "; nothing was sent"
     if refused_in_a_row >= MANY_REFUSED:
         message += f"; each of the last {refused_in_a_row} requests was refused"
         message += ": a quota may be used up, or the service is down"
-    elif last is None:
-        advice = "raise Settings.call_timeout, or the seconds of client.timeout()"
-        message += f"; {advice if others is None else f'other calls fail, too: {others.message}'}"
+    elif last is None and others is None:
+        message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
+    elif last is None and others is not None:
+        message += f"; other calls fail, too: {others.message}"
     if last is not None:
-        return _caused_by(
-            last.error, DeadlineExceededError, f"{message}; last error: {last.error.message}"
-        )
+        message += f"; last error: {last.error.message}"
+        return _caused_by(last.error, DeadlineExceededError, message)
     error = DeadlineExceededError(message)
     error.__cause__ = others
     return error
 
 
-def certainly_not_executed(failure: Failure) -> bool:
-    """Return whether the service certainly did not carry out a failed request."""
-    return failure.sent is Sent.NO or (failure.sent is Sent.RESPONDED and failure.asks_to_wait)
-
-
-def _caused_by(cause: SeoRepError, kind: type[E], message: str) -> E:
-    error = kind(message, status=cause.status, body_excerpt=cause.body_excerpt)
+def _caused_by(cause: SeoRepError, error_type: type[E], message: str) -> E:
+    error = error_type(message, status=cause.status, body_excerpt=cause.body_excerpt)
     error.__cause__ = cause
     return error
 
 
 class RetryQuota:
-    """Tokens for retries, shared by all calls: a call that succeeds in the end gives back all it spent.
+    """Tokens for retries, shared by all calls. A call that succeeds in the end gives back all it spent.
 
-    Unlike a budget by share of requests, this drops no call while faults are random and survivable; a lasting outage
-    still ends the retries.
+    Unlike a budget by share of requests, this drops no call while faults are random and survivable;
+    a lasting outage still ends the retries.
     """
 
     CAPACITY = 500
@@ -313,6 +379,7 @@ class RetryQuota:
     def succeed(self, spent: int) -> None:
         """Give back the tokens of a successful call, and the price of a retry for a call that failed.
 
-        While half of the attempts succeed, the tokens can't run out, however many calls wait for a retry.
+        While half of the attempts succeed, the tokens can't run out, however many calls wait for a
+        retry.
         """
         self.give_back(spent + TRANSIENT_COST)

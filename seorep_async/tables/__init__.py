@@ -1,4 +1,5 @@
-"""Every output table's columns, once, and rows as dictionaries, JSON lines, CSV, Arrow, data frames and HTML.
+"""Every output table's columns, once, and rows as dictionaries, JSON lines, CSV, Arrow, data frames
+and HTML.
 
 `seorep_async/guides/tables.md` shows what users do with them.
 """

@@ -1,4 +1,4 @@
-"""Tables as Arrow: their schemas, and rows in memory; the only file of the core that knows pyarrow."""
+"""Tables as Arrow: schemas and rows in memory. Nothing else in the core knows pyarrow."""
 
 from __future__ import annotations
 
@@ -27,24 +27,29 @@ if TYPE_CHECKING:
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs for tags; or JSON.
+    """Return a table's schema.
 
-    Each field has its description as metadata. Metadata for pandas make integers and booleans nullable, so that they
-    don't become floats there.
+    Each field has its description as metadata. Metadata for pandas make integers and booleans
+    nullable, so that they do not become floats there.
     """
     pa = require("pyarrow")
-    fields = [
-        pa.field(one.name, _type(one.type), one.nullable, {"description": one.description})
-        for one in table.columns
-    ]
+    fields = []
+    for column in table.columns:
+        description = {"description": column.description}
+        fields.append(pa.field(column.name, _type(column.type), column.nullable, description))
     metadata = {"description": table.description, "pandas": json.dumps(_for_pandas(table))}
     return pa.schema(fields, metadata=metadata)
 
 
 def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
-    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode is a ValueError.
+    """Return columns as one record batch.
 
-    Tags become structs of id, label and extra; unknown fields, also those of a tag, become JSON strings or null.
+    Tags become structs of id, label and extra. Unknown fields, also those of a tag, become JSON
+    strings or null.
+
+    Raises:
+        OverflowError: an integer needs more than 64 bits.
+        ValueError: a string is not valid Unicode.
     """
     pa = require("pyarrow")
     arrays = [
@@ -54,37 +59,38 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
-def _array(pa: Any, kind: ColumnType, values: Sequence[Any]) -> pa.Array:
-    if kind is ColumnType.TAGS:
-        return _tags(pa, values)
-    if kind is ColumnType.FIELDS:
+def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
+    if column_type is ColumnType.TAGS:
+        return _tag_array(pa, values)
+    if column_type is ColumnType.FIELDS:
         values = [as_json(value) if value else None for value in values]
-    elif kind is ColumnType.ANY:
+    elif column_type is ColumnType.ANY:
         values = [None if value is None else as_json(value) for value in values]
-    elif kind is ColumnType.NUMBER:
+    elif column_type is ColumnType.NUMBER:
         values = [None if value is None else float(value) for value in values]
-    elif is_constant(kind, values):
-        return pa.repeat(pa.scalar(values[0], _type(kind)), len(values))
-    return pa.array(values, _type(kind))
+    elif is_constant(column_type, values):
+        return pa.repeat(pa.scalar(values[0], _type(column_type)), len(values))
+    return pa.array(values, _type(column_type))
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
-    """Return rows as an Arrow table; keys that are unknown in memory, such as an account, may be null in it."""
-    pa, schema = require("pyarrow"), arrow_schema(table)
+    """Return rows as an Arrow table. Keys that are unknown in memory may be null in it."""
+    pa = require("pyarrow")
+    schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
-    for index, field in enumerate(schema):
-        if not field.nullable and any(batch.column(index).null_count for batch in batches):
-            schema = schema.set(index, field.with_nullable(True))
-    return pa.Table.from_batches(
-        [pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches], schema
-    )
+    for place, field in enumerate(schema):
+        has_nulls = any(batch.column(place).null_count for batch in batches)
+        if has_nulls and not field.nullable:
+            schema = schema.set(place, field.with_nullable(True))
+    batches = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
+    return pa.Table.from_batches(batches, schema)
 
 
 def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
     """Return columns of an Arrow table as a pandas data frame.
 
-    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared with
-    a string or a Timestamp, resampled or drawn. Nested values are Python objects.
+    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared
+    with a string or a Timestamp, resampled or drawn. Nested values are Python objects.
     """
     pa = require("pyarrow")
     pd = require("pandas")
@@ -102,40 +108,49 @@ def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
 
 
 def _as_object(value: Any) -> Any:
-    """Return a nested value, of which Arrow has JSON, as Python has it."""
+    """Return a nested value as Python has it, where Arrow has JSON."""
+    if value is None:
+        return None
     if not isinstance(value, list):
-        return None if value is None else json.loads(value)
+        return json.loads(value)
     for tag in value:
-        if (extra := tag.pop("extra")) is not None:
+        extra = tag.pop("extra")
+        if extra is not None:
             tag["extra"] = json.loads(extra)
     return value
 
 
 @cache
-def _type(kind: ColumnType) -> pa.DataType:
+def _type(column_type: ColumnType) -> pa.DataType:
     pa = require("pyarrow")
-    types = {
-        ColumnType.INTEGER: pa.int64(),
-        ColumnType.NUMBER: pa.float64(),
-        ColumnType.BOOLEAN: pa.bool_(),
-        ColumnType.DATE: pa.date32(),
-        ColumnType.DATETIME: pa.timestamp("us"),
-        ColumnType.TAGS: pa.list_(
-            pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()})
-        ),
-    }
-    return types.get(kind, pa.string())
+    match column_type:
+        case ColumnType.INTEGER:
+            return pa.int64()
+        case ColumnType.NUMBER:
+            return pa.float64()
+        case ColumnType.BOOLEAN:
+            return pa.bool_()
+        case ColumnType.DATE:
+            return pa.date32()
+        case ColumnType.DATETIME:
+            return pa.timestamp("us")
+        case ColumnType.TAGS:
+            tag = {"id": pa.int64(), "label": pa.string(), "extra": pa.string()}
+            return pa.list_(pa.struct(tag))
+    return pa.string()
 
 
-def _tags(pa: Any, values: Sequence[Any]) -> pa.Array:
-    # from flat columns, as a list of dicts takes ten times as long
-    kind, plain = _type(ColumnType.TAGS), once_each(_plain_tags, values)
-    tags, ends = list(chain.from_iterable(plain)), list(accumulate(map(len, plain), initial=0))
-    members, fields = zip(*tags, strict=True) if tags else ((), (), ()), list(kind.value_type)
-    arrays = [pa.array(one, field.type) for one, field in zip(members, fields, strict=True)]
-    return pa.ListArray.from_arrays(
-        pa.array(ends, pa.int32()), pa.StructArray.from_arrays(arrays, fields=fields), kind
-    )
+def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
+    # From flat columns, because a list of dictionaries takes ten times as long.
+    lists_of_tags = once_each(_plain_tags, values)
+    ends = list(accumulate(map(len, lists_of_tags), initial=0))
+    tags = list(chain.from_iterable(lists_of_tags))
+    members = zip(*tags, strict=True) if tags else ((), (), ())
+    array_type = _type(ColumnType.TAGS)
+    fields = list(array_type.value_type)
+    arrays = [pa.array(member, field.type) for member, field in zip(members, fields, strict=True)]
+    structs = pa.StructArray.from_arrays(arrays, fields=fields)
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, array_type)
 
 
 def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
@@ -144,20 +159,23 @@ def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
+"""The types of pandas, without and with nulls."""
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:
-    columns = [
-        {
-            "name": one.name,
-            "field_name": one.name,
-            "pandas_type": known[0],
-            "numpy_type": known[1],
-            "metadata": None,
-        }
-        for one in table.columns
-        if (known := _NULLABLE.get(one.type))
-    ]
+    columns = []
+    for column in table.columns:
+        if column.type in _NULLABLE:
+            pandas_type, numpy_type = _NULLABLE[column.type]
+            columns.append(
+                {
+                    "name": column.name,
+                    "field_name": column.name,
+                    "pandas_type": pandas_type,
+                    "numpy_type": numpy_type,
+                    "metadata": None,
+                }
+            )
     return {
         "index_columns": [],
         "column_indexes": [],

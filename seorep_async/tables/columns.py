@@ -6,7 +6,7 @@ import enum
 import json
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter
@@ -31,7 +31,9 @@ class ColumnType(enum.Enum):
     BOOLEAN = "boolean"
     DATE = "date"
     DATETIME = "datetime"
-    """A date and a time of day without a zone; the column's description names the zone, if it is known."""
+    """A date and a time of day without a zone; the column's description names the zone, if it is
+    known.
+    """
     TAGS = "tags"
     """A tuple of `Tag`."""
     FIELDS = "fields"
@@ -59,7 +61,10 @@ _TYPES: dict[object, ColumnType] = {
 
 @attrs.frozen
 class Column:
-    """One column of a table; its description explains unit, null against 0 and sign, as far as they are known."""
+    """One column of a table.
+
+    Its description explains unit, null against 0 and sign where they are known.
+    """
 
     name: str
     type: ColumnType
@@ -73,9 +78,9 @@ Columns: TypeAlias = Sequence[Sequence[Any]]
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table, with its name in databases and files, a description of one row, and the key of a row.
+    """A table: its name in databases and files, a description of a row, and the key of a row.
 
-    The first columns, `lead` of them, say of whom, of which night and of which report a row is.
+    The first `lead` columns identify a row's account, night and report.
     """
 
     name: str
@@ -93,76 +98,84 @@ class FeedTable(Table):
     _model: type
 
     def column_values(self, rows: Sequence[Any], *, compared: bool) -> list[Sequence[Any]]:
-        """Return the values of row models by column, without the lead, which is twice as fast as row by row.
+        """Return the values of row models by column, without the lead.
 
         Changes from the previous period are null unless `compared`.
         """
+        # By column is twice as fast as row by row.
         values = model_columns(self._model, rows)
-        for index, column in enumerate(() if compared else self.columns[self.lead :]):
-            if is_change(column.name):
-                values[index] = [None] * len(rows)
+        if not compared:
+            for place, column in enumerate(self.columns[self.lead :]):
+                if is_change(column.name):
+                    values[place] = [None] * len(rows)
         return values
 
 
 def is_change(name: str) -> bool:
-    """Whether a column or an attribute is a change from the previous period."""
+    """Return whether a column or an attribute is a change from the previous period."""
     return name.endswith("_ranking_change")
 
 
 def columns_of_model(model: type) -> Iterator[Column]:
-    """Yield a column for each attribute of a model; nested models become columns such as `search_location_id`."""
-    for name, (held, is_optional) in _attributes(model).items():
-        if attrs.has(held):
-            for column in columns_of_model(held):
+    """Yield a column for each attribute of a model.
+
+    Nested models become columns such as `search_location_id`.
+    """
+    for name, (value_type, is_optional) in _attributes(model).items():
+        if attrs.has(value_type):
+            for column in columns_of_model(value_type):
                 yield attrs.evolve(column, name=f"{name}_{column.name}", nullable=True)
         else:
-            nullable = is_optional or _TYPES[held] in (ColumnType.FIELDS, ColumnType.ANY)
-            yield Column(name, _TYPES[held], description_of(model, name), nullable)
+            column_type = _TYPES[value_type]
+            nullable = is_optional or column_type in (ColumnType.FIELDS, ColumnType.ANY)
+            yield Column(name, column_type, description_of(model, name), nullable)
 
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; a model may be None."""
     read, absent, nested = _reading(model)
-    has_gaps = types.NoneType in map(
-        type, rows
-    )  # `None in rows` would ask each row whether it equals None
-    values = (absent if row is None else read(row) for row in rows) if has_gaps else map(read, rows)
+    values: Iterable[Values] = map(read, rows)
+    # `None in rows` would ask each row whether it equals None.
+    if types.NoneType in map(type, rows):
+        values = (absent if row is None else read(row) for row in rows)
     columns: list[Sequence[Any]]
     if 0 < len(rows) < _FEW_ROWS:
         columns = list(zip(*values, strict=True))
     else:
-        flat = list(chain.from_iterable(values))  # of many rows, slices take half the time of `zip`
-        columns = [flat[index :: len(absent)] for index in range(len(absent))]
-    for index, held in nested:
-        columns[index : index + 1] = model_columns(held, columns[index])
+        # Of many rows, slices take half the time of `zip`.
+        flat = list(chain.from_iterable(values))
+        columns = [flat[place :: len(absent)] for place in range(len(absent))]
+    # The last first, because each nested model makes several columns of one.
+    for place, nested_model in reversed(nested):
+        columns[place : place + 1] = model_columns(nested_model, columns[place])
     return columns
 
 
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return a reader of a model's values, the values of None, and the indices of nested models, the last first."""
-    attributes = {name: held for name, (held, _) in _attributes(model).items()}
-    absent: Values = tuple(
-        {} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values()
-    )
-    # a struct returns all its values in half the time of single ones
-    read: Callable[[Any], Values] = (
-        astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
-    )
-    nested = [(index, held) for index, held in enumerate(attributes.values()) if attrs.has(held)]
-    return read, absent, nested[::-1]
+    """Return a reader of a model's values, the values of None, and the places of nested models."""
+    absent: list[Any] = []
+    nested = []
+    for place, (value_type, _is_optional) in enumerate(_attributes(model).values()):
+        absent.append({} if _TYPES.get(value_type) is ColumnType.FIELDS else None)
+        if attrs.has(value_type):
+            nested.append((place, value_type))
+    read: Callable[[Any], Values] = attrgetter(*_attributes(model))
+    # A struct returns all its values in half the time of single ones.
+    if issubclass(model, msgspec.Struct):
+        read = astuple
+    return read, tuple(absent), nested
 
 
-def is_constant(kind: ColumnType, values: Sequence[Any]) -> bool:
-    """Whether several strings, integers, booleans or dates are all the same, as in many columns; quick if not."""
-    if len(values) < 2 or kind not in _COMPARABLE:
+def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
+    """Return whether several strings, integers, booleans or dates are all the same."""
+    if len(values) < 2 or column_type not in _COMPARABLE:
         return False
     first = values[0]
-    return (
-        values[-1] is first
-        and values[len(values) // 2] is first
-        and values.count(first) == len(values)
-    )
+    # Most columns that vary are told by their middle and end.
+    if values[-1] is not first or values[len(values) // 2] is not first:
+        return False
+    return values.count(first) == len(values)
 
 
 @cache
@@ -199,19 +212,26 @@ def fits(number: int) -> bool:
 
 
 def as_json(value: object) -> str:
-    """Return a value as a JSON string, the same for equal values, for formats without a type for it."""
+    """Return a value as a JSON string, which is the same for equal values."""
     return _ENCODE(value)
 
 
 def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any]:
-    """Return a function's results for a column, called once for each object: rows often share a tuple of tags."""
-    results = {key: function(one) for key, one in {id(one): one for one in column}.items()}
-    return [results[id(one)] for one in column]
+    """Return a function's results for a column, called once for each object.
+
+    Rows often share a tuple of tags.
+    """
+    objects = {id(value): value for value in column}
+    results = {key: function(value) for key, value in objects.items()}
+    return [results[id(value)] for value in column]
 
 
 def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
     """Return tags as JSON objects; only tags with unknown fields have `extra`."""
-    return [
-        {"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {})
-        for tag in tags
-    ]
+    plain = []
+    for tag in tags:
+        plain_tag: dict[str, Any] = {"id": tag.id, "label": tag.label}
+        if tag.extra:
+            plain_tag["extra"] = tag.extra
+        plain.append(plain_tag)
+    return plain

@@ -8,7 +8,13 @@ from typing import Any
 
 from seorep_async.plain_values import are_dates_frozen, real_dates
 
-_EXTRAS = {"pyarrow": "arrow", "jinja2": "duckdb", "mcp_types": "mcp"}
+_EXTRAS = {
+    "pyarrow": "arrow",
+    "jinja2": "duckdb",
+    "xlsxwriter": "excel",
+    "openpyxl": "excel",
+    "mcp_types": "mcp",
+}
 """The extra that installs a library, where it has another name."""
 
 

@@ -24,40 +24,38 @@ from seorep_async.tables.columns import (
     is_change,
 )
 
-_INTEGER, _STRING, _DATE, _FIELDS = (
-    ColumnType.INTEGER,
-    ColumnType.STRING,
-    ColumnType.DATE,
-    ColumnType.FIELDS,
-)
-_known = partial(Column, nullable=False)
-_ACCOUNT = _known(
+_INTEGER = ColumnType.INTEGER
+_STRING = ColumnType.STRING
+_DATE = ColumnType.DATE
+_FIELDS = ColumnType.FIELDS
+_required = partial(Column, nullable=False)
+_ACCOUNT = _required(
     "account",
     _STRING,
     "Name of the account: as given to the pull or the client, or else the host of the service.",
 )
-_SNAPSHOT = _known(
+_SNAPSHOT = _required(
     "snapshot_date",
     _DATE,
     "Night of the row: the UTC day on which its pull began, or the day given to the pull.",
 )
-_CAMPAIGN = _known("campaign_id", _INTEGER, "Id of the campaign.")
-_KEYWORD = _known("keyword_id", _INTEGER, "Id of the keyword.")
-_START = _known("start_date", _DATE, "First day that the pull requested.")
-_END = _known("end_date", _DATE, "Last day that the pull requested.")
+_CAMPAIGN = _required("campaign_id", _INTEGER, "Id of the campaign.")
+_KEYWORD = _required("keyword_id", _INTEGER, "Id of the keyword.")
+_START = _required("start_date", _DATE, "First day that the pull requested.")
+_END = _required("end_date", _DATE, "Last day that the pull requested.")
 _OF_CAMPAIGN = (
-    "Campaign of the report. In failures, null if its id has more than 64 bits, or if the campaigns could not be "
-    "listed (table_name is then campaigns)."
+    "Campaign of the report. In failures, null if its id has more than 64 bits, or if the "
+    "campaigns could not be listed (table_name is then campaigns)."
 )
 _OF_KEYWORD = (
-    "Keyword of the report; null for a report of a whole campaign. In failures of keyword_periods, null if the "
-    "campaign's keywords could not be found."
+    "Keyword of the report; null for a report of a whole campaign. In failures of "
+    "keyword_periods, null if the campaign's keywords could not be found."
 )
 _OF_TABLE = "Table of the report's rows, such as keyword_rankings; of failures also campaigns."
 _REPORT = (
     _ACCOUNT,
     _SNAPSHOT,
-    _known("table_name", _STRING, _OF_TABLE),
+    _required("table_name", _STRING, _OF_TABLE),
     Column("campaign_id", _INTEGER, _OF_CAMPAIGN),
     Column("keyword_id", _INTEGER, _OF_KEYWORD),
     _START,
@@ -78,7 +76,9 @@ _REPORT_KEY = (
 
 @cache
 def table_of(feed: Feed) -> FeedTable:
-    """Return the table of a feed: the lead, with account, night and request, and then the row model's columns."""
+    """Return the table of a feed: the lead, with account, night and request, and then the row
+    model's columns.
+    """
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
         key = ("account", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
@@ -115,47 +115,54 @@ def totals_table() -> Table:
 
 
 def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
-    """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
-    return [getattr(totals, name) if compared or not is_change(name) else None for name in TOTALS]
+    """Return the values of a report's totals, in the order of their columns.
+
+    Changes are None unless `compared`.
+    """
+    values = []
+    for name in TOTALS:
+        is_shown = compared or not is_change(name)
+        values.append(getattr(totals, name) if is_shown else None)
+    return values
 
 
 @cache
 def campaigns_table() -> Table:
     _, *others = columns_of_model(Campaign)
-    columns, key = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others), ("account", "campaign_id")
-    return Table(
-        "campaigns", "A campaign, as it was when it was last pulled.", columns, key, lead=2
-    )
+    columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others)
+    description = "A campaign, as it was when it was last pulled."
+    return Table("campaigns", description, columns, ("account", "campaign_id"), lead=2)
 
 
 @cache
 def keywords_table() -> Table:
     """Return the table of keywords: the campaign feed's columns that are the same every night."""
-    key, place = ("account", "campaign_id", "keyword_id"), "search_location"
+    key = ("account", "campaign_id", "keyword_id")
     names = {
         *key,
         "snapshot_date",
         "keyword_phrase",
+        "search_location_id",
+        "search_location_canonical_name",
+        "search_location_country_code",
+        "search_location_target_type",
         "search_language_id",
         "search_language_name",
         "primary_keyword",
     }
-    names |= {
-        f"{place}_id",
-        f"{place}_canonical_name",
-        f"{place}_country_code",
-        f"{place}_target_type",
-    }
     columns = tuple(column for column in table_of(Feed.CAMPAIGN).columns if column.name in names)
-    description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
+    description = (
+        "A keyword, as the campaign feed last listed it; one that moved is listed for both "
+        "campaigns."
+    )
     return Table("keywords", description, columns, key, lead=3)
 
 
 @cache
 def failures_table() -> Table:
     error = (
-        _known("error", _STRING, "Name of the error's class, such as NotFoundError."),
-        _known("message", _STRING, "What went wrong."),
+        _required("error", _STRING, "Name of the error's class, such as NotFoundError."),
+        _required("message", _STRING, "What went wrong."),
         Column("status", _INTEGER, "HTTP status of the last response; null if there was none."),
         Column("attempts", _INTEGER, "Requests that were made for the page that failed."),
     )
@@ -165,8 +172,9 @@ def failures_table() -> Table:
 
 
 _WAITED = (
-    "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace (the service's rate), "
-    "asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none waited."
+    "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace "
+    "(the service's rate), asked to wait (Retry-After), outage (nothing got through), backoff "
+    "(before a retry). Null if none waited."
 )
 _RETRIES = (
     "Those that were retries, by cause: throttle, overload, transient. Null if there were none."
@@ -175,10 +183,13 @@ _SELECTION = (
     "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids."
 )
 _READING = (
-    "Digest of the options and engine names that change how a response becomes rows: pulls with the same digest are "
-    "comparable. Null if an older version wrote it."
+    "Digest of the options and engine names that change how a response becomes rows: pulls with "
+    "the same digest are comparable. Null if an older version wrote it."
 )
-_FAILURES = "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted."
+_FAILURES = (
+    "Reports that could not be fetched; a list of campaigns that could not be fetched is not "
+    "counted."
+)
 
 
 @cache
@@ -187,28 +198,28 @@ def pulls_table() -> Table:
     columns = (
         _ACCOUNT,
         _SNAPSHOT,
-        _known("started_at", ColumnType.DATETIME, began),
-        _known("service", _STRING, "Address of the service."),
-        _known("feeds", _STRING, "The feeds, separated by commas."),
+        _required("started_at", ColumnType.DATETIME, began),
+        _required("service", _STRING, "Address of the service."),
+        _required("feeds", _STRING, "The feeds, separated by commas."),
         _START,
         _END,
-        _known("campaigns", _INTEGER, "Campaigns that were requested."),
+        _required("campaigns", _INTEGER, "Campaigns that were requested."),
         Column("selection", _STRING, _SELECTION),
-        _known("rows", _INTEGER, "Rows of all feeds that were written."),
-        _known(
+        _required("rows", _INTEGER, "Rows of all feeds that were written."),
+        _required(
             "requests", _INTEGER, "Requests, retries included; of a resumed pull, of its last run."
         ),
         Column("retries", _FIELDS, _RETRIES),
         Column("refusals", _INTEGER, "Responses with status 429."),
         Column("waited", _FIELDS, _WAITED),
-        _known("failures", _INTEGER, _FAILURES),
-        _known(
+        _required("failures", _INTEGER, _FAILURES),
+        _required(
             "compared",
             ColumnType.BOOLEAN,
             "Whether changes from the previous period were requested.",
         ),
         Column("reading", _STRING, _READING),
-        _known("version", _STRING, "Version of seorep-async that wrote it."),
+        _required("version", _STRING, "Version of seorep-async that wrote it."),
     )
     return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))
 

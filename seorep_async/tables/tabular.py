@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from seorep_async.tables.arrow import arrow_table, pandas_frame
@@ -31,8 +31,8 @@ S = TypeVar("S")
 class Tabular:
     """Rows of one table: a report's, a pull's, or the objects of a list.
 
-    All its methods give the same rows in the same columns, as a pull writes them: null and 0 stay apart, and integers
-    stay integers.
+    All its methods give the same rows in the same columns, as a pull writes them: null and 0 stay
+    apart, and integers stay integers.
     """
 
     __slots__ = ()
@@ -48,16 +48,16 @@ class Tabular:
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row: a member for each column, in their order.
 
-        Dates are dates, tags a list of dictionaries with `id`, `label` and, if the service sent more, `extra`; fields
-        that the service's reference does not name are a dictionary.
+        Dates are dates, tags a list of dictionaries with `id`, `label` and, if the service sent
+        more, `extra`; fields that the service's reference does not name are a dictionary.
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
-        return [
-            dict(zip(names, row, strict=True))
-            for part in parts
-            for row in zip(*_plain(table, part), strict=True)
-        ]
+        dicts = []
+        for part in parts:
+            rows = zip(*_plain(table, part), strict=True)
+            dicts += [dict(zip(names, row, strict=True)) for row in rows]
+        return dicts
 
     def to_jsonl(self) -> bytes:
         """Return the rows as JSON lines in UTF-8: the bytes of an exported file.
@@ -83,8 +83,8 @@ class Tabular:
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame.
 
-        Dates and times are `datetime64[s]`, strings, integers and booleans have nullable types, and tags and other
-        nested values are Python objects.
+        Dates and times are `datetime64[s]`, strings, integers and booleans have nullable types, and
+        tags and other nested values are Python objects.
 
         Raises:
             ImportError: pandas or pyarrow is missing; the message says how to install it.
@@ -114,16 +114,15 @@ class Tabular:
 
 
 def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
-    return [
-        _AS_DICTS.get(column.type, list)(values)
-        for column, values in zip(table.columns, columns, strict=True)
-    ]
-
-
-_AS_DICTS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    ColumnType.TAGS: lambda column: list(map(plain_tags, column)),
-    ColumnType.FIELDS: lambda column: list(map(dict, column)),
-}
+    plain_columns: list[Sequence[Any]] = []
+    for column, values in zip(table.columns, columns, strict=True):
+        if column.type is ColumnType.TAGS:
+            plain_columns.append([plain_tags(tags) for tags in values])
+        elif column.type is ColumnType.FIELDS:
+            plain_columns.append([dict(extra) for extra in values])
+        else:
+            plain_columns.append(values)
+    return plain_columns
 
 
 class TableList(list[T], Tabular):
@@ -149,19 +148,24 @@ class TableList(list[T], Tabular):
     @overload
     def __add__(self, other: list[S], /) -> list[S | T]: ...
     def __add__(self, other: list[Any], /) -> Any:
-        both, kind = super().__add__(other), getattr(other, "_kind", self._kind)
-        return type(self)(both, self._kind) if kind is self._kind and self._takes(other) else both
+        both = super().__add__(other)
+        kind = getattr(other, "_kind", self._kind)
+        if kind is self._kind and self._takes(other):
+            return type(self)(both, self._kind)
+        return both
 
     def __iadd__(self, other: Iterable[T], /) -> Self:  # type: ignore[misc, override]
-        if not self._takes(items := list(other)):
+        items = list(other)
+        if not self._takes(items):
             raise TypeError(
-                f"+= takes items of this list's kind, {self._kind}; + makes a plain list of others, too"
+                f"+= takes items of this list's kind, {self._kind}; + also takes others, and makes "
+                "a plain list"
             )
         return super().__iadd__(items)
 
     def _takes(self, items: Iterable[Any]) -> bool:
         """Return whether all are of this list's kind."""
-        return all(isinstance(one, self._kind) for one in items)
+        return all(isinstance(item, self._kind) for item in items)
 
     def copy(self) -> Self:
         """Return a list of the same items."""
@@ -169,10 +173,12 @@ class TableList(list[T], Tabular):
 
 
 class ModelList(TableList[T]):
-    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows itself in notebooks.
+    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows
+    itself in notebooks.
 
-    Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay such lists.
-    `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use `to_polars()` and `to_pandas()`.
+    Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay
+    such lists. `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use
+    `to_polars()` and `to_pandas()`.
     """
 
     __slots__ = ()

@@ -1,11 +1,12 @@
-"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited length."""
+"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited
+length.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import groupby
@@ -29,27 +30,25 @@ from seorep_async.tables.columns import (
 
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
-_FORMULA = ("=", "+", "-", "@")
-_BREAKS = ("\t", "\r", "\n")
 LONGEST = 20_000
 """The longest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE, _NOTES = 500, 300
 _EMPTY: tuple[object, ...] = (None, (), {})
 
 
-def csv_cells(columns: Sequence[Column], values: Columns, *, excel: bool) -> list[Sequence[str]]:
+def csv_cells(columns: Sequence[Column], values: Columns) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
-    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
-    None and no unknown fields become empty cells. `excel` puts a `'` before strings that it would run as formulas.
+    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and
+    unknown fields JSON; None and no unknown fields become empty cells.
     """
-    return [_cells(column.type, some, excel) for column, some in zip(columns, values, strict=True)]
+    return [_cells(column.type, some) for column, some in zip(columns, values, strict=True)]
 
 
-def _cells(kind: ColumnType, values: Sequence[Any], excel: bool) -> list[str]:
+def _cells(kind: ColumnType, values: Sequence[Any]) -> list[str]:
     if is_constant(kind, values):
-        return _cells(kind, values[:1], excel) * len(values)
-    return _CSV[kind](_guarded(values) if excel and kind is ColumnType.STRING else values)
+        return _cells(kind, values[:1]) * len(values)
+    return _CSV[kind](values)
 
 
 def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
@@ -67,16 +66,6 @@ def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
         flat[2 * index :: step] = column
     flat[step - 1 :: step] = [_LINE_END] * len(cells[0])
     return "".join(flat).encode()
-
-
-def _guarded(values: Sequence[str | None]) -> list[str | None]:
-    return [f"'{value}" if value and _is_formula(value) else value for value in values]
-
-
-def _is_formula(value: str) -> bool:
-    # a spreadsheet skips blanks, and takes full-width signs for plain ones
-    first = unicodedata.normalize("NFKC", value.lstrip()[:1])
-    return value.startswith(_BREAKS) or first.startswith(_FORMULA)
 
 
 def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
@@ -143,7 +132,9 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
 
 
 def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
-    """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises a ValueError."""
+    """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises
+    a ValueError.
+    """
     members = [
         _MEMBERS[column.type](values) if column.type in _MEMBERS else values
         for column, values in zip(table.columns, columns, strict=True)
@@ -169,7 +160,9 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 def printable_json(
     value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
 ) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
+    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are
+    those of `json`.
+    """
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():
         return encoded
@@ -186,7 +179,8 @@ def excerpt(
     left_out: Sequence[str] = (),
     **facts: Any,
 ) -> str:
-    """Return JSON for readers that pay for each character, with facts, columns and rows; it says what it leaves out.
+    """Return JSON for readers that pay for each character, with facts, columns and rows; it says
+    what it leaves out.
 
     `left_out` names what the caller has left out already.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
+import openpyxl
 import pyarrow.parquet as pq
 
 from seorep_async import Feed, PullPausedError, SeoRepClient, Settings
@@ -21,7 +22,8 @@ from seorep_async.sandbox import Sandbox
 FOLDER = Path(__file__).parent / "golden_nights"
 START, END = dt.date(2023, 2, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)
-FORMATS = ("csv", "jsonl", "parquet", "duckdb")
+FILE_FORMATS = ("csv", "jsonl", "xlsx", "parquet")
+FORMATS = (*FILE_FORMATS, "duckdb")
 _PROGRAM = """
 import asyncio, resource, signal, sys
 from seorep_async import SeoRepClient, Settings
@@ -154,6 +156,8 @@ NIGHTS = {
 def read(out: Path) -> Tables:
     """Return columns and rows of every table, in order, less what varies between pulls."""
     found = _from_database(out) if out.suffix == ".duckdb" else {}
+    if out.suffix == ".xlsx" and out.exists():
+        found = _from_workbook(out)
     for path in [] if found else sorted(out.parent.glob(f"{out.stem}*{out.suffix}")):
         found[path.name.removeprefix(out.stem).removesuffix(out.suffix).strip(".") or "rows"] = (
             _from_file(path)
@@ -177,6 +181,25 @@ def _from_database(out: Path) -> Tables:
                 [list(row) for row in result.fetchall()],
             )
     return found
+
+
+def _from_workbook(out: Path) -> Tables:
+    """Read the sheets, those of a single feed under the name that its file has."""
+    sheets = {}
+    workbook = openpyxl.load_workbook(out)
+    for sheet in workbook:
+        columns = [
+            [cell.value for cell in column]
+            for column in sheet.iter_cols()
+            # columns that no two pulls have in common may be empty, and are left out then
+            if column[0].value not in VARYING.get(sheet.title, ())
+        ]
+        header, *rows = map(list, zip(*columns, strict=True))
+        sheets[sheet.title] = (header, rows)
+    feeds = sheets.keys() & {"keyword_rankings", "campaign_periods", "keyword_periods"}
+    if len(feeds) == 1:
+        sheets["rows"] = sheets.pop(feeds.pop())
+    return sheets
 
 
 def _from_file(path: Path) -> tuple[list[str], list[list[Any]]]:

@@ -108,7 +108,7 @@ async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Pa
     assert len([asked for asked in service.asked if asked.path == "/v3/campaigns"]) == 1
 
 
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
 async def test_a_file_of_another_period_is_replaced_with_a_note(
     tmp_path: Path, format_: str
 ) -> None:

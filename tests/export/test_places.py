@@ -13,10 +13,10 @@ from seorep_async.export import PullSummary, files
 from seorep_async.history import open_history
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
-from tests.export.golden_nights import FORMATS, read
+from tests.export.golden_nights import FILE_FORMATS, read
 
 IS_LINUX_ROOT = os.path.isdir("/proc/self") and os.geteuid() == 0
-NAMES = ("x.csv", "x.parquet", "x.duckdb")
+NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
 
 
 async def pull(client: SeoRepClient, out: Path) -> PullSummary:
@@ -98,7 +98,7 @@ def refused(
     return act
 
 
-@pytest.mark.parametrize("format_", FORMATS[:3])
+@pytest.mark.parametrize("format_", FILE_FORMATS)
 @pytest.mark.parametrize("error", [ACCESS_DENIED, OSError(16, "Busy")])
 async def test_a_file_that_is_in_use_for_a_moment_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, error: OSError

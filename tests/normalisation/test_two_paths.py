@@ -59,15 +59,15 @@ def by_reference(body: bytes, row: type, names: EngineNames = EngineNames()) -> 
     converter = reference(names)
 
     def read() -> Page[Any]:
-        page, rows_path, totals_path = envelopes.raw_page(envelopes.parse(body), 1, is_feed=True)
-        rows: Any = tuple(
-            converter.structure(wire, row, f"{rows_path}[{number}]")
+        page = envelopes.raw_page(envelopes.parse(body), is_feed=True)
+        rows: list[Any] = [
+            converter.structure(wire, row, f"{page.items_path}[{number}]")
             for number, wire in enumerate(page.items)
-        )
-        totals: Any = page.totals
-        if totals is not None:
-            totals = converter.structure(totals, RankingTotals, totals_path)
-        return attrs.evolve(page, items=rows, totals=totals)
+        ]
+        totals = None
+        if page.totals is not None:
+            totals = converter.structure(page.totals, RankingTotals, page.totals_path)
+        return page.completed(1, rows, totals)
 
     return outcome(read)
 

@@ -1,4 +1,4 @@
-"""The option `daily`: ranks that change from one day to the next, so that a week can be rehearsed."""
+"""The option `daily`: ranks that change by day, so that a week can be rehearsed."""
 
 import itertools
 from datetime import date, timedelta

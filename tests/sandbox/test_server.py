@@ -100,7 +100,8 @@ import socket
 from seorep_async.sandbox import Sandbox
 
 async def main():
-    asyncio.get_running_loop().slow_callback_duration = 60  # how fast the machine is does not matter here
+    # The speed of the machine does not matter here.
+    asyncio.get_running_loop().slow_callback_duration = 60
     async with Sandbox(latency=3600) as sandbox:
         port = int(sandbox.base_url.rsplit(":", 1)[1])
         writers = []

@@ -35,7 +35,6 @@ GOOD = dict.fromkeys(AS_IT_IS) | {
     "http://127.0.0.1:80": "http://127.0.0.1",
 }
 REFUSED_ADDRESSES: dict[str, list[object]] = {
-    "SEOREP_BASE_URL": [None],
     "must be a string such as": [
         "",
         "   ",
@@ -187,10 +186,7 @@ def test_key_is_taken(key: str) -> None:
 
 
 REFUSED_KEYS: dict[str, list[object]] = {
-    "pass api_key, or set SEOREP_API_KEY": [None, "", "   "],
-    "must be a string, not bytes": [b"c4n4ry"],
-    "must be a string, not int": [42],
-    "must be a string, not list": [["c4n4ry"]],
+    "pass api_key, or set SEOREP_API_KEY": ["", "   "],
     "control character": ["c4n\x00ary", "c4n4ry\x7f", "c4n4ry\t"],
     "strip it": ["c4n4ry\n", "c4n4ry\r\nX-Other: 1", " c4n4ry", "c4n4ry ", "c4n4ry\u2028"],
     "not valid Unicode": ["c4n4ry\ud800"],
@@ -213,7 +209,7 @@ REFUSED_KEYS: dict[str, list[object]] = {
 @pytest.mark.parametrize(
     ("said", "key"), [(said, key) for said, keys in REFUSED_KEYS.items() for key in keys]
 )
-def test_key_is_refused_and_not_shown(said: str, key: object) -> None:
+def test_key_is_refused_and_not_shown(said: str, key: str) -> None:
     problem = key_problem(key)
     assert problem is not None
     assert said in problem

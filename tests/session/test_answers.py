@@ -462,7 +462,7 @@ async def test_a_write_is_sent_again_after_a_pause_beside_a_403(connect: Connect
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 409, 423])
+@pytest.mark.parametrize("status", [400, 409, 423, 425])
 async def test_a_write_is_not_sent_again_after_other_refusals(
     status: int, connect: Connect
 ) -> None:

@@ -17,7 +17,6 @@ from seorep_async.session.retry_policy import (
     RetryQuota,
     Sent,
     cause_of_status,
-    certainly_not_executed,
     deadline_exceeded,
     decide,
     sent_of_status,
@@ -96,7 +95,7 @@ WITH_RETRY_AFTER: dict[int, tuple[Cause, Cause]] = {
     **dict.fromkeys((408, 500, 502, 504), (Cause.TRANSIENT, Cause.TRANSIENT)),
     401: (Cause.AUTHENTICATION, Cause.AUTHENTICATION),
     403: (Cause.THROTTLE, Cause.THROTTLE),
-    425: (Cause.TRANSIENT, Cause.TRANSIENT),
+    425: (Cause.TRANSIENT, Cause.PERMANENT),
     429: (Cause.THROTTLE, Cause.THROTTLE),
     503: (Cause.OVERLOAD, Cause.OVERLOAD),
 }
@@ -176,7 +175,7 @@ def test_a_write_is_retried_only_if_certainly_not_executed(
     sent: Sent, cause: Cause, retry_after: float | None
 ) -> None:
     is_unexecuted = NOT_EXECUTED[sent, cause, retry_after]
-    assert certainly_not_executed(failure(sent, cause, retry_after)) is is_unexecuted
+    assert failure(sent, cause, retry_after).certainly_not_executed is is_unexecuted
     decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
     assert isinstance(decided, Retry if is_unexecuted else errors.OutcomeUnknownError)
 
@@ -246,7 +245,7 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
     refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
     assert isinstance(refused, errors.ServerError)
-    assert refused.message == "as it was; not tried again, as too many calls of this client failed"
+    assert refused.message == "as it was; not retried: this client's retry quota is used up"
 
 
 LATE = errors.DeadlineExceededError

@@ -1,0 +1,375 @@
+"""A workbook as a target: a sheet for each table, for people who work in Excel or LibreOffice.
+
+xlsxwriter writes it row by row, in constant memory. A table is therefore read twice: a first time
+to find out which columns have values and how wide they are, a second time to write the rows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from seorep_async.export.files import (
+    Retry,
+    Target,
+    check_file,
+    period_of,
+    put,
+    refusal,
+    retry_of,
+    sync_file,
+    sync_folder,
+)
+from seorep_async.export.formats import WorkbookRows
+from seorep_async.export.pieces import made
+from seorep_async.export.staging import Contents
+from seorep_async.tables.columns import (
+    Column,
+    Columns,
+    ColumnType,
+    FeedTable,
+    Table,
+    as_json,
+    plain_tags,
+)
+from seorep_async.tables.optional import require
+from seorep_async.tables.output_tables import campaigns_table, failures_table, pulls_table
+
+_LARGEST_INTEGER = 2**53
+"""Excel has floating-point numbers only, which hold no larger integer exactly."""
+_FIRST_YEAR = 1900
+_LONGEST_TEXT = 32_767
+_CUT_MARK = "… (cut)"
+_WIDEST_COLUMN = 60
+_WIDTH_OF_FILTER = 4
+_NUMBER_FORMATS = {
+    ColumnType.DATE: "yyyy-mm-dd",
+    ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
+}
+_WIDTHS = {ColumnType.DATE: 11, ColumnType.DATETIME: 20}
+_DAY_ZERO = dt.date(1899, 12, 30)
+_ONE_DAY = dt.timedelta(1)
+_LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
+_COMMON_COLUMNS = 3
+
+
+@attrs.frozen
+class WorkbookFile(Target):
+    """One file with a sheet for each table that has rows."""
+
+    format: WorkbookRows
+    force: bool
+
+    def row_files(self) -> list[Path]:
+        return [self.named]
+
+    def check(self) -> None:
+        """Refuse to replace a file that no pull wrote, unless `force`."""
+        check_file(self.named, self.path)
+        is_empty = not self.path.exists() or not self.path.stat().st_size
+        if self.force or is_empty:
+            return
+        names = [column.name for column in pulls_table().columns[:_COMMON_COLUMNS]]
+        if not any(list(row)[:_COMMON_COLUMNS] == names for row in self._pulls()):
+            advice = "name another file, or replace it with force=True"
+            raise refusal(self.named, f"{self.path.name} exists, and no pull wrote it; {advice}")
+
+    def failed(self) -> Retry:
+        """Find out whether the workbook holds the same request without a failure.
+
+        If it holds failures, the staging folder has what is needed to retry them.
+        """
+        if not self.path.exists() or read_sheet(self.path, failures_table()):
+            return Retry()
+        return retry_of(self.request, self._pulls())
+
+    def replaced_period(self) -> str | None:
+        """Describe the period that the workbook holds, if a pull of another one replaces it."""
+        return period_of(self.request, self._pulls())
+
+    def _pulls(self) -> list[dict[str, Any]]:
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return []
+        return read_sheet(self.path, pulls_table())
+
+    def write(self, contents: Contents, folder: Path) -> list[Path]:
+        """Write the workbook in the staging folder, and put it in place in one step."""
+        if not contents.received:
+            return []
+        file = made(folder, "rows.xlsx")
+        temporary_folder = made(folder, "sheets")
+        temporary_folder.mkdir(mode=0o700, exist_ok=True)
+        options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
+        workbook = require("xlsxwriter").Workbook(str(file), options)
+        try:
+            # the same rows give the same bytes, whenever they are written
+            workbook.set_properties({"created": contents.request.started_at})
+            workbook.use_zip64()
+            for sheet in _sheets(contents, self.format):
+                _write_sheet(workbook, sheet)
+            workbook.close()
+        except BaseException:
+            # closes the temporary files
+            with suppress(Exception):
+                workbook.close()
+            raise
+        finally:
+            shutil.rmtree(temporary_folder, ignore_errors=True)
+        sync_file(file)
+        put(file, self.path, permissions_of=self.path)
+        sync_folder(self.path.parent)
+        return [self.named]
+
+
+@attrs.frozen
+class _Sheet:
+    """A table as a sheet: its columns, and its values, which can be read several times."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    parts: Callable[[], Iterator[Columns]]
+
+
+def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[_Sheet]:
+    """Yield the sheets; those of the feeds begin with the campaign's company."""
+    companies = _companies(format_.parts(contents.table(campaigns_table())))
+    company_column = _column(campaigns_table(), "company")
+    for table in contents.request.tables:
+
+        def read(table: Table = table) -> Iterator[Columns]:
+            return format_.parts(contents.table(table))
+
+        def read_with_company(table: Table = table) -> Iterator[Columns]:
+            position = _position(table, "campaign_id")
+            for columns in read(table):
+                yield [[companies.get(id_) for id_ in columns[position]], *columns]
+
+        if isinstance(table, FeedTable):
+            yield _Sheet(table, (company_column, *table.columns), read_with_company)
+        else:
+            yield _Sheet(table, table.columns, read)
+
+
+def _companies(parts: Iterable[Columns]) -> dict[int, str | None]:
+    """Return the company of each campaign, by its id."""
+    id_position = _position(campaigns_table(), "campaign_id")
+    company_position = _position(campaigns_table(), "company")
+    companies: dict[int, str | None] = {}
+    for columns in parts:
+        companies.update(zip(columns[id_position], columns[company_position], strict=True))
+    return companies
+
+
+def _position(table: Table, name: str) -> int:
+    return table.columns.index(_column(table, name))
+
+
+def _column(table: Table, name: str) -> Column:
+    return next(column for column in table.columns if column.name == name)
+
+
+@attrs.define
+class _Survey:
+    """The result of the first reading of a column.
+
+    Attributes:
+        has_values: whether any cell has a value.
+        width: the characters of the longest cell, the header included.
+    """
+
+    has_values: bool
+    width: int
+
+
+def _survey(sheet: _Sheet) -> tuple[int, list[_Survey]]:
+    """Read a sheet once; return the number of its rows, and what each column holds."""
+    surveys = []
+    for column in sheet.columns:
+        # a column of the key is shown in any case
+        is_key = column.name in sheet.table.key
+        width = max(len(column.name) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
+        surveys.append(_Survey(is_key, width))
+    row_count = 0
+    for columns in sheet.parts():
+        row_count += len(columns[0])
+        for survey, column, values in zip(surveys, sheet.columns, columns, strict=True):
+            cells = [cell for cell in cells_of(column.type, values) if cell is not None]
+            survey.has_values = survey.has_values or bool(cells)
+            longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
+            survey.width = max(survey.width, longest)
+    return row_count, surveys
+
+
+def _write_sheet(workbook: Any, sheet: _Sheet) -> None:
+    """Write a table as a sheet; one without rows is left out, unless it is a feed's."""
+    row_count, surveys = _survey(sheet)
+    if not row_count and not isinstance(sheet.table, FeedTable):
+        return
+    worksheet = workbook.add_worksheet(sheet.table.name)
+    worksheet.freeze_panes(1, 0)
+    worksheet.repeat_rows(0)
+    worksheet.set_landscape()
+    shown = [index for index, survey in enumerate(surveys) if survey.has_values]
+    worksheet.autofilter(0, 0, row_count, len(shown) - 1)
+    bold = workbook.add_format({"bold": True, "bottom": 1})
+    for place, index in enumerate(shown):
+        column = sheet.columns[index]
+        cell_format = None
+        if column.type in _NUMBER_FORMATS:
+            cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
+        width = min(surveys[index].width, _WIDEST_COLUMN)
+        worksheet.set_column(place, place, width, cell_format)
+        worksheet.write_string(0, place, column.name, bold)
+        worksheet.write_comment(0, place, column.description, _note_options(column.description))
+    kinds = [column.type for column in sheet.columns]
+    row_number = 1
+    for columns in sheet.parts():
+        cells = [cells_of(kinds[index], columns[index]) for index in shown]
+        for row in zip(*cells, strict=True):
+            _write_row(worksheet, row_number, row)
+            row_number += 1
+
+
+def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
+    """Write cells of their own type: no text becomes a number, a formula or a link."""
+    for place, cell in enumerate(cells):
+        if cell is None:
+            continue
+        if isinstance(cell, bool):
+            worksheet.write_boolean(number, place, cell)
+        elif not isinstance(cell, str):
+            worksheet.write_number(number, place, cell)
+        elif cell.startswith("<r>") and cell.endswith("</r>"):
+            # xlsxwriter takes such a string for its own rich text, and would not escape it
+            worksheet.write_rich_string(number, place, cell[0], cell[1], cell[2:])
+        else:
+            worksheet.write_string(number, place, cell)
+
+
+def _note_options(description: str) -> dict[str, Any]:
+    """Return the size of a note that shows a whole description."""
+    lines = math.ceil(len(description) / 40) + 1
+    return {"author": "", "width": 280, "height": 18 * lines, "font_size": 9}
+
+
+def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
+    """Return the values of a column as cells: None, booleans, numbers and strings.
+
+    A date is the number of a day. What Excel has no number for becomes text.
+    """
+    convert = _CELLS[kind]
+    return [None if value is None else convert(value) for value in values]
+
+
+def _number(value: float) -> float | str:
+    is_exact = isinstance(value, float) or abs(value) <= _LARGEST_INTEGER
+    return value if is_exact and math.isfinite(value) else str(value)
+
+
+@lru_cache(1 << 12)
+def _day(value: dt.date) -> float | str:
+    """Return the number of a date or of a time, counted in days."""
+    if value.year < _FIRST_YEAR:
+        return value.isoformat()
+    time_of_day = dt.timedelta()
+    if isinstance(value, dt.datetime):
+        time_of_day = value - dt.datetime.combine(value, dt.time())
+        value = value.date()
+    days = (value - _DAY_ZERO).days
+    if days <= _LAST_DAY_BEFORE_ERROR:
+        # Excel counts a 29 February 1900, which did not exist
+        days -= 1
+    return days + time_of_day / _ONE_DAY
+
+
+def _tags(value: Any) -> str | None:
+    if not value:
+        return None
+    # staged tags are JSON already
+    return _cut(as_json(value if isinstance(value, list) else plain_tags(value)))
+
+
+def _fields(value: Any) -> str | None:
+    return _cut(as_json(value)) if value else None
+
+
+def _json_text(value: Any) -> str:
+    return _cut(as_json(value))
+
+
+def _text(value: str) -> str | None:
+    return _cut(value) or None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_CELLS: dict[ColumnType, Callable[[Any], Any]] = {
+    ColumnType.INTEGER: _number,
+    ColumnType.NUMBER: _number,
+    ColumnType.STRING: _text,
+    ColumnType.BOOLEAN: _same,
+    ColumnType.DATE: _day,
+    ColumnType.DATETIME: _day,
+    ColumnType.TAGS: _tags,
+    ColumnType.FIELDS: _fields,
+    ColumnType.ANY: _json_text,
+}
+
+
+def _cut(text: str) -> str:
+    """Return a text, cut with a mark if a cell can't hold it: Excel counts units of UTF-16."""
+    if len(text) <= _LONGEST_TEXT // 2:
+        return text
+    units = text.encode("utf-16-le")
+    if len(units) <= 2 * _LONGEST_TEXT:
+        return text
+    kept = units[: 2 * (_LONGEST_TEXT - len(_CUT_MARK))]
+    # a character of two units may have been halved
+    return kept.decode("utf-16-le", errors="ignore") + _CUT_MARK
+
+
+def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
+    """Return the first two rows of a table in a workbook.
+
+    A sheet with a header only has one row without values, a file without the sheet has none.
+    """
+    openpyxl = require("openpyxl")
+    try:
+        workbook = openpyxl.load_workbook(file, read_only=True)
+    except Exception:  # whatever a file that is no workbook raises
+        return []
+    try:
+        if table.name not in workbook.sheetnames:
+            return []
+        rows = workbook[table.name].iter_rows(max_row=3, values_only=True)
+        header = next(rows, ())
+        kinds = {column.name: column.type for column in table.columns}
+        read = [
+            {
+                name: _read_value(kinds.get(name), cell)
+                for name, cell in zip(header, row, strict=True)
+            }
+            for row in rows
+        ]
+        return read or [dict.fromkeys(header)]
+    finally:
+        workbook.close()
+
+
+def _read_value(kind: ColumnType | None, cell: Any) -> Any:
+    """Return a cell as the table has it: a sheet has no dates without a time of day."""
+    if kind is ColumnType.DATE and isinstance(cell, dt.datetime):
+        return cell.date()
+    if isinstance(cell, str):
+        return require("openpyxl.utils.escape").unescape(cell)
+    return cell

@@ -1,0 +1,105 @@
+"""Bodies that msgspec cannot read: whether retrying may help, and where the problem is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from seorep_async.errors import DecodeError, ProtocolError
+from seorep_async.plain_values import SURROGATE
+
+_LONGEST_PATH = 300
+
+_INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
+
+
+def refused(path: str, problem: str) -> DecodeError:
+    """Return the error for an undocumented part of a response."""
+    if path:
+        return DecodeError(f"{path}: {problem}", field_path=path)
+    return DecodeError(f"the response {problem}")
+
+
+def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
+    """Return our error for a body that msgspec refused.
+
+    Returns:
+        A DecodeError with a path if retrying does not help, because the JSON is complete, and a
+        ProtocolError if the body is cut short or something else.
+    """
+    with suppress(ValueError, RecursionError):
+        problem = _find_problem(body)
+        if problem is None:
+            return refused("", "holds a character that JSON does not allow")
+        return refused(problem.path.removeprefix("."), problem.words)
+    if isinstance(error, msgspec.ValidationError):
+        return refused("", f"holds a number that is out of range ({error})")
+    return ProtocolError(f"the response is not complete JSON: {error}")
+
+
+class _Problem(msgspec.Struct):
+    """A value that retrying will not mend. The path begins where the search stands."""
+
+    path: str
+    words: str
+
+
+def _find_problem(body: bytes) -> _Problem | None:
+    """Return the first problem in a body, or None. A ValueError says that the body is cut short.
+
+    Each object becomes its first problem, or None, as it is read: to keep millions of objects would
+    keep the garbage collector busy.
+    """
+    if not body.rstrip().endswith((b"}", b"]")):
+        raise ValueError("no end")
+    problem_or_value = json.loads(
+        body.decode(errors="surrogateescape"),
+        strict=False,
+        object_pairs_hook=_first_problem,
+        parse_int=_problem_of_number,
+        parse_float=_problem_of_number,
+        parse_constant=_problem_of_constant,
+    )
+    return _problem_within(problem_or_value)
+
+
+def _first_problem(items: Iterable[tuple[str | int, Any]]) -> _Problem | None:
+    for step, value in items:
+        if isinstance(step, str) and SURROGATE.search(step):
+            return _Problem("", "has a field whose name is not valid Unicode")
+        problem = _problem_within(value)
+        if problem is not None:
+            written_step = f"[{step}]" if isinstance(step, int) else f".{step}"
+            path = f"{written_step}{problem.path}"
+            return _Problem(path[-_LONGEST_PATH:], problem.words)
+    return None
+
+
+def _problem_within(value: Any) -> _Problem | None:
+    if isinstance(value, _Problem):
+        return value
+    if isinstance(value, list):
+        return _first_problem(enumerate(value))
+    if isinstance(value, str) and _INVALID_BYTE.search(value):
+        return _Problem("", "is not valid UTF-8")
+    if isinstance(value, str) and SURROGATE.search(value):
+        return _Problem("", "holds half a surrogate pair")
+    return None
+
+
+def _problem_of_number(digits: str) -> _Problem | None:
+    try:
+        msgspec.json.decode(digits)
+    except msgspec.ValidationError:
+        # A float beyond the largest, or more digits than Python converts to an integer.
+        return _Problem("", "holds a number that is out of range")
+    return None
+
+
+def _problem_of_constant(_name: str) -> _Problem:
+    return _Problem("", "is not a JSON number")

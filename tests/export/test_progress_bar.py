@@ -1,0 +1,89 @@
+"""The progress bar shows itself in notebooks and on terminals, and nowhere else."""
+
+import builtins
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seorep_async.export import ProgressBar, progress_bar, pull_to
+from tests.export.accounts import Account, served
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def pull(tmp_path: Path) -> None:
+    async with served(Account(hidden={2: 404})) as (client, _):
+        await pull_to(
+            client,
+            None,
+            "2023-03-01",
+            "2023-03-31",
+            out=tmp_path / "x.csv",
+            on_progress=ProgressBar(),
+        )
+
+
+async def test_a_terminal_has_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    await pull(tmp_path)
+    lines = terminal.getvalue().split("\r")
+    assert f"{'█' * 20} pulling rows, 2 of 2, 1 rows, 1 failed" in lines[-2]
+    assert terminal.getvalue().count("\n") == 1
+
+
+async def test_a_log_has_no_bar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await pull(tmp_path)
+    assert capsys.readouterr().err == ""
+
+
+def notebook_shell() -> SimpleNamespace:
+    return SimpleNamespace(kernel=object())
+
+
+class Widgets:
+    """A stand-in for ipywidgets and IPython.display."""
+
+    def __init__(self) -> None:
+        self.bar = SimpleNamespace()
+        self.label = SimpleNamespace()
+        self.displayed: list[Any] = []
+
+    def IntProgress(self, **_: int) -> SimpleNamespace:
+        return self.bar
+
+    def Label(self) -> SimpleNamespace:
+        return self.label
+
+    def HBox(self, children: list[Any]) -> list[Any]:
+        return children
+
+    def display(self, box: Any) -> None:
+        self.displayed.append(box)
+
+
+async def test_a_notebook_has_a_widget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    widgets = Widgets()
+    monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
+    monkeypatch.setattr(progress_bar, "require", lambda _: widgets)
+    await pull(tmp_path)
+    assert widgets.displayed == [[widgets.bar, widgets.label]]
+    assert widgets.label.value == "writing, 1 rows, 1 failed"
+
+
+async def test_a_notebook_without_widgets_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> Any:
+        raise ImportError
+
+    monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
+    monkeypatch.setattr(progress_bar, "require", refuse)
+    await pull(tmp_path)

@@ -1,0 +1,299 @@
+"""Workbooks: a sheet for each table, values of their own types, and nothing in a cell that runs."""
+# ruff: noqa: RUF001
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+import python_calamine
+from openpyxl.utils.escape import unescape
+
+from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
+from seorep_async.export import PullSummary, stream
+from seorep_async.export.formats import WorkbookRows
+from seorep_async.export.workbook import cells_of
+from seorep_async.tables.columns import ColumnType
+from seorep_async.tables.output_tables import all_tables, table_of
+from tests.export import golden_nights
+from tests.export.accounts import Account, served
+from tests.export.staged import folder_of
+
+HOSTILE = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "{=1}",
+    '=HYPERLINK("https://example.com")',
+    "=cmd|' /C calc'!A0",
+    "https://example.com/?q=1",
+    "mailto:somebody@example.com",
+    "internal:Sheet2!A1",
+    "＝1+1",
+    "<r><t>rich</t></r>",
+    "<r></x></r>",
+    "_x0041_",
+    "a\x00b\x1fc",
+    "two\nlines",
+    " padded ",
+    "1",
+    "007",
+    "1e5",
+    "TRUE",
+    "2023-03-01",
+    "#N/A",
+    "日本語 🎉",
+    "\ufffe",
+    "&<>\"'",
+]
+
+
+def hostile_rows(_: object) -> list[dict[str, Any]]:
+    return [
+        {"keywordId": number, "keywordPhrase": phrase} for number, phrase in enumerate(HOSTILE, 1)
+    ]
+
+
+async def pull(client: SeoRepClient, out: Path, **options: Any) -> PullSummary:
+    return await golden_nights.pull(client, out, **{"feeds": Feed.CAMPAIGN, **options})
+
+
+def sheets_by_openpyxl(out: Path) -> dict[str, list[list[Any]]]:
+    workbook = openpyxl.load_workbook(out)
+    return {sheet.title: [list(row) for row in sheet.values] for sheet in workbook}
+
+
+def sheets_by_calamine(out: Path) -> dict[str, list[list[Any]]]:
+    workbook = python_calamine.CalamineWorkbook.from_path(str(out))
+    return {name: workbook.get_sheet_by_name(name).to_python() for name in workbook.sheet_names}
+
+
+def comparable(column: str, value: Any) -> Any:
+    """Return a value of JSON lines or of a cell, so that equal ones are equal."""
+    if isinstance(value, dt.datetime | dt.date):
+        value = value.isoformat().removesuffix("T00:00:00")
+    if isinstance(value, dict | list):
+        value = json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
+    if column.endswith(("_date", "_modified", "_created")) and isinstance(value, str):
+        value = value.removesuffix("T00:00:00")
+    return None if value == "" else value
+
+
+@pytest.mark.parametrize("read_sheets", [sheets_by_openpyxl, sheets_by_calamine])
+async def test_values_are_those_of_the_models(tmp_path: Path, read_sheets: Any) -> None:
+    async with golden_nights.account(shape="mixed", rows="mixed") as client:
+        for name in ("x.jsonl", "x.xlsx"):
+            await pull(client, tmp_path / name, feeds=Feed, compare_previous_period=True)
+    sheets = read_sheets(tmp_path / "x.xlsx")
+    for table in all_tables():
+        lines = (tmp_path / f"x.{table.name}.jsonl").read_bytes().splitlines()
+        header, *rows = sheets[table.name]
+        assert len(rows) == len(lines)
+        for row, line in zip(rows, lines, strict=True):
+            model = json.loads(line)
+            for column, cell in zip(header, row, strict=True):
+                if column not in ("company", *golden_nights.VARYING["pulls"]):
+                    assert comparable(column, cell) == comparable(column, model[column]), column
+
+
+async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", feeds=Feed)
+    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
+    campaigns = sheets["campaigns"]
+    company, id_ = campaigns[0].index("company"), campaigns[0].index("campaign_id")
+    companies = {row[id_]: row[company] for row in campaigns[1:]}
+    for feed in Feed:
+        header, *rows = sheets[table_of(feed).name]
+        assert header[0] == "company"
+        assert {(row[header.index("campaign_id")], row[0]) for row in rows} <= {*companies.items()}
+
+
+async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    descriptions = {
+        column.name: column.description for table in all_tables() for column in table.columns
+    }
+    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
+        assert sheet.freeze_panes == "A2"
+        assert sheet.auto_filter.ref == sheet.dimensions
+        for cell in sheet[1]:
+            assert cell.font.b
+            assert cell.comment.text
+            assert descriptions[cell.value]
+            assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
+
+
+async def test_dates_are_dates(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    header = [cell.value for cell in sheet[1]]
+    cell = sheet[2][header.index("start_date")]
+    assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd")
+    assert cell.value == dt.datetime(2023, 2, 1)
+
+
+async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) -> None:
+    rows = [{"keywordId": 1, "keywordPhrase": ""}]
+    async with served(Account(None, campaigns=1, rows=lambda _: rows)) as (client, _):
+        await pull(client, tmp_path / "x.xlsx")
+    header, row = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert header[0] == "company"
+    assert set(table_of(Feed.CAMPAIGN).key) <= {*header}
+    assert "keyword_phrase" not in header
+    assert "engine_a_ranking" not in header
+    assert None not in row
+
+
+async def test_no_cell_is_a_formula_a_link_or_a_number_by_chance(tmp_path: Path) -> None:
+    async with served(Account(campaigns=1, rows=hostile_rows)) as (client, _):
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx", rich_text=False)["keyword_rankings"]
+    header = [cell.value for cell in sheet[1]]
+    cells = [row[header.index("keyword_phrase")] for row in sheet.iter_rows(min_row=2)]
+    assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
+    assert not any(cell.hyperlink for cell in cells)
+    assert [unescape(cell.value) for cell in cells] == HOSTILE
+
+
+async def test_hostile_strings_are_read_by_another_reader(tmp_path: Path) -> None:
+    async with served(Account(campaigns=1, rows=hostile_rows)) as (client, _):
+        await pull(client, tmp_path / "x.xlsx")
+    header, *rows = sheets_by_calamine(tmp_path / "x.xlsx")["keyword_rankings"]
+    phrases = [row[header.index("keyword_phrase")] for row in rows]
+    # this reader leaves non-characters escaped
+    assert [phrase.replace("_xFFFE_", "\ufffe") for phrase in phrases] == HOSTILE
+
+
+LARGE = 2**53
+LONG = "a" * 32_767
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "cell"),
+    [
+        (ColumnType.INTEGER, LARGE, LARGE),
+        (ColumnType.INTEGER, -LARGE, -LARGE),
+        (ColumnType.INTEGER, LARGE + 1, "9007199254740993"),
+        (ColumnType.INTEGER, -(10**30), f"-1{'0' * 30}"),
+        (ColumnType.NUMBER, 1.5, 1.5),
+        (ColumnType.NUMBER, 1e300, 1e300),
+        (ColumnType.NUMBER, float("inf"), "inf"),
+        (ColumnType.DATE, dt.date(1900, 1, 1), 1.0),
+        (ColumnType.DATE, dt.date(1900, 2, 28), 59.0),
+        (ColumnType.DATE, dt.date(1900, 3, 1), 61.0),
+        (ColumnType.DATE, dt.date(2023, 3, 31), 45016.0),
+        (ColumnType.DATETIME, dt.datetime(2023, 3, 31, 12), 45016.5),
+        (ColumnType.DATE, dt.date(1899, 12, 31), "1899-12-31"),
+        (ColumnType.DATETIME, dt.datetime(1753, 1, 1, 2), "1753-01-01T02:00:00"),
+        (ColumnType.STRING, LONG, LONG),
+        (ColumnType.STRING, f"{LONG}a", "a" * 32_760 + "… (cut)"),
+        (ColumnType.STRING, "🎉" * 16_383, "🎉" * 16_383),
+        (ColumnType.STRING, "🎉" * 16_384, "🎉" * 16_380 + "… (cut)"),
+        (ColumnType.STRING, "", None),
+        (ColumnType.FIELDS, {}, None),
+        (ColumnType.FIELDS, {"b": 1, "a": [2]}, '{"a": [2], "b": 1}'),
+        (ColumnType.TAGS, (), None),
+        (ColumnType.ANY, ["a"], '["a"]'),
+        (ColumnType.BOOLEAN, False, False),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
+    (found,) = cells_of(kind, [value])
+    assert found == cell
+    assert type(found) is type(cell)
+
+
+async def test_large_values_are_written(tmp_path: Path) -> None:
+    row = {"keywordId": 1, "keywordPhrase": LONG + "b", "competitors": 10**30}
+    async with served(Account(campaigns=1, rows=lambda _: [row])) as (client, _):
+        assert (await pull(client, tmp_path / "x.xlsx")).ok
+    header, values = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert values[header.index("competitors")] == str(10**30)
+    assert values[header.index("keyword_phrase")].endswith("… (cut)")
+
+
+async def test_too_many_rows_end_the_pull_as_soon_as_they_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WorkbookRows, "most_rows", 100)
+    monkeypatch.setattr("seorep_async.export.fetch.GROUP_ROWS", 1)
+    rows = [{"keywordId": number, "keywordPhrase": "a"} for number in range(1, 41)]
+    out = tmp_path / "x.xlsx"
+    async with served(Account(campaigns=500, rows=lambda _: rows)) as (client, service):
+        with pytest.raises(
+            ExportError, match=r"a sheet holds 100 rows.*write \.parquet or \.duckdb"
+        ):
+            await pull(client, out)
+        assert len(service.asked) < 100
+    assert not out.exists()
+    assert not folder_of(out).exists()
+
+
+async def test_a_staged_pull_of_too_many_rows_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, _):
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2)
+        monkeypatch.setattr(WorkbookRows, "most_rows", 0)
+        with pytest.raises(ExportError, match="a sheet holds 0 rows"):
+            await pull(client, out)
+    assert not folder_of(out).exists()
+
+
+@pytest.mark.parametrize("content", [b"no workbook", b"PK\x03\x04 broken"])
+async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes) -> None:
+    out = tmp_path / "x.xlsx"
+    out.write_bytes(content)
+    async with served(Account()) as (client, service):
+        with pytest.raises(ConfigurationError, match=r"x\.xlsx exists, and no pull wrote it"):
+            await pull(client, out)
+        assert not service.asked
+        assert (await pull(client, out, force=True)).ok
+
+
+async def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "x.xlsx"
+    workbook = openpyxl.Workbook()
+    workbook.create_sheet("pulls").append(["mine"])
+    workbook.save(out)
+    async with served(Account()) as (client, _):
+        with pytest.raises(ConfigurationError, match="no pull wrote it"):
+            await pull(client, out)
+
+
+async def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+        first = sheets_by_openpyxl(tmp_path / "x.xlsx")
+        await pull(client, tmp_path / "x.xlsx")
+    second = sheets_by_openpyxl(tmp_path / "x.xlsx")
+    assert first["keyword_rankings"] == second["keyword_rankings"]
+
+
+async def test_a_workbook_is_no_stream() -> None:
+    async def write(_: bytes) -> None:
+        raise AssertionError
+
+    async with served(Account()) as (client, service):
+        with pytest.raises(ConfigurationError, match="as csv or jsonl"):
+            await stream(client, [1], "2023-01-01", "2023-01-31", write=write, format="xlsx")  # type: ignore[arg-type]
+        assert not service.asked
+
+
+async def test_lost_names_leave_the_company_out(tmp_path: Path) -> None:
+    async with served(Account(lists=False)) as (client, _):
+        summary = await pull(client, tmp_path / "x.xlsx", ids=[1, 2])
+    header, *rows = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert (summary.rows, len(rows)) == (2, 2)
+    assert "company" not in header
