@@ -279,10 +279,15 @@ class _Run(Generic[R]):
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.number]
         reading.blame_page_size()
-        report = item.listing.assemble(reading.pages)
-        self._succeeded += 1
         self.key.accept()
         self._accepted.query = reading.query
+        try:
+            report = item.listing.assemble(reading.pages)
+        except SeoRepError as error:
+            # An empty report of a range that has not begun.
+            self._end(item, self._failed(item, error))
+            return
+        self._succeeded += 1
         self._end(item, PulledReport(item.id, report))
         if self._ordered and self._taken in self._deferred:
             # The consumer can't go on without this one, and the service answers.
