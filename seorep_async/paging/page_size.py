@@ -73,8 +73,9 @@ class PageSize:
     A report that announces more records than any before, or as many as the longest, is requested
     once without a limit, too: if that announces more, the service cuts reports, and the endpoint
     keeps to default pages. A service cuts every long report to the same number, so no cut report
-    can pass as one of a length that was confirmed before, unless three whole ones happened to have
-    just that length.
+    can pass as one of a length that was confirmed before. One that announces exactly the limit is
+    requested with a limit of one record less as well, because whole reports of that length prove
+    nothing.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -84,6 +85,7 @@ class PageSize:
         self._answered = asyncio.Event()
         self._longest = 0  # records of the longest report that was confirmed
         self._confirmations = 0  # of that length
+        self._pages_are_limited = False  # and not the report
         self._failures = 0
 
     async def first_page(self, reading: Reading[T]) -> Page[T]:
@@ -122,7 +124,7 @@ class PageSize:
         reading.limit = LIMIT
         try:
             large_page = await self._session.send(_once(reading.request(1), patience))
-            if _continues(page, large_page, reading):
+            if _continues(page, large_page, reading) and await self._is_no_cut(large_page, reading):
                 self._find(large_page)
                 return large_page
             self._state = State.DEFAULT
@@ -151,15 +153,30 @@ class PageSize:
         page = await self._session.send(reading.request(1))
         if default_page is None and self._is_confirmed(page):
             return page
+        is_no_cut = await self._is_no_cut(page, reading)
         reading.limit = None
         if default_page is None:
             default_page = await self._session.send(reading.request(1))
         if page.total_records is None or page.total_records < _announced(default_page):
+            is_no_cut = False
+        if not is_no_cut:
             self._fall_back()
             return default_page
         reading.limit = LIMIT
         self._confirm(page)
         return page
+
+    async def _is_no_cut(self, page: Page[T], reading: Reading[T]) -> bool:
+        """Find out whether a report that announces exactly the limit was cut to it."""
+        if _announced(page) != LIMIT or self._pages_are_limited:
+            return True
+        reading.limit = LIMIT - 1
+        try:
+            shorter_page = await self._session.send(reading.request(1))
+        finally:
+            reading.limit = LIMIT
+        self._pages_are_limited = _announced(shorter_page) >= LIMIT
+        return self._pages_are_limited
 
     def _is_confirmed(self, page: Page[Any]) -> bool:
         """Return whether a report of this length can't have been cut."""

@@ -169,6 +169,7 @@ class Session:
             pace=self.share.pace,
             waited=dict(self.share.waited),
             account=self.observer.account,
+            page_sizes=dict(self.page_sizes),
         )
 
     # One call
