@@ -45,19 +45,25 @@ class KeyCheck:
         self._send_question = send_question
         self._forbidden_in_a_row = 0
         self._question_due = self.FIRST_QUESTION
-        self._is_in_doubt = False  # a 403 came, and nothing was accepted after it
+        # Successes that must follow the last 403 until it is no longer in doubt. Requests that
+        # were on their way at that moment may have been accepted before the key was revoked.
+        self._successes_missing = 0
 
     def accept(self) -> None:
         """Record that the service accepted a request."""
         self._forbidden_in_a_row = 0
-        self._is_in_doubt = False
+        self._successes_missing = max(0, self._successes_missing - 1)
 
-    async def refuse(self, error: AuthenticationError) -> None:
-        """Record a 401 or 403, and ask the question if it is due."""
+    async def refuse(self, error: AuthenticationError, in_progress: int) -> None:
+        """Record a 401 or 403, and ask the question if it is due.
+
+        Args:
+            in_progress: number of other requests that may be on their way.
+        """
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
             return
-        self._is_in_doubt = True
+        self._successes_missing = in_progress + 1
         self._forbidden_in_a_row += 1
         if self._forbidden_in_a_row >= self._question_due and self.answered.is_set():
             await self._ask()
@@ -71,10 +77,10 @@ class KeyCheck:
     async def find_refusal(self) -> AuthenticationError | None:
         """Return the refusal of the key, or None. If the last 403 is still in doubt, ask first."""
         await self.answered.wait()  # another consumer of the same pull may be asking
-        if self._is_in_doubt and self.refusal is None:
+        if self._successes_missing and self.refusal is None:
             await self._ask()
             # Whatever the answer was, the end of a pull asks once.
-            self._is_in_doubt = False
+            self._successes_missing = 0
         return None if self.refusal is None else self.refusal.evolve()
 
     async def _ask(self) -> None:
@@ -87,9 +93,9 @@ class KeyCheck:
             # A 404 or a strange body comes from a service that let the key in. A timeout or an
             # outage says nothing: the pull goes on, and asks again after more 403s or at its end.
             if not error.retryable:
-                self.accept()
+                self._successes_missing = 0
         else:
-            self.accept()
+            self._successes_missing = 0
         finally:
             self._forbidden_in_a_row = 0
             self._question_due = min(self._question_due * self.GROWTH, self.LONGEST_ROW)

@@ -314,7 +314,7 @@ def _parsed(file: Path) -> tuple[dict[str, object], str]:
     except (OSError, ValueError, RecursionError) as error:
         return {}, f"can't read {file}: {_why_unreadable(error)}"
     has_key = any(isinstance(table, Mapping) and "key" in table for table in tables.values())
-    if sys.platform != "win32" and _others_can_use(status, has_key=has_key):
+    if _others_can_use(status, has_key=has_key):
         advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
         return {}, f"others can read or change {file}; {advice}"
     return tables, ""
@@ -343,6 +343,8 @@ def _why_unreadable(error: Exception) -> str:
 
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
     """Return whether others can read a key, or choose where one is sent."""
+    if sys.platform == "win32":
+        return False  # access lists say so there, and a user's folder has good ones
     forbidden = stat.S_IWGRP | stat.S_IWOTH
     if has_key:
         forbidden |= stat.S_IRGRP | stat.S_IROTH

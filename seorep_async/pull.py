@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Callable, Collection, Generator, Iterator
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 import attrs
 import msgspec
@@ -153,6 +153,27 @@ class Pull(Generic[R_co]):
         ordered = [outcomes[id_] for id_ in self._ids if id_ in outcomes]
         return PullOutcomes(ordered, self._feed)
 
+    def __repr__(self) -> str:
+        state = ""
+        if self._run is None:
+            state = ", not started: await it, or use `async with`"
+        return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
+
+    if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"a Pull has no {name!r}; if its outcomes have, `await` is missing: "
+                f"(await pull).{name}",
+                name=name,
+                obj=self,
+            )
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise TypeError(repr(self))
+
+        __iter__ = __getitem__ = __contains__ = _refuse
+
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
     """One id.
@@ -284,7 +305,7 @@ class _Run(Generic[R]):
         try:
             report = item.listing.assemble(reading.pages)
         except SeoRepError as error:
-            # An empty report of a range that has not begun.
+            # Whole pages may still make no report, for example of a range that has not begun.
             self._end(item, self._failed(item, error))
             return
         self._succeeded += 1
@@ -297,7 +318,7 @@ class _Run(Generic[R]):
         """Find out whether a 401 or 403 is about the key. If it is, everything ends."""
         if not isinstance(error, AuthenticationError):
             return
-        await self.key.refuse(error)
+        await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return
         item = self._begun.get(reading.number)

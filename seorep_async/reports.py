@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, TypeAlias, TypeVar
@@ -204,6 +204,16 @@ class FailedReport(PullOutcome[Never]):
         raise self.error.with_traceback(None)
 
 
+def _new_outcome(cls: type, *_values: object, error: object = None, **_fields: object) -> object:
+    """Make `PullOutcome(id, report=…)` or `PullOutcome(id, error=…)` of the class that fits."""
+    if cls is PullOutcome:
+        cls = PulledReport if error is None else FailedReport
+    return object.__new__(cls)
+
+
+# Set here, because editors would take its result for the type of every outcome.
+PullOutcome.__new__ = _new_outcome  # type: ignore[method-assign, assignment]
+
 Outcome: TypeAlias = PulledReport[R] | FailedReport
 
 
@@ -216,6 +226,10 @@ class PullOutcomes(TableList[Outcome[R]]):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # editors don't follow the alias `Outcome` to the list's items
+
+        def __iter__(self) -> Iterator[PulledReport[R] | FailedReport]: ...
 
     def __init__(self, outcomes: Iterable[Outcome[R]], feed: Feed) -> None:
         super().__init__(outcomes, feed)

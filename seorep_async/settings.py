@@ -150,9 +150,7 @@ class Settings:
     """Allow `http://` to a host that is not this machine; the key is then sent unencrypted."""
     user_agent: str = f"seorep-async/{__version__}"
     """The `User-Agent` header; by default the name and version of this package."""
-    proxy: str | None = attrs.field(
-        default=None, repr=lambda proxy: repr(proxy and without_password(proxy))
-    )
+    proxy: str | None = attrs.field(default=None, repr=lambda proxy: _proxy_in_repr(proxy))
     """The address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment
     names none. Its password is in no repr, and settings with one are not pickled."""
 
@@ -257,6 +255,16 @@ def _proxy_problem(address: object) -> str:
     if ":" in unquote(parts.username or ""):
         return "proxy: a user name can't hold a colon (%3A)"
     return ""
+
+
+def _proxy_in_repr(proxy: object) -> str:
+    """Return the repr of a proxy without its password.
+
+    A traceback shows settings also while they refuse a proxy that is no string.
+    """
+    if proxy is None:
+        return "None"
+    return repr(without_password(proxy)) if isinstance(proxy, str) else type(proxy).__name__
 
 
 def without_password(address: str) -> str:

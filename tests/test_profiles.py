@@ -4,8 +4,11 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import attrs
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
+from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.profiles import (
     Access,
@@ -390,6 +393,52 @@ def test_a_file_that_others_can_use_is_refused(
 def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
     write(folder, f"\ufeff{WHOLE}".replace("\n", "\r\n"))
     assert find_access(profile="acme").api_key == KEY
+
+
+FIELDS = ["base_url", "key", "account", "report_engines", "x"]
+FIELDS += [field.name for field in attrs.fields(Settings)]
+VALUES = [
+    "5",
+    "-1",
+    "1.5",
+    "nan",
+    "inf",
+    "true",
+    "''",
+    "'none'",
+    "'a b'",
+    "'https://api.example.com/\N{GRINNING FACE}'",
+    '"\\u0000\\u001b"',
+    "'comma'",
+    "[]",
+    "['Google', 5]",
+    "{a = 1}",
+    "1979-05-27",
+    "07:32:00",
+]
+IN_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@IN_FOLDER
+@given(st.dictionaries(st.sampled_from(FIELDS), st.sampled_from(VALUES), max_size=6))
+def test_a_profile_of_any_values_makes_a_client_or_is_refused(
+    folder: Path, values: Mapping[str, str]
+) -> None:
+    usual = {"base_url": "'https://api.example.com'", "key": f"'{KEY}'"}
+    lines = [f"{name} = {value}" for name, value in {**usual, **values}.items()]
+    write(folder, "\n".join(["[acme]", *lines]))
+    try:
+        SeoRepClient(profile="acme")
+    except ConfigurationError as error:
+        assert_error_does_not_show_key(error)
+
+
+@IN_FOLDER
+@given(st.binary())
+def test_a_file_of_any_bytes_has_no_account_or_is_refused(folder: Path, content: bytes) -> None:
+    write(folder, content)
+    with pytest.raises(ConfigurationError):
+        find_access()
 
 
 # --- The folder

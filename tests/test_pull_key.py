@@ -171,10 +171,10 @@ async def test_a_pull_that_ends_in_doubt_asks(ids: list[int]) -> None:
     assert questions(service) == [len(ids)]
 
 
-async def test_a_pull_whose_last_403_was_before_a_report_does_not_ask() -> None:
+async def test_a_pull_whose_reports_came_after_its_403s_does_not_ask() -> None:
     service = forbidding([1, 2, 3])
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull([1, 2, 3, 4], *JANUARY)
+        await rankings.pull([1, 2, 3, 4, 5, 6], *JANUARY)
     assert questions(service) == []
 
 
@@ -258,6 +258,19 @@ async def test_a_key_revoked_late_is_known_after_a_streamed_pull() -> None:
     assert error is None
     assert failed_ids(outcomes) == [21, 22]
     assert isinstance(pull.key_refusal, AuthenticationError)
+
+
+async def test_reports_requested_before_a_403_do_not_speak_for_the_key() -> None:
+    def status_of(campaign_id: int) -> int:
+        is_revoked = len(service.paths) > 16
+        # The 403s arrive before the reports that were requested earlier.
+        service.latency = 0.01 if is_revoked else 0.1
+        return 403 if is_revoked else 200
+
+    service = answering(status_of)
+    async with rankings_of(service, max_concurrency=8) as (_, rankings):
+        with pytest.raises(AuthenticationError):
+            await rankings.pull(range(1, 20), *JANUARY)
 
 
 async def test_the_401_of_another_call_does_not_concern_a_pull() -> None:

@@ -253,3 +253,12 @@ async def test_a_pull_that_runs_is_not_awaited_too() -> None:
     async with serving(two_rows) as (client, _), client.rankings.pull([1], *JANUARY) as running:
         with pytest.raises(ConfigurationError, match="running already"):
             await running
+
+
+def test_an_outcome_is_made_of_the_class_that_fits() -> None:
+    error = NotFoundError("gone")
+    made: Any = PullOutcome
+    failed = made(1, error=error)
+    assert type(failed) is FailedReport
+    assert (failed.id, failed.error, failed.ok) == (1, error, False)
+    assert pickle.loads(pickle.dumps(failed)).id == 1  # noqa: S301

@@ -103,6 +103,12 @@ def guide(name: str | None) -> None:
     "--to", "after", metavar="DATE", type=day, help="Later ranking day.  [default: the last one]"
 )
 @option(
+    "--month",
+    metavar="MONTH",
+    type=not_empty,
+    help="Compare the last day of a month, such as 2023-03 or last, with that of the month before.",
+)
+@option(
     "--campaign",
     metavar="ID",
     type=count,
@@ -138,10 +144,16 @@ def changes(
     database: str,
     before: dt.date | None,
     after: dt.date | None,
+    month: str | None,
     format: str,
     exit_code: bool,
     **choices: Any,
 ) -> int:
+    if month is not None:
+        if before is not None or after is not None:
+            raise click.UsageError("--month can't be combined with --from or --to.")
+        today = click.get_current_context().obj
+        before, after = later("pull", "last_days_of_months")(month, today)
     return int(
         later("history", "show_changes")(
             database, format=format, exit_code=exit_code, before=before, after=after, **choices

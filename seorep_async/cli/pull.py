@@ -214,6 +214,20 @@ def _month(value: str, today: dt.date) -> Days:
         raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
 
 
+def last_days_of_months(value: str, today: dt.date) -> Days:
+    """Read a month, and return the last day of the month before it and its own last day."""
+    try:
+        if value == "last":
+            day = _end_of_last_month(today)
+        else:
+            day = dt.datetime.strptime(value, "%Y-%m").date()
+        first_day, last_day = _whole_month(day)
+        return first_day - dt.timedelta(1), last_day
+    except (ValueError, OverflowError):
+        expected = "a month such as 2023-03, or last"
+        raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
+
+
 def _whole_month(date: dt.date) -> Days:
     first_day = date.replace(day=1)
     next_month = (first_day + dt.timedelta(31)).replace(day=1)

@@ -1,7 +1,7 @@
 """Pulls into files and databases: complete, in a fixed order, or not written at all (guide: exports).
 
-`request` says what is asked; `fetch` fetches it into `staging` (a file: `pieces`), encoded by `formats`, until its
-tables are complete, which `files` or `database` (`schema`, `replacement`) put in place.
+`request` holds what is requested. `fetch` stores the reports in `staging` (the file `pieces`),
+encoded by `formats`. `files`, `workbook` or `database` (`schema`, `replacement`) write the tables.
 """
 
 from seorep_async.errors import ExportError

@@ -111,7 +111,7 @@ def check_file(named: Path, file: Path) -> None:
 
 
 def is_mounted(file: Path) -> bool:
-    """Return whether a file is mounted by itself, as containers do: it can't be replaced then."""
+    """Return whether a file is a mount of its own in a container: it can't be replaced then."""
     path = os.path.realpath(file)
     try:
         mounts = os.fsdecode(_MOUNTS.read_bytes())
@@ -278,7 +278,8 @@ def _comparable(value: object) -> str:
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:
     """Replace a file in one step, with the permissions of an older one."""
-    with suppress(OSError):  # there is none, or the file system has no permissions
+    # there may be no older file, or the file system may have no permissions
+    with suppress(OSError):
         shutil.copymode(permissions_of, new)
     real_file = os.path.realpath(file)
     while_in_use(file, partial(os.replace, new, real_file))

@@ -1,8 +1,21 @@
-"""A private folder with one file that grows by blocks, each a JSON record and pieces of bytes: it is its own index.
+"""The staging file of an export: it grows by blocks, and is its own index.
 
-A block is a head, its record and its pieces. The head has a CRC of the record that goes on from the block before, and
-one of itself, and the record has a CRC of each piece: what is not as it was written shows when the file is opened. A
-block is synced before the next one begins, so a crash can damage the last one only: that is cut off.
+A block is written in one step, and synced before the next one begins:
+
+    head     20 bytes: the length of the record, the length of all pieces, a checksum, and a
+             checksum of these three
+    record   JSON, a `Block`: which reports are in the block, and where in its pieces
+    pieces   bytes, one piece after the other; a `Format` encoded them
+
+A crash can therefore damage only the last block. When the file is opened, everything is checked:
+
+- The head has a checksum of itself, so its lengths can be trusted.
+- The checksum of a record continues that of the record before. A block that is missing, repeated or
+  of another file shows.
+- A record has the checksum of each of its pieces.
+
+A last block that was cut off is dropped, and its reports are fetched again. Any other difference is
+a `DamagedError`. The file is locked as long as it is open, so one pull at a time uses it.
 """
 
 from __future__ import annotations
@@ -31,23 +44,39 @@ else:
     import fcntl
 
 PIECES = "pieces"
+"""The name of the file in its folder."""
 RECENT = 8
-"""How many records, or pieces, stay in memory once they were read: neighbours are read together."""
+"""Records, and pieces, that stay in memory once they were read: neighbours are read together."""
 _MADE = "made-"
-"""Begins the names of files in the making, which nothing is read from later."""
+"""Begins the names of files in the making, which no later pull reads."""
+_FAR_BYTE = 1 << 62
+"""The byte that is locked on Windows, where the bytes of the file must stay readable."""
+_READ_BYTES = 1 << 20
+_HEAD = struct.Struct("<IQI")
+_HEAD_CHECKSUM = struct.Struct("<I")
+_HEAD_SIZE = _HEAD.size + _HEAD_CHECKSUM.size
 _HELD = (
     "another pull into this target is at work (it has {} open); run this again when that has ended"
 )
-_ELSEWHERE, _REMOVE = "write to a local disk, and move the file", "remove it, and run this again"
+_ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
+_REMOVE = "remove it, and run this again"
 _START_OVER = "start over with restart=True, which drops it"
-_HEAD, _CRC = struct.Struct("<IQI"), struct.Struct("<I")
-_HEAD_SIZE = _HEAD.size + _CRC.size
-_CHUNK = 1 << 20
+_LOCK_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT)
+"""Another pull has the lock, or has removed the file meanwhile."""
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """Where a report's rows are in its block, its totals, and the ids of its keywords, if they will be pulled."""
+    """A report in a block.
+
+    Attributes:
+        id: of the campaign or keyword.
+        piece: the number of the piece with its rows, from 0.
+        first, size: its slice of the piece, in bytes or rows.
+        rows: the number of its rows.
+        totals: their values, or None.
+        keywords: the ids of its keywords, if their reports are needed.
+    """
 
     id: int
     piece: int
@@ -59,7 +88,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """Why a report is missing."""
+    """The reason why a report is missing."""
 
     id: int
     error: str
@@ -77,9 +106,13 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Block(msgspec.Struct, omit_defaults=True):
-    """What one step stores: records and failures by the name of their table; `ended`: only `retry_failed` goes on.
+    """The record of a block.
 
-    `pieces` has the size and the CRC-32 of each.
+    Attributes:
+        pieces: the size and the checksum of each piece.
+        records, failures: by the name of their table.
+        request, plan: of the pull; only in the first block, and in one with the campaigns' names.
+        ended: whether the pull has ended with failures, so that only `retry_failed` resumes it.
     """
 
     pieces: list[tuple[int, int]] = []
@@ -94,113 +127,130 @@ class DamagedError(Exception):
     """Stored bytes differ from those that were written."""
 
 
-class _Place(NamedTuple):
-    """Where a record is, its size, where its block ends, and the CRC of all records until here."""
+class _Position(NamedTuple):
+    """The position of a block: its record, its end, and the checksum of all records until here."""
 
     record: int = 0
-    size: int = 0
+    record_size: int = 0
     end: int = 0
     checksum: int = 0
 
 
-_decode_block = msgspec.json.Decoder(Block).decode
-"""Made at import: a decoder that is first made under freezegun would expect its fake dates."""
-
-
 class BlockFile:
-    """The file, open and locked; blocks have numbers from 1, their pieces from 0."""
+    """The open, locked file. Blocks have numbers from 1, the pieces of each from 0."""
 
     def __init__(self, file: Path) -> None:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
-        self._path, self._places = file, [_Place()]
-        self._decode = _decode_block
-        self._recent = lru_cache(RECENT)(self._block)
+        self._path = file
+        # the first position stands for the beginning of the file
+        self._positions = [_Position()]
+        self._decode = msgspec.json.Decoder(Block).decode
+        self._read_block_again = lru_cache(RECENT)(self._read_block)
         problem = _HELD
         try:
-            if sys.platform == "win32":
-                self._file.seek(1 << 62)
-                msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
-            else:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock()
+            # another pull may have removed the file between its opening and the lock
             if os.path.samestat(os.fstat(self._file.fileno()), os.lstat(file)):
                 return
-        except OSError as error:  # ENOENT: the pull that had it removed it meanwhile
-            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT):
+        except OSError as error:
+            if error.errno not in _LOCK_ERRORS:
                 problem = _NO_LOCKS
         self._file.close()
         raise ExportError(problem.format(file.parent), file=file)
 
+    def _lock(self) -> None:
+        if sys.platform == "win32":
+            self._file.seek(_FAR_BYTE)
+            msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
     def load(self, *, only_look: bool) -> Iterator[Block]:
-        """Yield all blocks, in order; DamagedError: one is not as it was written."""
+        """Check the whole file, and yield the record of each block.
+
+        Args:
+            only_look: leave a last block that was cut off in the file.
+
+        Raises:
+            DamagedError: a block differs from what was written.
+        """
         size = os.fstat(self._file.fileno()).st_size
-        while (start := self._places[-1].end) < size:
+        while self._positions[-1].end < size:
+            start = self._positions[-1].end
             head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
-            (length, pieces, checksum), number = _HEAD.unpack_from(head), len(self._places)
-            is_head, record = (
-                head.endswith(_CRC.pack(zlib.crc32(head[: _HEAD.size]))),
-                start + _HEAD_SIZE,
-            )
-            place = _Place(record, length, record + length + pieces, checksum)
-            self._places.append(place)
+            record_size, pieces_size, checksum = _HEAD.unpack_from(head)
+            is_head = head.endswith(_HEAD_CHECKSUM.pack(zlib.crc32(head[: _HEAD.size])))
+            record = start + _HEAD_SIZE
+            end = record + record_size + pieces_size
+            number = len(self._positions)
+            self._positions.append(_Position(record, record_size, end, checksum))
             try:
-                if not is_head or place.end > size:
+                if not is_head or end > size:
                     raise DamagedError(f"block {number} is not as it was written")
                 block = self.block(number)
-                for piece, (_, checksum) in enumerate(block.pieces):
-                    if zlib.crc32(self.read(number, piece)) != checksum:
-                        raise DamagedError(f"a piece of block {number} is not as it was written")
+                self._check_pieces(number, block)
             except DamagedError:
-                self._places.pop()
-                self._recent.cache_clear()  # its record may have been read, and its number is used again
-                is_last = record > size or (is_head and place.end >= size)
-                if not is_last and any(
-                    any(self._read(at, _CHUNK)) for at in range(start, size, _CHUNK)
-                ):
+                self._positions.pop()
+                # the record may be in memory, and another block will get this number
+                self._read_block_again.cache_clear()
+                is_last = record > size or (is_head and end >= size)
+                # a crash may also leave zeros, where the place was only reserved
+                if not is_last and not self._is_zero(start, size):
                     raise
                 if not only_look:
-                    self._file.truncate(start)  # a crash cut it off, or its place was only reserved
+                    self._file.truncate(start)
                 return
             yield block
 
+    def _check_pieces(self, number: int, block: Block) -> None:
+        for piece, (_, checksum) in enumerate(block.pieces):
+            if zlib.crc32(self.read(number, piece)) != checksum:
+                raise DamagedError(f"a piece of block {number} is not as it was written")
+
+    def _is_zero(self, start: int, end: int) -> bool:
+        return not any(any(self._read(at, _READ_BYTES)) for at in range(start, end, _READ_BYTES))
+
     def append(self, block: Block, pieces: Sequence[bytes] = ()) -> int:
         """Append a block, sync it, and return its number; after an error, the file is as it was."""
-        block.pieces = [(len(data), zlib.crc32(data)) for data in pieces]
-        text, before = msgspec.json.encode(block), self._places[-1]
-        checksum = zlib.crc32(text, before.checksum)
-        head = _HEAD.pack(len(text), sum(map(len, pieces)), checksum)
-        head += _CRC.pack(zlib.crc32(head))
-        rest = memoryview(b"".join((head, text, *pieces)))
-        place = _Place(before.end + len(head), len(text), before.end + len(rest), checksum)
+        block.pieces = [(len(piece), zlib.crc32(piece)) for piece in pieces]
+        record = msgspec.json.encode(block)
+        last = self._positions[-1]
+        checksum = zlib.crc32(record, last.checksum)
+        head = _HEAD.pack(len(record), sum(map(len, pieces)), checksum)
+        head += _HEAD_CHECKSUM.pack(zlib.crc32(head))
+        data = b"".join((head, record, *pieces))
         try:
-            self._file.seek(before.end)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            self._file.seek(last.end)
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
             os.fsync(self._file.fileno())
         except BaseException:
             with contextlib.suppress(OSError):
-                self._file.truncate(before.end)
+                self._file.truncate(last.end)
             raise
-        self._places.append(place)
-        return len(self._places) - 1
+        position = _Position(last.end + len(head), len(record), last.end + len(data), checksum)
+        self._positions.append(position)
+        return len(self._positions) - 1
 
     def block(self, number: int) -> Block:
-        """Return a block by its number; DamagedError: it is not as it was written."""
-        return self._recent(number)
+        """Return the record of a block; DamagedError: it is not as it was written."""
+        return self._read_block_again(number)
 
-    def _block(self, number: int) -> Block:
-        before, place = self._places[number - 1 : number + 1]
-        text = self._read(place.record, place.size)
-        if zlib.crc32(text, before.checksum) != place.checksum:
+    def _read_block(self, number: int) -> Block:
+        position = self._positions[number]
+        record = self._read(position.record, position.record_size)
+        if zlib.crc32(record, self._positions[number - 1].checksum) != position.checksum:
             raise DamagedError(f"block {number} is not as it was written")
-        return self._decode(text)
+        return self._decode(record)
 
     def read(self, number: int, piece: int) -> bytes:
         """Return a piece of a block, as `load` found it or this run wrote it."""
-        pieces, place = self.block(number).pieces, self._places[number]
-        return self._read(
-            place.record + place.size + sum(size for size, _ in pieces[:piece]), pieces[piece][0]
-        )
+        sizes = [size for size, _ in self.block(number).pieces]
+        position = self._positions[number]
+        start = position.record + position.record_size + sum(sizes[:piece])
+        return self._read(start, sizes[piece])
 
     def _read(self, start: int, size: int) -> bytes:
         self._file.seek(start)
@@ -209,48 +259,62 @@ class BlockFile:
     def clear(self) -> None:
         """Drop everything, unread."""
         self._file.truncate(0)
-        self._places = [_Place()]
-        self._recent.cache_clear()
+        self._positions = [_Position()]
+        self._read_block_again.cache_clear()
 
     def close(self) -> None:
-        """Close it; if it is empty, remove it and its folder while it is locked: what a pull makes here next stays."""
+        """Close the file; remove it and its folder if it is empty."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
+            # while it is locked: what another pull makes here next must stay
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
+        if not is_empty:
+            return
         with contextlib.suppress(OSError):
-            if is_empty and os.name == "nt":  # which can't remove open files
+            # Windows can't remove open files
+            if os.name == "nt":
                 self._path.unlink()
             self._path.parent.rmdir()
 
 
 def opened_in(folder: Path) -> BlockFile:
-    """Make the private folder if it is missing, and open its file; an ExportError says what is wrong with them."""
+    """Make the private folder if it is missing, and open its file.
+
+    Raises:
+        ExportError: the folder is no private one, or another pull has the file open.
+    """
     is_new = not os.path.lexists(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise ExportError(f"{folder} is a link or a file; {_REMOVE}", file=folder)
-    if sys.platform != "win32" and (found.st_uid != os.getuid() or found.st_mode & 0o077):
-        problem, advice = (
-            f"the staging folder {folder} is another user's, or open to others",
-            _REMOVE,
-        )
+    if sys.platform != "win32" and (status.st_uid != os.getuid() or status.st_mode & 0o077):
         if is_new:
             folder.rmdir()
-            problem, advice = f"the file system of {folder} has no private folders", _ELSEWHERE
-        raise ExportError(f"{problem}; {advice}", file=folder)
+            problem = f"the file system of {folder} has no private folders"
+            raise ExportError(f"{problem}; {_ELSEWHERE}", file=folder)
+        problem = f"the staging folder {folder} is another user's, or open to others"
+        raise ExportError(f"{problem}; {_REMOVE}", file=folder)
     return BlockFile(folder / PIECES)
 
 
 def drop_leftovers(folder: Path, *, restart: bool) -> None:
-    """Remove files in the making; what no pull of this version made is refused, or removed by `restart`."""
+    """Remove files in the making; refuse other files, or remove them if `restart`.
+
+    Raises:
+        ExportError: another version has staged reports in a file of its own.
+    """
     for path in folder.iterdir():
-        if path.name.startswith(_MADE) or (restart and path.name != PIECES):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        elif path.name != PIECES:
+        if path.name == PIECES:
+            continue
+        if not path.name.startswith(_MADE) and not restart:
             problem = f"{folder} has reports that another version of seorep staged ({path.name})"
             raise ExportError(f"{problem}; {_START_OVER}", file=folder)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 @contextlib.contextmanager
@@ -262,9 +326,10 @@ def errors_of(folder: Path) -> Iterator[None]:
         problem = f"the reports staged in {folder} are damaged, or of another version ({error})"
         raise ExportError(f"{problem}; {_START_OVER}", file=folder) from error
     except OSError as error:
-        where = Path(error.filename) if isinstance(error.filename, str) else folder
-        raise ExportError(f"can't write {where}: {error.strerror or error}", file=where) from error
+        path = Path(error.filename) if isinstance(error.filename, str) else folder
+        raise ExportError(f"can't write {path}: {error.strerror or error}", file=path) from error
 
 
 def made(folder: Path, name: str) -> Path:
+    """Return the path of a file in the making."""
     return folder / f"{_MADE}{name}"

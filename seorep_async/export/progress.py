@@ -240,7 +240,7 @@ class Tracker:
         self.written: PullSummary | None = None
 
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage, of whose reports some are stored already."""
+        """Enter a stage. Some of its reports may be stored already."""
         self._report(
             PullProgress(
                 stage=stage,

@@ -141,7 +141,7 @@ _MEANINGS = {
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }
-"""What the words of DuckDB's messages mean, and what to do about it."""
+"""The meaning of words in DuckDB's messages, and what to do about it."""
 _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 
 

@@ -1,9 +1,7 @@
-"""The reports of a pull, until its target is written: the file `pieces` of a private folder beside it.
+"""The staged reports of a pull, until its target is written.
 
-Each of its blocks holds a group of reports: their rows, encoded for the target's format, and a record of where each
-is, with its totals, and of the reports that failed. The first block says what is asked and of which campaigns. The
-file is locked while the folder is open: no other pull, of this or another process, gets in. `Contents` reads the
-tables from it at the end.
+They are in the file `pieces` of a private folder beside the target. `Staging` knows which reports
+are in it, and adds further ones; `Contents` reads the tables from it at the end.
 """
 
 from __future__ import annotations
@@ -16,12 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
-from seorep_async.export.formats import Format, Source, StagedReport, in_groups, without_lead
+from seorep_async.export.formats import (
+    Format,
+    Source,
+    StagedReport,
+    in_groups,
+    single_column,
+    without_lead,
+)
 from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
 from seorep_async.export.request import ExportRequest, Plan, is_about_reading
 from seorep_async.models import Campaign, Feed
@@ -29,6 +34,7 @@ from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.output_tables import (
+    TOTALS,
     campaigns_table,
     keywords_table,
     table_of,
@@ -37,17 +43,23 @@ from seorep_async.tables.output_tables import (
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """Errors of a format for a value that it can't hold."""
-_PIECE_ROWS = (
-    2_000  # more leave the processor's cache while they are encoded, which takes a third longer
-)
-_POSITION = 32
-_AT_ONCE = 1 << 12
+_PIECE_ROWS = 2_000
+"""Rows of a piece: more leave the processor's cache while they are encoded, which is slower."""
+_ROWS_AT_ONCE = 1 << 12
+_LIST_OF_CAMPAIGNS = -1
+"""Stands for an id in the failure of the list of campaigns."""
 T = TypeVar("T")
 
 
 @attrs.frozen
 class StagedPull:
-    """What a run has staged: its start in UTC, its dates, its reports, and whether it ended with failures."""
+    """A pull that an earlier run has staged.
+
+    Attributes:
+        started_at: its start, in UTC.
+        reports: the number of staged reports.
+        ended: whether it ended with failures.
+    """
 
     started_at: dt.datetime
     start_date: dt.date
@@ -56,61 +68,73 @@ class StagedPull:
     ended: bool
 
 
+class _Place(NamedTuple):
+    """The place of a report: the number of its block, and of its record in the table's list."""
+
+    block: int
+    record: int
+
+
 class Staging:
     """An open staging folder, used by one thread at a time.
 
     Attributes:
-        file: where the pieces are.
+        file: holds the pieces.
         request: that of the pull's first run.
         plan: the campaigns to pull; empty until they are known.
-        ended: whether it ended with failures, so that only `retry_failed` goes on.
-        rows: rows stored, by the name of their table.
-        found: what an earlier run had stored, or None.
-        refusal: why a pull is refused, as another one is staged unfinished, or None.
+        ended: whether the pull ended with failures, so that only `retry_failed` resumes it.
+        rows: stored rows, by the name of their table.
+        found: the pull that an earlier run has staged, or None.
+        refusal: why the pull is refused, or None.
     """
 
     def __init__(self, format_: Format, request: ExportRequest, file: BlockFile) -> None:
         self._format = format_
         self.file: BlockFile = file
-        self._has_keywords = format_.stages_keywords
+        self.request: ExportRequest = request
+        self.plan: Plan = Plan()
+        self.ended: bool = False
+        self.rows: Counter[str] = Counter()
+        self._stored: defaultdict[str, dict[int, _Place]] = defaultdict(dict)
+        self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
         self.found: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
-        self.begin(request)
 
     def begin(self, request: ExportRequest) -> None:
-        """Begin without reports; what is asked is stored with the campaigns."""
-        self.request: ExportRequest = request
-        self.ended: bool = False
-        self.plan: Plan = Plan()
-        self.rows: Counter[str] = Counter()
-        self._stored: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
+        """Begin without reports; the request is stored with the campaigns."""
+        self.request = request
+        self.plan = Plan()
+        self.ended = False
+        for by_table in (self.rows, self._stored, self._failed):
+            by_table.clear()
 
     def load(self, *, only_look: bool) -> None:
-        """Read what earlier runs have stored."""
+        """Find out what earlier runs have stored."""
         for number, block in enumerate(self.file.load(only_look=only_look), 1):
             self._note(number, block)
         if self.plan.ids:
-            asked, reports = self.request, sum(map(self.count, self.request.fetched_feeds))
+            request = self.request
+            reports = sum(map(self.count, request.fetched_feeds))
             self.found = StagedPull(
-                asked.started_at, asked.start_date, asked.end_date, reports, self.ended
+                request.started_at, request.start_date, request.end_date, reports, self.ended
             )
 
     def _note(self, number: int, block: Block) -> None:
+        """Note the contents of a block."""
         self.ended = block.ended
         if block.plan is not None:
-            self.request, self.plan = block.request or self.request, block.plan
-            for known in (self._stored, self._failed, self.rows):
-                known.pop(campaigns_table().name, None)
+            self.request = block.request or self.request
+            self.plan = block.plan
+            # the campaigns of an earlier plan don't count any more
+            for by_table in (self._stored, self._failed, self.rows):
+                by_table.pop(campaigns_table().name, None)
         for name, failures in block.failures.items():
-            self._failed[name].update((one.id, one) for one in failures)
+            self._failed[name].update((failure.id, failure) for failure in failures)
         for name, records in block.records.items():
-            self._stored[name].update(
-                (one.id, number << _POSITION | place) for place, one in enumerate(records)
-            )
-            self.rows[name] += sum(one.rows for one in records)
-            for one in records:
-                self._failed[name].pop(one.id, None)
+            for index, record in enumerate(records):
+                self._stored[name][record.id] = _Place(number, index)
+                self._failed[name].pop(record.id, None)
+                self.rows[name] += record.rows
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
         self._note(self.file.append(block, pieces), block)
@@ -118,20 +142,23 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store what is asked, the campaigns to pull, and what the service says of them, or why it does not."""
-        table, group = campaigns_table(), _Group(self._format)
+        """Store the request, the campaigns to pull, and what the service says of them, or why not."""
+        table = campaigns_table()
+        group = _Group(self._format)
 
-        def add(some: Sequence[Campaign]) -> None:
-            columns = self._format.prepare(table, model_columns(Campaign, some))
-            group.add(table, columns, [len(group.pieces)], [len(some)])
+        def add(part: Sequence[Campaign]) -> None:
+            columns = self._format.prepare(table, model_columns(Campaign, part))
+            # all campaigns of a piece are one report: nobody reads them one by one
+            group.add(table, columns, [len(group.pieces)], [len(part)])
 
-        for some in in_groups((one for one in campaigns if fits(one.id)), lambda _: 1, _PIECE_ROWS):
-            _add(add, some)
-        failures = {table.name: [Failure.of(-1, error)]} if error is not None else {}
-        self._append(
-            Block(request=self.request, plan=plan, records=group.records, failures=failures),
-            group.pieces,
-        )
+        storable = (campaign for campaign in campaigns if fits(campaign.id))
+        for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
+            _add_without_unstorable(add, part)
+        failures = {}
+        if error is not None:
+            failures[table.name] = [Failure.of(_LIST_OF_CAMPAIGNS, error)]
+        block = Block(request=self.request, plan=plan, records=group.records, failures=failures)
+        self._append(block, group.pieces)
 
     def add(
         self,
@@ -141,49 +168,66 @@ class Staging:
     ) -> tuple[int, int]:
         """Store reports, and the errors of others, in one step that survives a crash whole.
 
-        A report that the format can't hold becomes an error. Return how many reports were stored, and their rows.
+        A report that the format can't hold becomes an error. Return how many reports were stored,
+        and their rows.
         """
-        name, group, failures = (
-            table_of(feed).name,
-            _Group(self._format),
-            [Failure.of(*one) for one in errors],
-        )
-        for some in in_groups(reports, lambda one: 1 + len(one.rows), _PIECE_ROWS):
-            for one, error in _add(partial(self._encode, feed, group), some):
-                problem = ExportError(f"a value can't be written to {self._format.ending}: {error}")
-                failures.append(Failure.of(one.id, problem))
-        self._append(
-            Block(records=group.records, failures={name: failures} if failures else {}),
-            group.pieces,
-        )
+        name = table_of(feed).name
+        group = _Group(self._format)
+        failures = [Failure.of(id_, error) for id_, error in errors]
+        for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
+            for report, error in _add_without_unstorable(partial(self._encode, feed, group), part):
+                failures.append(Failure.of(report.id, self._unstorable(feed, report, error)))
+        block = Block(records=group.records)
+        if failures:
+            block.failures = {name: failures}
+        self._append(block, group.pieces)
         stored = group.records.get(name, ())
-        return len(stored), sum(one.rows for one in stored)
+        return len(stored), sum(record.rows for record in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
-        """Add reports to a group as one piece, and what the format stages of their keywords as another."""
-        table, request, columns = (
-            table_of(feed),
-            self.request,
-            prepared(self._format, self.request, feed, reports),
-        )
-        ids, sizes = [one.id for one in reports], [len(one.rows) for one in reports]
-        totals = [
-            one.totals and tuple(totals_values(one.totals, compared=request.compared))
-            for one in reports
-        ]
-        figures = (one for some in totals for one in some or () if isinstance(one, int))
-        if not self._has_keywords and not all(map(fits, figures)):
-            raise OverflowError("an integer has more than 64 bits")
+        """Add reports to a group as one piece, and their keywords, if need be, as another."""
+        table = table_of(feed)
+        request = self.request
+        columns = prepared(self._format, request, feed, reports)
+        ids = [report.id for report in reports]
+        sizes = [len(report.rows) for report in reports]
+        totals = [self._totals(report) for report in reports]
         keywords: Iterable[tuple[int, ...]] = repeat(())
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
-            keywords = [tuple(row.keyword_id for row in one.rows) for one in reports]
+            keywords = [tuple(row.keyword_id for row in report.rows) for report in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
-        if feed is Feed.CAMPAIGN and self._has_keywords:
-            names = [one.name for one in without_lead(table).columns]
-            chosen = [
-                columns[names.index(one.name)] for one in without_lead(keywords_table()).columns
+        if feed is Feed.CAMPAIGN and self._format.stages_keywords:
+            names = [column.name for column in without_lead(table).columns]
+            keyword_columns = [
+                columns[names.index(column.name)]
+                for column in without_lead(keywords_table()).columns
             ]
-            group.add(keywords_table(), chosen, ids, sizes)
+            group.add(keywords_table(), keyword_columns, ids, sizes)
+
+    def _totals(self, report: RankingReport[Any]) -> tuple[Any, ...] | None:
+        """Return the values of a report's totals as their record has them."""
+        if not report.totals:
+            return None
+        values = tuple(totals_values(report.totals, compared=self.request.compared))
+        if not self._format.stages_keywords:
+            for name, value in zip(TOTALS, values, strict=True):
+                if isinstance(value, int) and not fits(value):
+                    raise OverflowError(f"totals.{name} has more than 64 bits")
+        return values
+
+    def _unstorable(self, feed: Feed, report: RankingReport[Any], error: Exception) -> ExportError:
+        """Name the column whose value the format can't hold."""
+        problem = f"a value can't be written to {self._format.ending}"
+        table = table_of(feed)
+        values = table.column_values(report.rows, compared=self.request.compared)
+        for index, column in enumerate(values):
+            alone = single_column(table, index)
+            try:
+                columns = self._format.prepare(alone, [column])
+                self._format.encode(alone, columns, [len(column)])
+            except UNSTORABLE as error_of_column:
+                return ExportError(f"{problem}: {alone.columns[0].name}: {error_of_column}")
+        return ExportError(f"{problem}: {error}")
 
     @property
     def is_too_large(self) -> bool:
@@ -199,6 +243,7 @@ class Staging:
             raise ExportError(f"{problem}: write .parquet or .duckdb")
 
     def note_end(self) -> None:
+        """Store that the pull has ended with failures."""
         self._append(Block(ended=True))
 
     def failures(self, table: Table) -> dict[int, Failure]:
@@ -208,70 +253,88 @@ class Staging:
         return set(self._failed[table_of(feed).name])
 
     def count(self, feed: Feed) -> int:
-        """Return how many reports of a feed are stored."""
+        """Return the number of stored reports of a feed."""
         return len(self._stored[table_of(feed).name])
 
     def records(self, table: Table) -> Iterator[StagedReport]:
-        """Yield the reports of a table in the order of the campaigns: the ids in their lead, their block, the rest."""
-        if table is keywords_table() and not self._has_keywords:  # they are read from the rows
+        """Yield the staged reports of a table in the order of the campaigns."""
+        if table is keywords_table() and not self._format.stages_keywords:
             table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]
-        owners: Iterable[tuple[int, ...]] = zip(self.plan.ids)
         if table is campaigns_table():
-            owners = zip(places)
-        elif table is table_of(Feed.KEYWORD_BY_DATE):
-            owners = self.keywords()
-        for ids in owners:
-            if (place := places.get(ids[-1])) is not None:
-                block = place >> _POSITION
-                record = self.file.block(block).records[table.name][place & (1 << _POSITION) - 1]
-                yield StagedReport(() if table is campaigns_table() else ids, block, record)
+            for place in places.values():
+                yield StagedReport((), place.block, self._record(table, place))
+            return
+        lead_ids: Iterable[tuple[int, ...]] = zip(self.plan.ids)
+        if table is table_of(Feed.KEYWORD_BY_DATE):
+            lead_ids = self.keywords()
+        for ids in lead_ids:
+            report_place = places.get(ids[-1])
+            if report_place is not None:
+                yield StagedReport(ids, report_place.block, self._record(table, report_place))
+
+    def _record(self, table: Table, place: _Place) -> Record:
+        return self.file.block(place.block).records[table.name][place.record]
 
     def keywords(self) -> Iterator[tuple[int, int]]:
-        """Yield campaign and keyword for each keyword of the campaigns, in their order: those of its own report."""
-        for (campaign,), _, record in self.records(table_of(Feed.CAMPAIGN)):
-            yield from ((campaign, keyword) for keyword in record.keywords)
+        """Yield campaign and keyword for each keyword of the campaigns, in their order."""
+        for (campaign_id,), _, record in self.records(table_of(Feed.CAMPAIGN)):
+            for keyword_id in record.keywords:
+                yield campaign_id, keyword_id
 
     def failed_reports(self) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
-        """Yield the reports that failed: table, campaign, keyword, why; without keyword if none could be found."""
-        ids, of_campaigns = self.plan.ids, self.failures(table_of(Feed.CAMPAIGN))
-        for table in map(table_of, self.request.feeds):
-            failed, keywords = self.failures(table), defaultdict[int, list[int]](list)
-            if table.feed is not Feed.KEYWORD_BY_DATE:
-                yield from ((table, id_, None, failed[id_]) for id_ in ids if id_ in failed)
-            elif failed or of_campaigns:
-                for campaign, keyword in self.keywords():
-                    if keyword in failed:
-                        keywords[campaign].append(keyword)
-                for id_ in ids:
-                    if id_ in of_campaigns:
-                        yield table, id_, None, of_campaigns[id_]
-                    yield from ((table, id_, one, failed[one]) for one in sorted(keywords[id_]))
+        """Yield the failed reports: table, campaign, keyword, and the reason.
+
+        The keyword is None if the keywords of the campaign could not be found.
+        """
+        for feed in self.request.feeds:
+            table = table_of(feed)
+            failed = self.failures(table)
+            if feed is Feed.KEYWORD_BY_DATE:
+                yield from self._failed_keywords(table)
+                continue
+            for campaign_id in self.plan.ids:
+                if campaign_id in failed:
+                    yield table, campaign_id, None, failed[campaign_id]
         for failure in self.failures(campaigns_table()).values():
             yield campaigns_table(), None, None, failure
 
+    def _failed_keywords(self, table: Table) -> Iterator[tuple[Table, int, int | None, Failure]]:
+        failed = self.failures(table)
+        failed_campaigns = self.failures(table_of(Feed.CAMPAIGN))
+        if not failed and not failed_campaigns:
+            return
+        failed_keywords: defaultdict[int, list[int]] = defaultdict(list)
+        for campaign_id, keyword_id in self.keywords():
+            if keyword_id in failed:
+                failed_keywords[campaign_id].append(keyword_id)
+        for campaign_id in self.plan.ids:
+            if campaign_id in failed_campaigns:
+                yield table, campaign_id, None, failed_campaigns[campaign_id]
+            for keyword_id in sorted(failed_keywords[campaign_id]):
+                yield table, campaign_id, keyword_id, failed[keyword_id]
+
     def missing(self, feed: Feed) -> list[int]:
-        """Return the ids that lack their report of a feed."""
+        """Return the ids without a stored report of a feed."""
         stored = self._stored[table_of(feed).name]
-        ids = (
-            (one for _, one in self.keywords())
-            if feed is Feed.KEYWORD_BY_DATE
-            else iter(self.plan.ids)
-        )
+        ids: Iterable[int] = self.plan.ids
+        if feed is Feed.KEYWORD_BY_DATE:
+            ids = (keyword_id for _, keyword_id in self.keywords())
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
 
 def prepared(
     format_: Format, request: ExportRequest, feed: Feed, reports: Iterable[RankingReport[Any]]
 ) -> Columns:
-    """Return the rows of reports as `format_` encodes them."""
-    table, rows = table_of(feed), list(chain.from_iterable(one.rows for one in reports))
+    """Return the rows of reports as a format encodes them."""
+    table = table_of(feed)
+    rows = list(chain.from_iterable(report.rows for report in reports))
     return format_.prepare(table, table.column_values(rows, compared=request.compared))
 
 
 @attrs.frozen
 class _Group:
-    """What one step stores: pieces in a format, and the records of the reports in them, by table."""
+    """The pieces of a block in the making, and the records of the reports in them, by table."""
 
     format: Format
     pieces: list[bytes] = attrs.field(factory=list)
@@ -283,23 +346,34 @@ class _Group:
         columns: Columns,
         ids: Iterable[int],
         sizes: Sequence[int],
-        *facts: Iterable[Any],
+        totals: Iterable[tuple[Any, ...] | None] = repeat(None),
+        keywords: Iterable[tuple[int, ...]] = repeat(()),
     ) -> None:
-        """Add a piece; `facts` are the totals and the keywords of each report."""
-        data, places = self.format.encode(table, columns, sizes)
+        """Add a piece with several reports; all arguments but `columns` have a value for each."""
+        data, slices = self.format.encode(table, columns, sizes)
+        number = len(self.pieces)
         records = self.records.setdefault(table.name, [])
-        for id_, place, *others in zip(ids, places, sizes, *facts, strict=False):
-            records.append(Record(id_, len(self.pieces), *place, *others))
+        facts = zip(ids, slices, sizes, totals, keywords, strict=False)
+        for id_, (first, size), rows, report_totals, report_keywords in facts:
+            records.append(Record(id_, number, first, size, rows, report_totals, report_keywords))
         self.pieces.append(data)
 
 
-def _add(add: Callable[[Sequence[T]], None], items: Sequence[T]) -> list[tuple[T, Exception]]:
-    """Add items as one piece, or as several without those that the format can't hold: return these."""
+def _add_without_unstorable(
+    add: Callable[[Sequence[T]], None], items: Sequence[T]
+) -> list[tuple[T, Exception]]:
+    """Add items as one piece, or as several without those that the format can't hold.
+
+    Return these, each with the format's error.
+    """
     try:
         add(items)
     except UNSTORABLE as error:
         half = len(items) // 2
-        return [*_add(add, items[:half]), *_add(add, items[half:])] if half else [(items[0], error)]
+        if not half:
+            return [(items[0], error)]
+        first_half = _add_without_unstorable(add, items[:half])
+        return first_half + _add_without_unstorable(add, items[half:])
     return []
 
 
@@ -401,7 +475,7 @@ class Contents:
 
     Attributes:
         pull: its row in the table of pulls.
-        received: whether anything came: if not, only failures and pulls have rows.
+        received: whether anything was received. If not, only failures and pulls have rows.
         stop: set to end the reading.
     """
 
@@ -421,15 +495,13 @@ class Contents:
         if table.name == "pulls":
             rows = [self.pull]
         elif table.name == "failures":
-            rows = (
-                (*self._lead(of, id_, keyword), *one.facts)
-                for of, id_, keyword, one in self.staging.failed_reports()
-            )
+            rows = self._failures()
         elif self.received and table.name == "totals":
             rows = self._totals()
         elif self.received:
             reports = self.staging.records(table)
-        columns = (list(zip(*some, strict=True)) for some in in_groups(rows, lambda _: 1, _AT_ONCE))
+        parts = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
+        columns = (list(zip(*part, strict=True)) for part in parts)
         return Source(table, self.request.labels, columns, reports, self._read)
 
     def _read(self, block: int, piece: int) -> bytes:
@@ -437,17 +509,24 @@ class Contents:
             raise ExportError("the pull was cancelled; run it again to write what is staged")
         return self.staging.file.read(block, piece)
 
+    def _failures(self) -> Iterator[tuple[Any, ...]]:
+        for table, campaign_id, keyword_id, failure in self.staging.failed_reports():
+            yield (*self._lead(table, campaign_id, keyword_id), *failure.facts)
+
     def _totals(self) -> Iterator[tuple[Any, ...]]:
-        for table in map(table_of, self.request.feeds):
-            for ids, _, record in self.staging.records(table):
+        for feed in self.request.feeds:
+            table = table_of(feed)
+            for lead_ids, _, record in self.staging.records(table):
                 if record.totals is not None:
-                    yield (*self._lead(table, *ids), *record.totals)
+                    yield (*self._lead(table, *lead_ids), *record.totals)
 
     def _lead(
-        self, table: Table, campaign: int | None, keyword: int | None = None
+        self, table: Table, campaign_id: int | None, keyword_id: int | None = None
     ) -> tuple[Any, ...]:
+        """Return the first values of a row about a report."""
         request = self.request
-        ids = (one if one is not None and fits(one) else None for one in (campaign, keyword))
+        # databases hold no ids of more than 64 bits
+        ids = (id_ if id_ is not None and fits(id_) else None for id_ in (campaign_id, keyword_id))
         return (
             request.account,
             request.snapshot_date,

@@ -1,38 +1,27 @@
-"""What changed between two days: keywords that entered or left the top, rose or fell, are new, lost or found."""
+"""The changes between two days: keywords that entered or left the top, rose, fell, came or went."""
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, final, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.schema import AS_OF, COUNTED_REPORTS
-from seorep_async.history.source import CHOSEN, Chosen, History, asked, listed
+from seorep_async.history.selection import Selection
+from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
+from seorep_async.tables.columns import Column, ColumnType
+from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
 
 Days: TypeAlias = tuple[dt.date, dt.date]
 _log = logging.getLogger("seorep_async")
-ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
-_TOPS = (3, 10, 20)
-_KINDS_OF_BOTH = {
-    "found": "before IS NULL",
-    "lost": "after IS NULL",
-    **{
-        f"entered_top_{top}": f"after <= {top} AND (before IS NULL OR before > {top})"
-        for top in _TOPS
-    },
-    **{f"left_top_{top}": f"before <= {top} AND (after IS NULL OR after > {top})" for top in _TOPS},
-    "rose": "before - after >= $moved",
-    "fell": "after - before >= $moved",
-}
-"""The kinds of change of a keyword that both reports have, in their order, and the condition for different ranks."""
+
 ChangeKind: TypeAlias = Literal[
     "new",
     "removed",
@@ -48,26 +37,205 @@ ChangeKind: TypeAlias = Literal[
     "fell",
 ]
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
-_ORDER = "abs(coalesce(before, 101) - coalesce(after, 101)) DESC, campaign_id, keyword_id, engine NULLS FIRST"
-"""The largest changes first; no rank counts as 101."""
+_SHOWN_COLUMNS = (
+    ("keyword_phrase", ColumnType.STRING),
+    ("before", ColumnType.INTEGER),
+    ("after", ColumnType.INTEGER),
+    ("engine", ColumnType.STRING),
+    ("kind", ColumnType.STRING),
+    ("company", ColumnType.STRING),
+    ("location", ColumnType.STRING),
+    ("campaign_id", ColumnType.INTEGER),
+    ("keyword_id", ColumnType.INTEGER),
+    ("url", ColumnType.STRING),
+)
+"""The columns of a notebook's table. The account and the days are in its caption."""
+
+_CAMPAIGNS = """
+    WITH reports AS (
+        SELECT DISTINCT campaign_id, as_of, snapshot_date, NULL AS error
+        FROM keyword_rankings_by_day
+        WHERE account = $account
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+            AND as_of IN ($before, $after)
+        UNION ALL
+        SELECT
+            campaign_id,
+            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            snapshot_date,
+            error
+        FROM failures
+        WHERE account = $account
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+            AND table_name = 'keyword_rankings'
+            AND campaign_id IS NOT NULL
+    )
+    SELECT
+        campaign_id,
+        -- a failure is nothing where the day has rows
+        count(*) FILTER (as_of = $before AND error IS NULL) > 0 AS has_before,
+        count(*) FILTER (as_of = $after AND error IS NULL) > 0 AS has_after,
+        arg_max(error, snapshot_date) FILTER (as_of = $before) AS error_before,
+        arg_max(error, snapshot_date) FILTER (as_of = $after) AS error_after
+    FROM reports
+    WHERE as_of IN ($before, $after)
+    GROUP BY campaign_id
+    ORDER BY campaign_id
+"""
+_CHANGES = """
+    WITH before AS (
+        SELECT *
+        FROM keyword_rankings_by_day
+        WHERE account = $account AND as_of = $before
+            AND campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+    ),
+    after AS (
+        SELECT *
+        FROM keyword_rankings_by_day
+        WHERE account = $account AND as_of = $after
+            AND campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+    ),
+    -- a row for each keyword and engine, and one without an engine; "not ranked" is null
+    ranks AS (
+        SELECT
+            campaign_id,
+            keyword_id,
+            before.keyword_id IS NULL AS is_new,
+            after.keyword_id IS NULL AS is_removed,
+            coalesce(after.keyword_phrase, before.keyword_phrase) AS keyword_phrase,
+            coalesce(
+                after.search_location_canonical_name, before.search_location_canonical_name
+            ) AS location,
+            unnest([
+                {
+                    'engine': 'engine_a',
+                    'rank_before': nullif(greatest(before.engine_a_ranking, 0), 0),
+                    'rank_after': nullif(greatest(after.engine_a_ranking, 0), 0),
+                    'url_before': before.engine_a_ranking_url,
+                    'url_after': after.engine_a_ranking_url
+                },
+                {
+                    'engine': 'engine_a_mobile',
+                    'rank_before': nullif(greatest(before.engine_a_mobile_ranking, 0), 0),
+                    'rank_after': nullif(greatest(after.engine_a_mobile_ranking, 0), 0),
+                    'url_before': before.engine_a_mobile_ranking_url,
+                    'url_after': after.engine_a_mobile_ranking_url
+                },
+                {
+                    'engine': 'engine_a_places',
+                    'rank_before': nullif(greatest(before.engine_a_places_ranking, 0), 0),
+                    'rank_after': nullif(greatest(after.engine_a_places_ranking, 0), 0),
+                    'url_before': NULL,
+                    'url_after': NULL
+                },
+                {
+                    'engine': 'engine_b',
+                    'rank_before': nullif(greatest(before.engine_b_ranking, 0), 0),
+                    'rank_after': nullif(greatest(after.engine_b_ranking, 0), 0),
+                    'url_before': before.engine_b_ranking_url,
+                    'url_after': after.engine_b_ranking_url
+                },
+                {
+                    'engine': NULL,
+                    'rank_before': NULL,
+                    'rank_after': NULL,
+                    'url_before': NULL,
+                    'url_after': NULL
+                }
+            ], recursive := true),
+            greatest(
+                before.engine_a_ranking, before.engine_a_mobile_ranking,
+                before.engine_a_places_ranking, before.engine_b_ranking,
+                after.engine_a_ranking, after.engine_a_mobile_ranking,
+                after.engine_a_places_ranking, after.engine_b_ranking, 0
+            ) > 0 AS is_ranked
+        FROM before
+        FULL JOIN after USING (campaign_id, keyword_id)
+    ),
+    changes AS (
+        SELECT
+            *,
+            CASE
+                WHEN is_new THEN 'new'
+                WHEN is_removed THEN 'removed'
+                ELSE concat_ws(
+                    ',',
+                    CASE WHEN rank_before IS NULL THEN 'found' END,
+                    CASE WHEN rank_after IS NULL THEN 'lost' END,
+                    CASE WHEN rank_after <= 3 AND coalesce(rank_before > 3, true)
+                        THEN 'entered_top_3' END,
+                    CASE WHEN rank_after <= 10 AND coalesce(rank_before > 10, true)
+                        THEN 'entered_top_10' END,
+                    CASE WHEN rank_after <= 20 AND coalesce(rank_before > 20, true)
+                        THEN 'entered_top_20' END,
+                    CASE WHEN rank_before <= 3 AND coalesce(rank_after > 3, true)
+                        THEN 'left_top_3' END,
+                    CASE WHEN rank_before <= 10 AND coalesce(rank_after > 10, true)
+                        THEN 'left_top_10' END,
+                    CASE WHEN rank_before <= 20 AND coalesce(rank_after > 20, true)
+                        THEN 'left_top_20' END,
+                    CASE WHEN rank_before - rank_after >= $moved THEN 'rose' END,
+                    CASE WHEN rank_after - rank_before >= $moved THEN 'fell' END
+                )
+            END AS kinds
+        FROM ranks
+        WHERE rank_before IS DISTINCT FROM rank_after
+            -- a keyword that is ranked nowhere comes or goes without an engine
+            OR (engine IS NULL AND NOT is_ranked AND (is_new OR is_removed))
+    )
+    SELECT
+        count(*) OVER () AS total,
+        campaign_id,
+        (
+            SELECT max(company)
+            FROM campaigns
+            WHERE campaigns.account = $account AND campaigns.campaign_id = changes.campaign_id
+        ) AS company,
+        keyword_id,
+        keyword_phrase,
+        location,
+        engine,
+        rank_before,
+        rank_after,
+        CASE WHEN rank_after IS NULL THEN url_before ELSE url_after END AS url,
+        kinds
+    FROM changes
+    WHERE kinds <> ''
+        AND ($kinds IS NULL OR list_has_any(string_split(kinds, ','), $kinds::VARCHAR[]))
+        AND (engine IS NOT NULL OR NOT $only_ranked)
+    -- the largest change first; no rank counts as 101
+    ORDER BY
+        abs(coalesce(rank_before, 101) - coalesce(rank_after, 101)) DESC,
+        campaign_id,
+        keyword_id,
+        engine NULLS FIRST
+    LIMIT $limit
+"""
 
 
 @final
 @gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class Change:
-    """The change of a keyword's rank in one engine between two days; a rank of 0 or null is "not ranked", here None.
+    """The change of a keyword's rank in one engine between two days.
+
+    A rank of 0 or null is "not ranked", which is None here.
 
     Attributes:
-        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`; None if the keyword has no rank in any.
+        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`; None if the keyword
+            has no rank in any.
         kind: the first of `kinds`.
         kinds: all that apply, in this order; in a table, a list as JSON:
-            `new` or `removed`, and no other: only the later or only the earlier report has the keyword.
-            `found` or `lost`: it is ranked in the later or in the earlier report alone, and in both reports.
-            `entered_top_3`, `entered_top_10`, `entered_top_20`: its rank is at most this, and was greater, or none.
+            `new` or `removed`, and no other: only the later or only the earlier report has the
+            keyword.
+            `found` or `lost`: both reports have the keyword, and only the later or only the
+            earlier one has a rank of it.
+            `entered_top_3`, `entered_top_10`, `entered_top_20`: its rank is at most this, and was
+            greater, or none.
             `left_top_3`, `left_top_10`, `left_top_20`: the other way round.
             `rose` or `fell`: by `moved` places or more; it is ranked in both.
-        url: the ranked address, of the later report if it is ranked there; None for places, for which there is none.
+        url: the ranked address, of the later report if it is ranked there; None for places, which
+            have none.
         company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
         keyword_phrase: as in the later report that has it; likewise `location`, its canonical name.
     """
@@ -92,9 +260,10 @@ class Changes(ModelList[Change]):
     """The changes between two days, the largest first; also a table.
 
     Attributes:
-        account, before, after: whose they are, the earlier and the later day.
+        account, before, after: the account, the earlier and the later day.
         total: their number, also of those beyond `limit`.
-        left_out: campaigns that were not compared, and why: the report of one of the days failed, or has no rows.
+        left_out: campaigns that were not compared, and why: the report of one of the days failed,
+            or has no rows.
     """
 
     account: str
@@ -104,13 +273,40 @@ class Changes(ModelList[Change]):
     total: int
 
     def __getitem__(self, index: Any, /) -> Any:
-        found = super().__getitem__(index)
-        if isinstance(found, Changes):
-            vars(found).update(vars(self))
-        return found
+        item = super().__getitem__(index)
+        if isinstance(item, Changes):
+            vars(item).update(vars(self))
+        return item
 
     def __add__(self, other: list[Any], /) -> Any:
         return ModelList(self, Change) + list(other)
+
+    def __repr__(self) -> str:
+        count = f"{self.total:,}"
+        if len(self) < self.total:
+            count = f"{len(self):,} of {count}"
+        return f"<{self._title}: {count}>"
+
+    def _repr_html_(self) -> str:
+        columns = [Column(name, kind, "") for name, kind in _SHOWN_COLUMNS]
+        return html_table(self._title, columns, map(_shown_values, self), self.total)
+
+    @property
+    def _title(self) -> str:
+        title = f"Changes of {self.account}, {self.before} to {self.after}"
+        if self.left_out:
+            return f"{title} ({len(self.left_out):,} campaigns not compared)"
+        return title
+
+
+def _shown_values(change: Change) -> tuple[object, ...]:
+    values = []
+    for name, _ in _SHOWN_COLUMNS:
+        value = getattr(change, name)
+        if value is None and name in ("before", "after"):
+            value = "\N{EN DASH}"  # a notebook shows no column that is empty in every row
+        values.append(value)
+    return tuple(values)
 
 
 def changes(
@@ -127,23 +323,25 @@ def changes(
 ) -> Changes:
     """Return what changed between two days of a database, the largest changes first.
 
-    Ranks are compared, never the sign of a `..._change`. A campaign is compared only if both days have its report:
-    those that failed, or have no rows, as they were not requested, are new or were deleted, are in `left_out`.
+    Ranks are compared, never the sign of a `..._change`. A campaign is compared only if both days
+    have its report. `left_out` names the others: their report failed, or has no rows, because it
+    was not requested, or because the campaign is new or was deleted.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, where there are several.
-        before: the earlier day, one that ranks speak of; by default the last one before the later.
-        after: the later day; by default the last.
-        campaign: the id of the only campaign to compare, on its own days; by default every campaign.
-        group: the title of a group, in any case, whose campaigns are compared, on their own days.
+        before: the earlier ranking day; by default the last one before the later.
+        after: the later ranking day; by default the last.
+        campaign: the id of the only campaign to compare, on its own days; by default every one.
+        group: the title of a group, in any case, whose campaigns are compared on their own days.
         kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
             entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
         limit: at most this number, the largest; by default all.
         moved: the least number of places by which a keyword rose or fell; by default 3.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the database has no such account, day or campaign, or one day only.
+        ConfigurationError: an argument is wrong, or the database has no such account, day or
+            campaign, or one day only.
         ExportError: the database is being written, or is damaged.
         ImportError: the extra `duckdb` is missing.
     """
@@ -157,8 +355,11 @@ def changes(
         limit=limit,
         moved=moved,
     )
-    with asked(database) as history:
-        return compare(history, request)
+    with opened(database) as history:
+        comparison = compare(history, request)
+    for note in comparison.notes:
+        _log.warning("%s", note)
+    return comparison.changes
 
 
 @attrs.frozen(kw_only=True)
@@ -191,12 +392,7 @@ class ComparisonRequest:
         if kind is not None and kind not in KINDS:
             problem = f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}"
             raise ConfigurationError(problem, argument="kind")
-        if group is not None and not isinstance(group, str):
-            problem = f"group must be the title of a group, got {shown(group)}"
-            raise ConfigurationError(problem, argument="group")
-        if campaign is not None and group is not None:
-            problem = "campaign=… and group=… can't be combined; give one"
-            raise ConfigurationError(problem, argument="group")
+        check_group(group, campaign)
         return cls(
             account=account,
             before=None if before is None else check_date("before", before),
@@ -209,157 +405,159 @@ class ComparisonRequest:
         )
 
 
-def compare(history: History, request: ComparisonRequest) -> Changes:
-    """Return what changed between two days of an open history; see `changes`."""
+def check_group(group: object, campaign: object) -> None:
+    """Refuse a group that is no title, or that stands beside a campaign."""
+    if group is not None and not isinstance(group, str):
+        problem = f"group must be the title of a group, got {shown(group)}"
+        raise ConfigurationError(problem, argument="group")
+    if group is not None and campaign is not None:
+        problem = "campaign=… and group=… can't be combined; give one"
+        raise ConfigurationError(problem, argument="group")
+
+
+@attrs.frozen
+class Comparison:
+    """Changes, and notes about what makes them less than they seem."""
+
+    changes: Changes
+    notes: Sequence[str]
+
+
+def compare(history: History, request: ComparisonRequest) -> Comparison:
+    """Compare two days of an open history; see `changes`."""
     account = history.account(request.account)
-    if request.group is not None:
-        chosen = Chosen.of(history, account, None, request.group)
-    elif request.campaign is not None:
-        name = f"campaign {request.campaign}"
-        chosen = Chosen(history, account, [request.campaign], name)
-    else:
-        chosen = Chosen(history, account, None, account)
-    warnings = [chosen.repeated_nights()] if request.after is None else []
-    days = _days(chosen, request.before, request.after)
-    where = "true"
-    if request.kind is not None:
-        where = f"list_contains(string_split(kinds, ','), '{request.kind}')"
+    selection = Selection.of(history, account, request.campaign, request.group)
+    days = _days(selection, request.before, request.after)
     found = changes_between(
-        chosen,
+        selection,
         days,
-        unlike_reports(chosen, days),
-        where,
+        reasons_against(selection, days),
+        kinds=None if request.kind is None else [request.kind],
         limit=request.limit,
         moved=request.moved,
     )
-    warnings.append(chosen.differing_windows(*days))
+    notes = []
+    if request.after is None:
+        notes.append(selection.note_on_nights())
+    notes.append(selection.note_on_windows(*days))
     for reason in dict.fromkeys(found.left_out.values()):
-        ids = [id_ for id_, other in found.left_out.items() if other == reason]
-        warnings.append(f"not compared, as {reason}: campaigns {listed(ids)}")
-    for warning in filter(None, warnings):
-        _log.warning("%s", warning)
-    return found
+        campaign_ids = [key for key, value in found.left_out.items() if value == reason]
+        notes.append(f"not compared, because {reason}: campaigns {listed(campaign_ids)}")
+    return Comparison(found, [note for note in notes if note is not None])
 
 
-def _days(chosen: Chosen, before: dt.date | None, after: dt.date | None) -> Days:
-    """Return the days to compare, or refuse those that are not there."""
-    days = chosen.known_days()
-    known = f"{chosen.history.label} has rankings of {chosen.name} of {listed(days)}"
-    if unknown := [day for day in (before, after) if day is not None and day not in days]:
-        raise ConfigurationError(f"no rankings speak of {unknown[0]}: {known}")
-    after = after or days[-1]
-    before = before or max((day for day in days if day < after), default=None)
+def _days(selection: Selection, before: dt.date | None, after: dt.date | None) -> Days:
+    """Return the days to compare.
+
+    Raises:
+        ConfigurationError: there are no rankings of a day, or none before the later one.
+    """
+    days = selection.days()
+    for day in (before, after):
+        if day is not None and day not in days:
+            raise selection.no_day(day, days)
+    if after is None:
+        after = days[-1]
     if before is None:
-        more = (
-            ""
-            if len(days) > 1
-            else f". {chosen.repeated_nights() or f'To have more, {chosen.more_days}.'}"
-        )
-        raise ConfigurationError(
-            f"there is no day before {after} to compare it with: {known}{more}"
-        )
+        earlier = [day for day in days if day < after]
+        if not earlier:
+            raise _nothing_before(selection, after, days)
+        before = earlier[-1]
     if before >= after:
-        raise ConfigurationError(
-            f"before must be a day before {after}, got {before}", argument="before"
-        )
+        problem = f"before must be a day before {after}, got {before}"
+        raise ConfigurationError(problem, argument="before")
     return before, after
 
 
-def unlike_reports(chosen: Chosen, days: Days) -> dict[int, str]:
-    """Return the campaigns of two days, and why each can't be compared; "" if both days have its report."""
-    reasons = [
-        f"""CASE WHEN count(*) FILTER (as_of = ${day} AND error IS NULL) = 0 THEN coalesce(
-            'the report of ' || ${day} || ' failed (' || arg_max(error, snapshot_date) FILTER (as_of = ${day}) || ')',
-            'there are no rows of ' || ${day}) END"""
-        for day in ("before", "after")
-    ]
-    query = f"""SELECT campaign_id, concat_ws(' and ', {", ".join(reasons)}) FROM (
-            SELECT campaign_id, as_of, snapshot_date, NULL AS error FROM ({COUNTED_REPORTS}) WHERE {CHOSEN}
-            UNION ALL SELECT campaign_id, {AS_OF}, snapshot_date, error FROM failures WHERE {CHOSEN}
-                AND table_name = 'keyword_rankings' AND campaign_id IS NOT NULL)
-        WHERE as_of IN ($before, $after) GROUP BY campaign_id ORDER BY campaign_id"""
-    return dict(chosen.execute(query, before=days[0], after=days[1]).fetchall())
+def _nothing_before(
+    selection: Selection, after: dt.date, days: Sequence[dt.date]
+) -> ConfigurationError:
+    ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
+    problem = f"there is no day before {after} to compare it with: {ranking_days}"
+    if len(days) == 1:
+        advice = selection.note_on_nights() or f"To have more, {selection.advice_on_days}."
+        problem = f"{problem}. {advice}"
+    return ConfigurationError(problem)
+
+
+def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
+    """Return the campaigns of two days, and why each can't be compared; "" if it can."""
+    before, after = days
+    rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()
+    reasons_of_campaigns = {}
+    for campaign_id, has_before, has_after, error_before, error_after in rows:
+        reasons = []
+        if not has_before:
+            reasons.append(_why_missing(before, error_before))
+        if not has_after:
+            reasons.append(_why_missing(after, error_after))
+        reasons_of_campaigns[campaign_id] = " and ".join(reasons)
+    return reasons_of_campaigns
+
+
+def _why_missing(day: dt.date, error: str | None) -> str:
+    if error is None:
+        return f"there are no rows of {day}"
+    return f"the report of {day} failed ({error})"
 
 
 def changes_between(
-    chosen: Chosen,
+    selection: Selection,
     days: Days,
     reasons: Mapping[int, str],
-    where: str,
     *,
+    kinds: Sequence[ChangeKind] | None,
     limit: int | None,
     moved: int,
+    only_ranked: bool = False,
 ) -> Changes:
-    """Return the largest changes between two days that meet a condition, of campaigns without a reason against it."""
-    compared = attrs.evolve(
-        chosen, campaigns=[id_ for id_, reason in reasons.items() if not reason]
-    )
+    """Return the largest changes between two days, of campaigns without a reason against it.
+
+    `kinds` and `only_ranked`, which leaves out keywords without any rank, choose among them.
+    """
+    before, after = days
+    comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
     found = Changes((), Change)
-    found.account, (found.before, found.after), found.total = chosen.account, days, 0
-    found.left_out = {id_: reason for id_, reason in reasons.items() if reason}
-    query = (
-        f"SELECT count(*) OVER (), * FROM ({_CHANGES}) WHERE {where} ORDER BY {_ORDER} LIMIT $limit"
+    found.account = selection.account
+    found.before = before
+    found.after = after
+    found.total = 0
+    found.left_out = {campaign_id: reason for campaign_id, reason in reasons.items() if reason}
+    rows = attrs.evolve(selection, campaign_ids=comparable).execute(
+        _CHANGES,
+        before=before,
+        after=after,
+        moved=moved,
+        kinds=kinds,
+        only_ranked=only_ranked,
+        limit=limit,
     )
-    rows = compared.execute(query, before=days[0], after=days[1], moved=moved, limit=limit)
-    stored: dict[Any, Any] = {}  # values that recur are stored once
-    for total, campaign, company, keyword, phrase, location, engine, old, new, url, kinds in iter(
-        rows.fetchone, None
-    ):
-        company, location, engine = (
-            stored.setdefault(one, one) for one in (company, location, engine)
+    kinds_by_text: dict[str, tuple[ChangeKind, ...]] = {}
+    texts: dict[str | None, str | None] = {}
+    for row in iter(rows.fetchone, None):
+        total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
+        rank_before, rank_after, url, kinds_text = row[7:]
+        # of millions of changes, the texts that recur are kept once
+        if kinds_text not in kinds_by_text:
+            names = tuple(kinds_text.split(","))
+            kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
+        kinds_of_change = kinds_by_text[kinds_text]
+        change = Change(
+            account=selection.account,
+            campaign_id=campaign_id,
+            company=texts.setdefault(company, company),
+            keyword_id=keyword_id,
+            keyword_phrase=phrase,
+            location=texts.setdefault(location, location),
+            engine=texts.setdefault(engine, engine),
+            kind=kinds_of_change[0],
+            kinds=kinds_of_change,
+            before=rank_before,
+            after=rank_after,
+            url=url,
+            before_date=before,
+            after_date=after,
         )
-        names = stored.get(kinds) or stored.setdefault(kinds, tuple(kinds.split(",")))
-        labels = (
-            chosen.account,
-            campaign,
-            company,
-            keyword,
-            phrase,
-            location,
-            engine,
-            names[0],
-            names,
-        )
-        found.append(Change(*labels, old, new, url, *days))
+        found.append(change)
         found.total = total
     return found
-
-
-def _rows(day: str) -> str:
-    """Return a query for the rows of a day, of the campaigns compared; "not ranked" is null."""
-    ranks = ", ".join(f"nullif(greatest({one}_ranking, 0), 0) AS {one}_ranking" for one in ENGINES)
-    return (
-        f"SELECT * REPLACE ({ranks}) FROM keyword_rankings_by_day WHERE {CHOSEN} AND as_of = {day}"
-    )
-
-
-def _move(engine: str) -> str:
-    """Return the struct of an engine's ranks on both days; places have no address."""
-    old, new = f"e.{engine}_ranking", f"l.{engine}_ranking"
-    url = (
-        "NULL"
-        if engine == "engine_a_places"
-        else f"CASE WHEN {new} IS NULL THEN {old}_url ELSE {new}_url END"
-    )
-    return f"{{'engine': '{engine}', 'before': {old}, 'after': {new}, 'url': {url}}}"
-
-
-_KINDS = ", ".join(
-    f"CASE WHEN {condition} THEN '{kind}' END" for kind, condition in _KINDS_OF_BOTH.items()
-)
-_CHANGES = f"""WITH moves AS (
-        SELECT campaign_id, keyword_id, e.keyword_id IS NULL AS is_new, l.keyword_id IS NULL AS is_removed,
-            coalesce(l.keyword_phrase, e.keyword_phrase) AS phrase,
-            coalesce(l.search_location_canonical_name, e.search_location_canonical_name) AS location,
-            coalesce({", ".join(f"{day}.{one}_ranking" for one in ENGINES for day in "el")}) AS any_rank,
-            unnest([{", ".join(map(_move, ENGINES))}, {{'engine': NULL, 'before': NULL, 'after': NULL, 'url': NULL}}],
-                recursive := true)
-        FROM ({_rows("$before")}) AS e FULL JOIN ({_rows("$after")}) AS l USING (campaign_id, keyword_id)),
-    kinds AS (SELECT *,
-            CASE WHEN is_new THEN 'new' WHEN is_removed THEN 'removed' ELSE concat_ws(',', {_KINDS}) END AS kinds
-        FROM moves
-        WHERE before IS DISTINCT FROM after OR (engine IS NULL AND any_rank IS NULL AND (is_new OR is_removed)))
-    SELECT campaign_id, (SELECT max(company) FROM campaigns AS named
-            WHERE named.account = $account AND named.campaign_id = kinds.campaign_id) AS company,
-        keyword_id, phrase, location, engine, before, after, url, kinds FROM kinds WHERE kinds != ''"""
-"""The changes of the campaigns that are compared, in no order; the kinds of each are separated by commas."""

@@ -1,1 +1,1 @@
-"""What other programs call: engines on many machines, dlt, agents; `seorep guide engines`, `seorep guide agents`."""
+"""Functions that other programs call: engines, dlt and hosts of agents."""

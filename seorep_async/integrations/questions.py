@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import attrs
@@ -21,8 +19,8 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, SeoRepError, shown
 from seorep_async.export.schema import first_line
-from seorep_async.history import Changes, open_history
-from seorep_async.history.comparing import ComparisonRequest, compare
+from seorep_async.history import open_history
+from seorep_async.history.comparing import Comparison, ComparisonRequest, compare
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -94,7 +92,7 @@ class Reply(msgspec.Struct):
 
 
 async def ask(question: Question) -> str:
-    """Answer a question in a process of its own, which ends with this call, also if it is cancelled.
+    """Answer a question in a process of its own, which ends with this call.
 
     Raises:
         ConfigurationError: the question is wrong, or took too much time or memory.
@@ -216,8 +214,7 @@ def _answer_query(question: SqlQuestion) -> str:
 
 def _answer_comparison(question: ChangesQuestion) -> str:
     request = ComparisonRequest.of(account=question.account, **question.options)
-    opened = open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS)
-    with opened as history, _warnings() as notes:
+    with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
         accounts = history.accounts()
         if request.account is None and len(accounts) > 1:
             if question.default_account not in accounts:
@@ -225,43 +222,33 @@ def _answer_comparison(question: ChangesQuestion) -> str:
                 problem = f"the database has several accounts, {names}; this server has no name"
                 raise ConfigurationError(f"{problem} of one; the tool history sees them all")
             request = attrs.evolve(request, account=question.default_account)
-        return _described(compare(history, request), notes)
+        return _described(compare(history, request))
 
 
-def _described(found: Changes, notes: list[str]) -> str:
-    rows = [tuple(getattr(change, name) for name in _COLUMNS_OF_CHANGES) for change in found]
-    left_out = []
-    if len(rows) < found.total:
-        left_out.append(f"{found.total - len(rows)} smaller changes, beyond the limit")
-    if len(found.left_out) > _MOST_REASONS:
-        left_out.append(f"the reasons of {len(found.left_out) - _MOST_REASONS} campaigns")
-    reasons = list(found.left_out.items())[:_MOST_REASONS]
+def _described(comparison: Comparison) -> str:
+    """Return the answer of a comparison."""
+    changes = comparison.changes
+    rows = []
+    for change in changes:
+        rows.append([getattr(change, name) for name in _COLUMNS_OF_CHANGES])
+    omissions = []
+    if len(rows) < changes.total:
+        omissions.append(f"{changes.total - len(rows)} smaller changes, beyond the limit")
+    if len(changes.left_out) > _MOST_REASONS:
+        omissions.append(f"the reasons of {len(changes.left_out) - _MOST_REASONS} campaigns")
+    reasons = dict(list(changes.left_out.items())[:_MOST_REASONS])
     return excerpt(
         _COLUMNS_OF_CHANGES,
         rows,
-        left_out=left_out,
-        account=found.account,
-        before=str(found.before),
-        after=str(found.after),
-        changes=found.total,
-        campaigns_not_compared=len(found.left_out),
-        reasons=dict(reasons) or None,
-        notes=notes or None,
+        left_out=omissions,
+        account=changes.account,
+        before=str(changes.before),
+        after=str(changes.after),
+        changes=changes.total,
+        campaigns_not_compared=len(changes.left_out),
+        reasons=reasons or None,
+        notes=list(comparison.notes) or None,
     )
-
-
-@contextlib.contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """Collect what the library would log as warnings."""
-    messages: list[str] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("seorep_async")
-    logger.addHandler(handler)
-    try:
-        yield messages
-    finally:
-        logger.removeHandler(handler)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,11 @@ class Crawl(Generic[T]):
         self._give_up(reading)
         self._cancel_requests(reading)
 
+    @property
+    def other_workers(self) -> int:
+        """The number of workers besides the one that asks."""
+        return len(self._workers) - 1
+
     def _next_page(self) -> Job[T] | None:
         """Return the next page of the first listing that has more, or page 1 of a new listing."""
         while self._with_more:

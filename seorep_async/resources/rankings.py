@@ -59,7 +59,8 @@ _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
-_PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
+# A month and its first day have the same date.
+_PERIOD = attrgetter("date", "date_precision")
 
 _AHEAD = dt.timedelta(days=1)
 """The date of some time zones is a day ahead of that in UTC."""
@@ -289,7 +290,8 @@ class Rankings:
         )
 
     def _warn_once(self, row: object) -> None:
-        """Warn if a row has a rank under an unknown name; one row tells, as an account has one set."""
+        """Warn if a row has a rank under an unknown name."""
+        # An account has one set of names, so one row tells.
         if self._warned:
             return
         warning = engine_warning(row)
@@ -299,7 +301,7 @@ class Rankings:
 
 
 class FeedQuery(msgspec.Struct, Generic[R], eq=False):
-    """What is asked of a feed, for any number of campaigns or keywords.
+    """A request of a feed, for any number of campaigns or keywords.
 
     Attributes:
         compared: whether the service calculates changes from the previous period.
@@ -379,21 +381,28 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
 def feed_params(
     feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
 ) -> dict[str, ParamValue]:
-    """Return the checked parameters of a feed's options, without id, dates and page; `names` is of
-    a search.
+    """Return the checked parameters of a feed's options, without id, dates and page.
+
+    `names` says under which names a search is sent.
     """
     unknown_names = options.keys() - FeedOptions.__annotations__.keys()
     if unknown_names:
         raise unknown_argument(min(unknown_names), list(FeedOptions.__annotations__))
-    (search,) = optional_strings(search=options.get("search")).values()
-    named: dict[str, Any] = {
-        "filter": search if names is not FeedSearchParam.SEARCH else None,
-        "search": search if names is not FeedSearchParam.FILTER else None,
-        "limit": check_limit(options.get("limit")),
-        **optional_strings(
-            sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")
-        ),
-        "compare_previous_period": options.get("compare_previous_period"),
-    }
-    reserved = dict.fromkeys((f"{feed.object_name}_id", "start_date", "end_date", "page"))
-    return build_params(reserved | named, options.get("extra_params"), places=_PLACES)
+    strings = optional_strings(
+        search=options.get("search"),
+        sort_metric=options.get("sort_metric"),
+        sort_direction=options.get("sort_direction"),
+    )
+    # Names that are None are sent by nobody, and `extra_params` may not give them.
+    params: dict[str, Any] = dict.fromkeys(
+        (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
+    )
+    search = strings.pop("search")
+    if names is not FeedSearchParam.SEARCH:
+        params["filter"] = search
+    if names is not FeedSearchParam.FILTER:
+        params["search"] = search
+    params["limit"] = check_limit(options.get("limit"))
+    params |= strings
+    params["compare_previous_period"] = options.get("compare_previous_period")
+    return build_params(params, options.get("extra_params"), places=_PLACES)

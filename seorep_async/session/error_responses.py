@@ -159,7 +159,8 @@ class ErrorReader:
         origin = origin_of(response, request, knows_service=knows_service)
         if origin is Origin.GATEWAY:
             error = RateLimitedError(_NOT_THE_SERVICE)
-            return self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
+            failure = self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
+            return attrs.evolve(failure, by_gateway=True)
         has_retry_after = response.retry_after is not None
         verdict = verdict_on_status(
             status, has_retry_after=has_retry_after, is_read=request.method == "GET"

@@ -123,7 +123,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     def note(self, failure: Failure, *, probe: bool) -> None:
         """Record a failed attempt, which was a `probe` or not."""
         self.failure = failure
-        if probe or failure.asks_to_wait:
+        if probe or failure.counts_a_third:
             self.throttled += 1
         if not failure.certainly_not_executed:
             self.may_have_run = True

@@ -73,6 +73,7 @@ class Failure:
         no_room: whether our process, or the machine, has too many open files.
         most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
         is_own_json: whether the service itself said so, in JSON.
+        by_gateway: whether a page of a server in front of the service said so.
     """
 
     sent: Sent
@@ -83,6 +84,7 @@ class Failure:
     no_room: bool = False
     most_attempts: int | None = None
     is_own_json: bool = False
+    by_gateway: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.error.retryable = self.cause.retryable
@@ -114,6 +116,11 @@ class Failure:
         if self.sent is Sent.RESPONDED:
             return self.asks_to_wait
         return self.sent is Sent.NO
+
+    @property
+    def counts_a_third(self) -> bool:
+        """Whether the attempt counts as a third, because the service asked to wait, not to stop."""
+        return self.asks_to_wait and not self.by_gateway
 
 
 @attrs.frozen
@@ -288,7 +295,7 @@ def decide(
 
     if pause is None:
         # Each kind has a back-off of its own: refusals say nothing about faults.
-        attempts_of_kind = throttled if probe or failure.asks_to_wait else failed
+        attempts_of_kind = throttled if probe or failure.counts_a_third else failed
         doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
         longest = min(settings.backoff_max, settings.backoff_initial * 2**doublings)
         delay = jitter * longest

@@ -210,7 +210,8 @@ class Session:
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
-            await self._back_off(retry.delay)
+            if not self.share.paces_retry(result):
+                await self._back_off(retry.delay)
         self.share.quota.succeed(call.spent)
         if call.failure is not None:
             self.observer.log_limits(call, self.share)

@@ -14,7 +14,7 @@ from seorep_async.tables.columns import Column, ColumnType, Values
 
 SHOWN_ROWS = 10
 _LONGEST_CELL = 40
-_FIRST = re.compile(r"keyword_phrase|date|\w+_ranking(_change)?")
+_FIRST = re.compile(r"keyword_phrase|date|before|after|\w+_ranking(_change)?")
 _EMPTY: tuple[object, ...] = (None, (), {})
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 # The caption stays visible while the table scrolls sideways.

@@ -165,7 +165,7 @@ def test_the_columns_are_fields_of_the_model(resource: str) -> None:
 
 def test_changes_has_an_option_for_every_argument() -> None:
     arguments = set(inspect.signature(history.changes).parameters) - {"database"}
-    assert set(options_of("changes")) - {"exit_code", "format", "json"} == arguments
+    assert set(options_of("changes")) - {"exit_code", "format", "json", "month"} == arguments
 
 
 def test_report_has_an_option_for_every_argument() -> None:

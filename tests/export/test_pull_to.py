@@ -695,7 +695,7 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(
         6,
         6,
     )
-    assert "a value can't be written to" in failure.message
+    assert f"a value can't be written to .{format_}: competitors: " in failure.message
 
 
 async def test_the_lowest_duckdb_opens_a_new_database(client: SeoRepClient, tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
-"""What the rows of the fault matrix share; 9, 30 to 34 and 36 are in `tests/session/test_pace.py`.
+"""Figures of the fault matrix. Rows 9, 30 to 34 and 36 are in `tests/session/test_pace.py`.
 
-`python -m pytest -m slow tests/faults -q` measures all of them in about half an hour; without `-m slow` short versions
-run. Either prints its figures at the end as one table; `FAULT_FIGURES=file` writes it to a file too. A figure that was
-measured on a busy machine is marked; its times say little.
+`python -m pytest -m slow tests/faults -q` measures all of them in about half an hour. Without
+`-m slow`, short versions run. Both print their figures at the end as a table, and
+`FAULT_FIGURES=file` also writes it to a file. Figures that were measured on a busy machine are
+marked: their times say little.
 
-`check("1", "5 % RST", amplification=(1.09, 1.16))` notes figures for the table, each measured and its limit, and fails
-the test if one is over its limit.
+`check("1", "5 % RST", amplification=(1.09, 1.16))` notes figures for the table, each measured and
+its limit, and fails the test if one is over its limit.
 """
 
 import os
@@ -25,7 +26,7 @@ BUSY = 1.0
 
 
 class Figure(NamedTuple):
-    """What was measured in one run under a fault of a row, beside the most that is allowed."""
+    """A figure of one run under a fault of a row, beside its limit."""
 
     row: str
     fault: str
@@ -40,8 +41,9 @@ class Figure(NamedTuple):
 
     @property
     def place(self) -> tuple[int, str, str, str]:
-        """Where it stands in the table; runs with other seeds have the same place."""
-        return int("".join(filter(str.isdigit, self.row)) or 99), self.row, self.fault, self.name
+        """The place in the table. Runs with other seeds have the same place."""
+        digits = "".join(filter(str.isdigit, self.row))
+        return int(digits or 99), self.row, self.fault, self.name
 
 
 _FIGURES = pytest.StashKey[list[Figure]]()
@@ -69,52 +71,56 @@ def check(pytestconfig: pytest.Config) -> Check:
     def note(
         row: str, fault: str, /, *, load: float | None = None, **figures: tuple[float, float]
     ) -> None:
-        load = load_of_the_machine() if load is None else load
-        found = [
-            Figure(row, fault, name.replace("_", " "), limit, measured, load)
-            for name, (measured, limit) in figures.items()
-        ]
-        noted.extend(found)
-        over = [
-            f"{figure.name}: {figure.measured:.4g} > {figure.limit:.4g}"
-            for figure in found
-            if not figure.held
-        ]
-        assert not over, f"row {row}, {fault}: {'; '.join(over)} (load {load:.2g} a processor)"
+        if load is None:
+            load = load_of_the_machine()
+        excesses = []
+        for name, (measured, limit) in figures.items():
+            figure = Figure(row, fault, name.replace("_", " "), limit, measured, load)
+            noted.append(figure)
+            if not figure.held:
+                excesses.append(f"{figure.name}: {measured:.4g} > {limit:.4g}")
+        assert not excesses, f"row {row}, {fault}: {'; '.join(excesses)} (load {load:.2g})"
 
     return note
 
 
 def table(figures: list[Figure]) -> str:
-    """Return one line for each figure, the worst over all runs first and the mean after it."""
+    """Return one line for each figure: the worst over all runs, and the mean after it."""
     lines = [("row", "fault", "figure", "required", "measured", "held")]
-    for _, group in groupby(
-        sorted(figures, key=lambda figure: figure.place), key=lambda figure: figure.place
-    ):
-        runs = [*group]
-        worst = max(runs, key=lambda figure: figure.measured)
-        average = (
-            f" (mean of {len(runs)}: {mean(figure.measured for figure in runs):.4g})"
-            if len(runs) > 1
-            else ""
-        )
-        busy = " (busy)" if max(figure.load for figure in runs) > BUSY else ""
-        required = f"≤ {worst.limit:.4g}" if worst.limit else "0"
-        figure = f"{worst.measured:.4g}{average}", f"{'yes' if worst.held else 'NO'}{busy}"
-        lines.append((worst.row, worst.fault, worst.name, required, *figure))
+    ordered = sorted(figures, key=lambda figure: figure.place)
+    for _, group in groupby(ordered, key=lambda figure: figure.place):
+        lines.append(line_of(list(group)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(" | ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def line_of(runs: list[Figure]) -> tuple[str, str, str, str, str, str]:
+    """Return the cells of the runs of one figure."""
+    worst = max(runs, key=lambda figure: figure.measured)
+    required = "0"
+    if worst.limit:
+        required = f"≤ {worst.limit:.4g}"
+    measured = f"{worst.measured:.4g}"
+    if len(runs) > 1:
+        average = mean(figure.measured for figure in runs)
+        measured += f" (mean of {len(runs)}: {average:.4g})"
+    held = "yes" if worst.held else "NO"
+    if max(figure.load for figure in runs) > BUSY:
+        held += " (busy)"
+    return worst.row, worst.fault, worst.name, required, measured, held
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    if not (figures := config.stash.get(_FIGURES, [])):
+    figures = config.stash.get(_FIGURES, [])
+    if not figures:
         return
     busiest = max(figure.load for figure in figures)
     text = f"{table(figures)}\nload a processor: at most {busiest:.2g}"
-    text += "; the machine was busy, so times say little" if busiest > BUSY else ""
+    if busiest > BUSY:
+        text += "; the machine was busy, so times say little"
     terminalreporter.section("fault matrix")
     terminalreporter.write_line(text)
-    if (file := os.environ.get("FAULT_FIGURES")) is not None:
-        Path(file).write_text(text + "\n")
+    if "FAULT_FIGURES" in os.environ:
+        Path(os.environ["FAULT_FIGURES"]).write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""nginx and HAProxy, as they are installed here, in front of a sandbox, with a configuration of the test's own."""
+"""The installed nginx and HAProxy in front of a sandbox, each with a test's own configuration."""
 
 import asyncio
 import os
@@ -29,15 +29,21 @@ http {{
   log_format seen '$status $upstream_status';
   access_log {folder}/seen.log seen;
   access_log {folder}/combined.log combined;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
   upstream sandbox {{ server {upstream}; keepalive 32; }}
   {http}
   server {{
     listen 127.0.0.1:{port} {listen};
     {server}
     location / {{
-      proxy_pass http://sandbox; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffers 16 64k;
+      proxy_pass http://sandbox;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffers 16 64k;
       {location}
     }}
   }}
@@ -71,17 +77,15 @@ def needs(program: str) -> pytest.MarkDecorator:
 
 
 class Proxy:
-    """A proxy that is running.
-
-    Attributes:
-        base_url: what clients are given.
-    """
+    """A proxy that is running. Clients are given its `base_url`."""
 
     def __init__(
         self, program: str, configuration: str, folder: Path, port: int, scheme: str = "http"
     ) -> None:
         self.base_url = f"{scheme}://127.0.0.1:{port}"
-        self._folder, self._port, self._program = folder, port, program
+        self._program = program
+        self._folder = folder
+        self._port = port
         self._process: asyncio.subprocess.Process | None = None
         self._configuration = folder / f"{program}.conf"
         self._configuration.write_text(configuration, encoding="utf-8")
@@ -116,25 +120,32 @@ class Proxy:
             self._process = None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to its processes: SIGHUP to reload nginx, SIGSTOP and SIGCONT to freeze and thaw it."""
+        """Send a signal to its processes.
+
+        SIGHUP reloads nginx, SIGSTOP and SIGCONT freeze and thaw it.
+        """
         assert self._process is not None
+        # Only the master process reloads.
         if number is signal.SIGHUP:
-            os.kill(self._process.pid, number)  # the master's concern alone
+            os.kill(self._process.pid, number)
         else:
             os.killpg(self._process.pid, number)
 
     def seen(self) -> Counter[tuple[int, bool]]:
-        """Return how many requests it answered with each status, and whether it did so by itself."""
+        """Count the requests by status, and by whether the proxy answered them by itself."""
+        counts: Counter[tuple[int, bool]] = Counter()
         if self._program == "nginx":
             lines = re.findall(r"^(\d+) (.+)$", self._read("seen.log"), re.MULTILINE)
-            return Counter((int(status), upstream == "-") for status, upstream in lines)
-        lines = re.findall(r"^(-?\d+) (\S+) (\S\S)$", self._read("out.log"), re.MULTILINE)
-        return Counter(
-            (int(status), server == "-" or state != "--") for status, server, state in lines
-        )
+            for status, upstream in lines:
+                counts[int(status), upstream == "-"] += 1
+        else:
+            lines = re.findall(r"^(-?\d+) (\S+) (\S\S)$", self._read("out.log"), re.MULTILINE)
+            for status, server, state in lines:
+                counts[int(status), server == "-" or state != "--"] += 1
+        return counts
 
     def logs(self) -> str:
-        """Return all that it has written, except its configuration."""
+        """Return everything that it has written, except its configuration."""
         return "".join(self._read(file.name) for file in sorted(self._folder.glob("*.log")))
 
     def _read(self, name: str) -> str:
@@ -161,15 +172,31 @@ def nginx(
     location: str = "",
     certificate: trustme.LeafCert | None = None,
 ) -> AbstractAsyncContextManager[Proxy]:
-    """Run nginx in front of a base URL, with directives of the test's own in the three blocks, over TLS if asked."""
+    """Run nginx in front of a base URL, with a test's own directives in the three blocks.
+
+    With a certificate it serves https.
+    """
+    scheme = "http"
+    listen = ""
     if certificate is not None:
+        scheme = "https"
+        listen = "ssl"
         certificate.private_key_and_cert_chain_pem.write_to_path(folder / "tls.pem")
         server += f" ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;"
-    port, scheme = _free_port(), "https" if certificate else "http"
+    user = ""
+    if os.geteuid() == 0:
+        user = "user root;"
+    port = _free_port()
     configuration = _NGINX.format(
-        user="user root;" if os.geteuid() == 0 else "", upstream=upstream.removeprefix("http://"), port=port,
-        listen="ssl" if certificate else "", folder=folder, http=http, server=server, location=location,
-    )  # fmt: skip
+        user=user,
+        upstream=upstream.removeprefix("http://"),
+        port=port,
+        listen=listen,
+        folder=folder,
+        http=http,
+        server=server,
+        location=location,
+    )
     return _running("nginx", configuration, folder, port, scheme)
 
 
@@ -181,10 +208,10 @@ def haproxy(
     backend: str = "",
     timeout_server: str = "30s",
 ) -> AbstractAsyncContextManager[Proxy]:
-    """Run HAProxy in front of a base URL, with lines of the test's own in front end and back end."""
-    port, upstream = _free_port(), upstream.removeprefix("http://")
+    """Run HAProxy in front of a base URL, with a test's own lines in front end and back end."""
+    port = _free_port()
     configuration = _HAPROXY.format(
-        upstream=upstream,
+        upstream=upstream.removeprefix("http://"),
         port=port,
         frontend=frontend,
         backend=backend,

@@ -1,4 +1,4 @@
-"""A client's pull, and what both sides have to say about it afterwards."""
+"""A pull of a client, and its figures from both sides."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -51,9 +52,8 @@ async def opened(
 async def results_of(client: SeoRepClient, campaigns: int) -> Results:
     """Pull the campaigns from 1 on, and return the report or the error of each."""
     results: Results = {}
-    with contextlib.suppress(
-        AuthenticationError
-    ):  # at the end, if the key is refused for everything
+    # A key that is refused for everything raises at the end.
+    with contextlib.suppress(AuthenticationError):
         async with client.rankings.pull(range(1, campaigns + 1), *JANUARY) as outcomes:
             async for outcome in outcomes:
                 results[outcome.id] = outcome.error or outcome.report
@@ -62,9 +62,10 @@ async def results_of(client: SeoRepClient, campaigns: int) -> Results:
 
 @attrs.frozen(kw_only=True)
 class Run:
-    """A pull of all units of a plan: the row keys of each that ended well, in order, how many failed, how long it took.
+    """A pull of all units of a plan.
 
-    `left_over` are tasks, permits, sockets and connections, `load` is the machine's for each of its processors.
+    `reports` has the row keys of each unit that ended well, in order. `left_over` counts tasks,
+    permits, sockets and connections. `load` is the machine's for each of its processors.
     """
 
     plan: Plan
@@ -78,21 +79,22 @@ class Run:
 
     @property
     def lost_or_double(self) -> int:
-        """Rows that are missing or came twice, in units without an error; and units of which nothing was heard."""
-        delivered = Counter(key for keys in self.reports.values() for key in keys)
-        wanted = Counter(key for unit in self.reports for key in self.plan.keywords(unit))
-        wrong = (wanted - delivered).total() + (delivered - wanted).total()
-        return wrong + self.plan.units - len(self.reports) - self.failed
+        """Missing and repeated rows of units without an error, and units without an outcome."""
+        delivered: Counter[int] = Counter()
+        expected: Counter[int] = Counter()
+        for unit, keys in self.reports.items():
+            delivered.update(keys)
+            expected.update(self.plan.keywords(unit))
+        missing = (expected - delivered).total()
+        repeated = (delivered - expected).total()
+        without_outcome = self.plan.units - len(self.reports) - self.failed
+        return missing + repeated + without_outcome
 
     @property
     def never_served(self) -> int:
-        """Pages of units that ended well which the server never served whole."""
-        served = self.history.served
-        return sum(
-            (unit, page) not in served
-            for unit in self.reports
-            for page in range(1, self.plan.pages + 1)
-        )
+        """Pages that the server never served whole, of units that ended well."""
+        pages = set(product(self.reports, range(1, self.plan.pages + 1)))
+        return len(pages - self.history.served)
 
     @property
     def amplification(self) -> float:
@@ -102,7 +104,10 @@ class Run:
 def pull(
     process: ServerProcess, plan: Plan, settings: Settings | None = None, ca: bytes | None = None
 ) -> Run:
-    """Pull all units of a plan, in an event loop of its own; `ca` is the authority to trust for https."""
+    """Pull all units of a plan, in an event loop of its own.
+
+    `ca` is the certificate authority to trust for https.
+    """
     return asyncio.run(_pull(process, plan, settings or Settings(), ca))
 
 
@@ -110,22 +115,27 @@ async def _pull(process: ServerProcess, plan: Plan, settings: Settings, ca: byte
     load = load_of_the_machine()
     attempts: list[Attempt] = []
     with process.serving(plan) as served:
-        sockets, begun = open_sockets(), time.monotonic()
+        sockets_before = open_sockets()
+        begun = time.monotonic()
         async with asyncio.timeout(_MOST_SECONDS):
             async with opened(served.base_url, settings, ca, on_attempt=attempts.append) as client:
                 results = await results_of(client, plan.units)
                 in_flight = client.stats.in_flight
         seconds = time.monotonic() - begun
-        left = in_flight + len(asyncio.all_tasks()) - 1 + open_sockets() - sockets
-    reports = {unit: found for unit, found in results.items() if isinstance(found, RankingReport)}
+        tasks = len(asyncio.all_tasks()) - 1
+        sockets = open_sockets() - sockets_before
+    reports: dict[int, list[int]] = {}
+    for unit, result in results.items():
+        if isinstance(result, RankingReport):
+            reports[unit] = [row.keyword_id for row in result.rows]
     return Run(
         plan=plan,
         history=served.history,
-        reports={unit: [row.keyword_id for row in report.rows] for unit, report in reports.items()},
+        reports=reports,
         failed=len(results) - len(reports),
         seconds=seconds,
-        left_over=left + served.history.open_connections,
-        longest_attempt=max((one.seconds for one in attempts), default=0.0),
+        left_over=in_flight + tasks + sockets + served.history.open_connections,
+        longest_attempt=max((attempt.seconds for attempt in attempts), default=0.0),
         load=load,
     )
 

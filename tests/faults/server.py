@@ -1,4 +1,7 @@
-"""A raw server with faults, in a process of its own: it serves the campaign feed of a plan, and tells what it saw."""
+"""A raw server with faults, in a process of its own.
+
+It serves the campaign feed of a plan, and reports the requests that it saw.
+"""
 
 import asyncio
 import json
@@ -30,10 +33,9 @@ from tests.session.scripted_server import (
 )
 from tests.session.simulated_service import Limited
 
-CUTS = {name: step for name, (step, _) in CUT.items()} | {
-    "half JSON": answer(PAGE[: len(PAGE) // 2])
-}
-"""Ways to give less than a whole body, or another one, under status 200: for each a step in place of the answer."""
+CUTS = {name: step for name, (step, _) in CUT.items()}
+CUTS["half JSON"] = answer(PAGE[: len(PAGE) // 2])
+"""Steps that send less than a whole body, or another one, with status 200."""
 
 LIGHT = {"reset": 0.05, "500": 0.05, "cut": 0.02}
 """The shares of row 1."""
@@ -45,7 +47,10 @@ _PATIENCE = 60.0
 
 @attrs.frozen
 class Limit:
-    """A token bucket of `rate` a second; a 429 over it tells the seconds (`announced`) to wait, or does not."""
+    """A token bucket of `rate` a second.
+
+    With `retry_after`, the 429 of an excess request announces the seconds to wait.
+    """
 
     rate: float
     burst: float
@@ -58,9 +63,10 @@ class Limit:
 
 @attrs.frozen
 class Outage:
-    """Seconds in which nothing works, from the moment that `after` requests were served.
+    """Seconds in which nothing works, from the moment at which `after` requests were served.
 
-    `refused`: nobody listens, all connections are reset; `hang`: requests are read, and never answered.
+    `refused`: nobody listens, and all connections are reset. `hang`: requests are read, and never
+    answered.
     """
 
     kind: Literal["503", "refused", "hang", "reset"]
@@ -70,17 +76,20 @@ class Outage:
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What to serve.
+    """The feed to serve, and its faults.
 
-    A fault is a status from `400` to `599`, one of `CUTS`, `cut` (one of them by chance), `reset` (RST), `closed`
-    (no answer), `hang`, `drip` (a byte every 50 ms), or `closes` (closed after the answer, without having said so).
+    A fault is a status from `400` to `599`, one of `CUTS`, `cut` (one of them by chance), `reset`
+    (RST), `closed` (no answer), `hang`, `drip` (a byte every 50 ms), or `closes` (closed after the
+    answer, unannounced).
 
     Attributes:
-        units: campaigns, with the ids 1 to this, of so many `pages` of so many `rows`.
+        units: campaigns, with the ids from 1 to this number.
+        pages: pages of each campaign.
+        rows: rows of each page.
         latency: seconds that every answer takes.
         faults: share (0 to 1) of the requests that meet each fault.
         certificate: key and certificates in PEM, to serve https.
-        seed: chooses which requests meet a fault.
+        seed: chooses the requests that meet a fault.
     """
 
     units: int = 20
@@ -99,9 +108,15 @@ class Plan:
         return self.units * self.pages
 
     def keywords(self, unit: int, page: int | None = None) -> range:
-        """Return the ids of the rows of a unit, or on one page of it; no two rows of all units have the same."""
-        first, last = (1, self.pages) if page is None else (page, page)
-        return range(unit * 100_000 + (first - 1) * self.rows, unit * 100_000 + last * self.rows)
+        """Return the ids of the rows of a unit, or of one of its pages.
+
+        No two rows of all units have the same id.
+        """
+        first_id = unit * 100_000
+        if page is None:
+            return range(first_id, first_id + self.pages * self.rows)
+        end = first_id + page * self.rows
+        return range(end - self.rows, end)
 
     def page(self, unit: int, number: int) -> bytes:
         """Return the answer to a request for a page of a unit."""
@@ -109,15 +124,15 @@ class Plan:
         return json.dumps(FEED.envelope(rows, self.pages, self.pages * self.rows)).encode()
 
     def draws(self) -> Iterator[str | None]:
-        """Give the fault that meets the first, second, … request, or None.
+        """Yield the fault that meets the first, second, … request, or None.
 
-        Faults are drawn like cards from a deck that holds each in its share, so that what is measured is the client's
-        doing and not the luck of a seed.
+        Faults are drawn like cards from a deck that holds each in its share. So the figures show
+        the client's work and not the luck of a seed.
         """
         chance = random.Random(self.seed)
-        deck: list[str | None] = [
-            kind for kind, share in self.faults.items() for _ in range(round(share * _DECK))
-        ]
+        deck: list[str | None] = []
+        for kind, share in self.faults.items():
+            deck += [kind] * round(share * _DECK)
         deck += [None] * (_DECK - len(deck))
         while True:
             chance.shuffle(deck)
@@ -127,10 +142,11 @@ class Plan:
 
 @attrs.frozen
 class Seen:
-    """One request, as the server saw it at a time on the machine's monotonic clock, which all processes share.
+    """One request, as the server saw it.
 
-    Its fate is `served`, the fault that met it, `outage`, `throttled`, or `too late`: it came on a connection that the
-    server had closed already, and was not read.
+    `time` is on the machine's monotonic clock, which all processes share. `fate` is `served`, the
+    fault that met it, `outage`, `throttled`, or `too late`: the request came on a connection that
+    the server had closed already, and was not read.
     """
 
     time: float
@@ -141,7 +157,11 @@ class Seen:
 
 @attrs.define
 class History:
-    """What a server saw: requests, waits that it asked for, its outage, and connections that were left open."""
+    """The history of a server.
+
+    It has the requests, the waits that the server announced, its outage, and the connections that
+    were left open.
+    """
 
     seen: list[Seen] = attrs.field(factory=list)
     windows: list[tuple[float, float]] = attrs.field(factory=list)
@@ -162,20 +182,26 @@ class History:
         return {(seen.unit, seen.page) for seen in self.seen if seen.fate in ("served", "closes")}
 
     def started_inside_windows(self, grace: float) -> int:
-        """Count the requests in a wait that was asked for, but those on their way: in its first seconds of grace."""
-        return sum(
-            any(begin + grace < seen.time < end for begin, end in self.windows)
-            for seen in self.seen
-        )
+        """Count the requests in an announced wait.
+
+        Those in its first seconds of grace were on their way already.
+        """
+        inside = [
+            request
+            for request in self.seen
+            if any(begin + grace < request.time < end for begin, end in self.windows)
+        ]
+        return len(inside)
 
 
 class FaultServer(ScriptedServer):
     """Serves one plan. Of its outage, rate limit and faults by chance, the first meets a request."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(
-            forever=self._meet, tls=_context(plan.certificate) if plan.certificate else None
-        )
+        tls = None
+        if plan.certificate:
+            tls = _context(plan.certificate)
+        super().__init__(forever=self._meet, tls=tls)
         self._plan = plan
         self._draws = plan.draws()
         self._bucket = Limited(str(plan.limit), clock=time.monotonic) if plan.limit else None
@@ -183,15 +209,17 @@ class FaultServer(ScriptedServer):
         self._served = 0
 
     async def history(self) -> History:
-        """Return what was seen, once no connection is open any more, or patience has ended."""
+        """Return the history, once no connection is open any more, or patience has ended."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.until_no_connection(), _PATIENCE)
         self._history.open_connections = len(self.open_connections)
         return self._history
 
     async def _meet(self, connection: Connection) -> None:
-        request, arrived = self.requests[-1], time.monotonic()
-        unit, page = int(request.query["campaign_id"]), int(request.query["page"])
+        request = self.requests[-1]
+        arrived = time.monotonic()
+        unit = int(request.query["campaign_id"])
+        page = int(request.query["page"])
         fate, step = self._settle(unit, page, arrived)
         self._history.seen.append(Seen(arrived, fate, unit, page))
         if step not in (reset, hang, _closed):
@@ -204,37 +232,38 @@ class FaultServer(ScriptedServer):
             await self._close_and_listen_on(connection)
 
     def _settle(self, unit: int, page: int, arrived: float) -> tuple[str, Step]:
-        """Return what meets a request: its fate, and how it is answered."""
-        if (outage := self._current_outage(arrived)) is not None:
+        """Return the fate of a request, and its response."""
+        outage = self._current_outage(arrived)
+        if outage is not None:
             steps: dict[str, Step] = {"503": answer(status=503), "hang": hang}
             return "outage", steps.get(outage.kind, reset)
         if self._plan.limit and self._bucket and not self._bucket.take():
             return "throttled", self._throttle(self._plan.limit)
         fault = next(self._draws)
-        if fault in ("reset", "hang", "closed"):
-            return fault, {"reset": reset, "hang": hang, "closed": _closed}[fault]
-        if fault and fault.isdigit():
+        if fault is not None and fault.isdigit():
             return fault, answer(status=int(fault))
-        if fault in CUTS:
-            return fault, CUTS[fault]
+        if fault in _MISBEHAVIOURS:
+            return fault, _MISBEHAVIOURS[fault]
         self._served += 1
         whole = answer(self._plan.page(unit, page))
-        return fault or "served", drip(whole) if fault == "drip" else whole
+        if fault == "drip":
+            return fault, drip(whole)
+        return fault or "served", whole
 
     def _throttle(self, limit: Limit) -> bytes:
         if limit.retry_after is None:
             return answer(status=429)
-        now, wall = time.monotonic(), time.time()
-        named = (
-            math.floor(wall + limit.announced)
-            if limit.retry_after == "date"
-            else wall + limit.announced
-        )
-        self._history.windows.append((now, now + named - wall))
-        text = (
-            formatdate(named, usegmt=True) if limit.retry_after == "date" else str(limit.announced)
-        )
-        return answer(status=429, headers=[("Retry-After", text)])
+        # A date has no fractions of a second, so the announced wait is shorter.
+        wall_time = time.time()
+        if limit.retry_after == "date":
+            end = float(math.floor(wall_time + limit.announced))
+            retry_after = formatdate(end, usegmt=True)
+        else:
+            end = wall_time + limit.announced
+            retry_after = str(limit.announced)
+        now = time.monotonic()
+        self._history.windows.append((now, now + end - wall_time))
+        return answer(status=429, headers=[("Retry-After", retry_after)])
 
     def _current_outage(self, now: float) -> Outage | None:
         outage = self._plan.outage
@@ -247,7 +276,7 @@ class FaultServer(ScriptedServer):
         return outage if now < self._history.outage[1] else None
 
     async def _close_and_listen_on(self, connection: Connection) -> None:
-        """Close one direction, as careful servers do, and count what was under way in the other."""
+        """Close one direction, like careful servers, and count a request under way in the other."""
         connection.writer.write_eof()
         if await connection.reader.read(1):
             self._history.seen.append(Seen(time.monotonic(), "too late"))
@@ -257,6 +286,9 @@ class FaultServer(ScriptedServer):
 
 async def _closed(connection: Connection) -> None:
     connection.close()
+
+
+_MISBEHAVIOURS: dict[str, Step] = {"reset": reset, "hang": hang, "closed": _closed, **CUTS}
 
 
 def _context(certificate: bytes) -> ssl.SSLContext:
@@ -270,7 +302,7 @@ def _context(certificate: bytes) -> ssl.SSLContext:
 
 @attrs.define
 class Served:
-    """A plan that is being served at an address; its history is there once it is served no more."""
+    """A plan that is being served at an address. Its history is there at the end."""
 
     base_url: str
     history: History = attrs.field(factory=History)
@@ -294,7 +326,10 @@ class ServerProcess:
 
     @contextmanager
     def serving(self, plan: Plan) -> Iterator[Served]:
-        """Serve a plan; by the end of the block the client must be closed, or its connections count as left open."""
+        """Serve a plan.
+
+        The client must be closed by the end of the block, or its connections count as left open.
+        """
         self._connection.send(plan)
         served = Served(self._connection.recv())
         try:

@@ -1,9 +1,11 @@
-"""Rows 12, 21 and 26: closed connections, cancelled calls, calls with little time."""
+"""Rows 12, 21 and 26: closed connections, cancelled calls, calls with a short time limit."""
 
 import asyncio
 import random
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,12 +17,13 @@ from tests.faults.server import CUTS, LIGHT, Limit, Outage, Plan, ServerProcess
 
 pytestmark = pytest.mark.heavy
 
-slow, alone = pytest.mark.slow, pytest.mark.alone
+slow = pytest.mark.slow
+alone = pytest.mark.alone
 ENDLESS = float("inf")
 
 
 async def call(client: SeoRepClient, unit: int = 1) -> SeoRepError | None:
-    """Make one call that is one request, and return its error."""
+    """Make a call of one request, and return its error."""
     try:
         await client.rankings.campaign(unit, *JANUARY).page(1)
     except SeoRepError as error:
@@ -38,11 +41,13 @@ async def test_a_server_that_closes_connections_costs_no_read(
     fault = f"closed after {share:.0%} of the answers"
     with server.serving(Plan(faults={"closes": share})) as served:
         async with SeoRepClient(served.base_url, KEY) as client:
-            errors = await asyncio.gather(*(call(client, 1 + number % 20) for number in range(300)))
+            calls = [call(client, 1 + number % 20) for number in range(300)]
+            errors = [error for error in await asyncio.gather(*calls) if error is not None]
             attempts = client.stats.attempts
     check(
-        *("12", fault),
-        errors=(sum(error is not None for error in errors), 0),
+        "12",
+        fault,
+        errors=(len(errors), 0),
         counts_differ_by=(abs(attempts - served.history.requests), 0),
     )
 
@@ -55,10 +60,11 @@ async def test_cancelling_at_any_moment_leaves_nothing_behind(
     cancels: int, slack: float, server: ServerProcess, check: Check
 ) -> None:
     chance = random.Random(21)
-    load, took = load_of_the_machine(), []
+    load = load_of_the_machine()
+    seconds_to_cancel = []
     plan = Plan(units=400, pages=3, latency=0.002, faults=LIGHT)
     with server.serving(plan) as served:
-        sockets = open_sockets()
+        sockets_before = open_sockets()
         async with SeoRepClient(served.base_url, KEY) as client:
 
             async def work() -> None:
@@ -72,42 +78,47 @@ async def test_cancelling_at_any_moment_leaves_nothing_behind(
 
             async def until_cancelled() -> None:
                 task = asyncio.create_task(work())
+                # Any await may be the one that is cancelled.
                 for _ in range(chance.randint(0, 60)):
-                    await asyncio.sleep(0)  # any await may be the one that is cancelled
+                    await asyncio.sleep(0)
                 await asyncio.sleep(chance.choice([0.0, 0.001, 0.01, 0.05]) * chance.random())
                 begun = time.monotonic()
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-                took.append(time.monotonic() - begun)
+                seconds_to_cancel.append(time.monotonic() - begun)
 
             for _ in range(cancels // 4):
                 await asyncio.gather(*(until_cancelled() for _ in range(4)))
-            in_flight, tasks = client.stats.in_flight, len(asyncio.all_tasks()) - 1
+            in_flight = client.stats.in_flight
+            tasks = len(asyncio.all_tasks()) - 1
             after = await seconds_of_100_calls(client)
         async with SeoRepClient(served.base_url, KEY) as fresh:
             before = await seconds_of_100_calls(fresh)
-        left = open_sockets() - sockets
+        sockets = open_sockets() - sockets_before
     check(
         "21",
         f"{cancels} cancels at random",
         load=load,
         permits_kept=(in_flight, 0),
         tasks_left=(tasks, 0),
-        sockets_left=(left + served.history.open_connections, 0),
-        seconds_to_cancel=(max(took), 0.1 * slack),
+        sockets_left=(sockets + served.history.open_connections, 0),
+        seconds_to_cancel=(max(seconds_to_cancel), 0.1 * slack),
         next_100_calls_against_a_fresh_client=(after / before, 2.0 * slack),
     )
 
 
 async def seconds_of_100_calls(client: SeoRepClient) -> float:
-    """Return how long 100 calls take, the best of three times, as faults and the machine disturb some."""
+    """Return the seconds that 100 calls take.
+
+    It is the best of three times, because faults and the machine disturb some.
+    """
     best = ENDLESS
     for _ in range(3):
         begun = time.monotonic()
         errors = await asyncio.gather(*(call(client, unit) for unit in range(1, 101)))
         best = min(best, time.monotonic() - begun)
-        assert not any(errors), next(filter(None, errors))
+        assert set(errors) == {None}
     return best
 
 
@@ -116,48 +127,47 @@ async def seconds_of_100_calls(client: SeoRepClient) -> float:
 BROKEN = ("reset", "closed", "hang", "drip", "closes", *CUTS)
 OUTAGES: list[Any] = ["503", "hang", "reset", "refused"]
 STATUSES = ("403", "404", "408", "429", "500", "502", "503", "504")
-LITTLE_TIME: dict[str, Plan] = {
-    **{fault: Plan(faults={fault: 1.0}) for fault in (*BROKEN, *STATUSES)},
-    **{f"outage: {kind}": Plan(outage=Outage(kind, 0, ENDLESS)) for kind in OUTAGES},
+ALWAYS = {fault: Plan(faults={fault: 1.0}) for fault in (*BROKEN, *STATUSES)}
+DOWN = {f"outage: {kind}": Plan(outage=Outage(kind, 0, ENDLESS)) for kind in OUTAGES}
+PLANS: dict[str, Plan] = {
+    **ALWAYS,
+    **DOWN,
     "1/s, Retry-After: 1": Plan(limit=Limit(1, 1, "seconds", 1)),
     "1/s, Retry-After: 3600": Plan(limit=Limit(1, 1, "seconds", 3600)),
     "1/s, Retry-After as a date": Plan(limit=Limit(1, 1, "date", 2)),
     "1/s": Plan(limit=Limit(1, 1)),
     "slow": Plan(latency=0.4),
 }
-WAYS: dict[str, Any] = {
+CALLS: dict[str, Any] = {
     "one page": lambda client: client.rankings.campaign(1, *JANUARY).page(1),
     "everything": lambda client: client.rankings.campaign(1, *JANUARY),
 }
 
 
-@pytest.mark.parametrize(
-    ("fault", "way"),
-    [
-        pytest.param(fault, way, marks=alone if (fault, way) == ("hang", "everything") else slow)
-        for fault in LITTLE_TIME
-        for way in WAYS
-    ],
-)
+def cases() -> Iterator[Any]:
+    """Yield each call under each plan. All but one of them are slow."""
+    for fault, name in product(PLANS, CALLS):
+        is_quick = (fault, name) == ("hang", "everything")
+        yield pytest.param(fault, name, marks=alone if is_quick else slow)
+
+
+@pytest.mark.parametrize(("fault", "name"), list(cases()))
 async def test_a_call_with_one_second_ends_in_time(
-    fault: str, way: str, server: ServerProcess, check: Check
+    fault: str, name: str, server: ServerProcess, check: Check
 ) -> None:
     load = load_of_the_machine()
-    with server.serving(LITTLE_TIME[fault]) as served:
-        async with SeoRepClient(
-            served.base_url, KEY, settings=Settings(call_timeout=1.0)
-        ) as client:
+    settings = Settings(call_timeout=1.0)
+    with server.serving(PLANS[fault]) as served:
+        async with SeoRepClient(served.base_url, KEY, settings=settings) as client:
             begun = time.monotonic()
             with suppress(SeoRepError):
-                await WAYS[way](client)
-            took = time.monotonic() - begun
+                await CALLS[name](client)
+            seconds = time.monotonic() - begun
+    starts = [request.time - begun for request in served.history.seen]
     check(
         "26",
-        f"a 1 s deadline under any fault, {way}",
+        f"a 1 s deadline under any fault, {name}",
         load=load,
-        seconds=(took, 1.1),
-        last_attempt_started_after_s=(
-            max((seen.time - begun for seen in served.history.seen), default=0.0),
-            1.01,
-        ),
+        seconds=(seconds, 1.1),
+        last_attempt_started_after_s=(max(starts, default=0.0), 1.01),
     )

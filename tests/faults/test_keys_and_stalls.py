@@ -1,4 +1,4 @@
-"""Rows 37 and 39: forbidden objects and refused keys, a loop or a process that stood still."""
+"""Rows 37 and 39: forbidden campaigns and refused keys, a loop or a process that stood still."""
 
 import asyncio
 import random
@@ -21,23 +21,22 @@ from tests.threads import in_a_thread
 
 pytestmark = pytest.mark.heavy
 
-slow, alone = pytest.mark.slow, pytest.mark.alone
+slow = pytest.mark.slow
+alone = pytest.mark.alone
 PLAN = Plan(units=300, pages=3, rows=1)
 CREATED = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
 
 
 def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
-    """Serve in a thread of its own, so that a client that stands still does not stop the service."""
+    """Serve in a thread of its own, so that a client that stands still does not stop it."""
 
     async def answer_late(connection: Connection) -> None:
         request = server.requests[-1]
         await asyncio.sleep(latency)
-        if request.method == "POST":
-            await connection.send(answer(CREATED))
-        else:
-            await connection.send(
-                answer(PLAN.page(int(request.query["campaign_id"]), int(request.query["page"])))
-            )
+        body = CREATED
+        if request.method == "GET":
+            body = PLAN.page(int(request.query["campaign_id"]), int(request.query["page"]))
+        await connection.send(answer(body))
 
     server = ScriptedServer(forever=answer_late)
     return in_a_thread(server)
@@ -61,13 +60,11 @@ FORBIDDEN = {
 }
 
 
-def page(asked: Asked) -> Any:
-    """Answer with one row of a feed of three pages, or with no campaigns, which proves a key."""
-    return (
-        FEED.envelope([asked.page], 3, 3)
-        if asked.path != "/v3/campaigns"
-        else LIST.envelope([], 0, 0)
-    )
+def page(request: Asked) -> Any:
+    """Return one row of a feed of three pages, or no campaigns, which proves a key."""
+    if request.path == "/v3/campaigns":
+        return LIST.envelope([], 0, 0)
+    return FEED.envelope([request.page], 3, 3)
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
@@ -75,20 +72,22 @@ def page(asked: Asked) -> Any:
 async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check: Check) -> None:
     forbidden = FORBIDDEN[case]
 
-    def script(asked: Asked) -> Any:
-        return 403 if asked.path != "/v3/campaigns" and asked.id in forbidden else page(asked)
+    def script(request: Asked) -> Any:
+        if request.path != "/v3/campaigns" and request.id in forbidden:
+            return 403
+        return page(request)
 
     async with serving(script, max_concurrency=concurrency) as (client, service):
-        found = await results_of(client, 60)
-    failed = {one for one, result in found.items() if isinstance(result, Exception)}
-    assert all(isinstance(found[one], AuthenticationError) for one in failed)
+        results = await results_of(client, 60)
+    failed = {id_ for id_, result in results.items() if isinstance(result, AuthenticationError)}
+    errors = {id_ for id_, result in results.items() if isinstance(result, Exception)}
+    needed = len(forbidden) + 3 * (60 - len(forbidden))
     check(
-        *("37", f"{case} forbidden, {concurrency} at once"),
-        wrong_outcomes=(len(failed ^ forbidden) + 60 - len(found), 0),
-        requests_too_many=(
-            len(service.asked) - len(forbidden) - 3 * (60 - len(forbidden)),
-            len(forbidden),
-        ),
+        "37",
+        f"{case} forbidden, {concurrency} at once",
+        wrong_outcomes=(len(failed ^ forbidden) + 60 - len(results), 0),
+        errors_of_another_kind=(len(errors - failed), 0),
+        requests_too_many=(len(service.asked) - needed, len(forbidden)),
     )
 
 
@@ -99,20 +98,21 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
 async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
     good: int, forbidden: set[int], check: Check
 ) -> None:
-    def script(asked: Asked) -> Any:
-        return 403 if len(service.asked) > good or asked.id in forbidden else page(asked)
+    def script(request: Asked) -> Any:
+        if len(service.asked) > good or request.id in forbidden:
+            return 403
+        return page(request)
 
     async with serving(script) as (client, service):
-        found = await results_of(client, 60)
-    errors = [result for result in found.values() if isinstance(result, Exception)]
+        results = await results_of(client, 60)
+    errors = [result for result in results.values() if isinstance(result, Exception)]
+    others = [error for error in errors if not isinstance(error, AuthenticationError)]
     check(
-        *("37", f"key refused after {good} requests, {len(forbidden)} forbidden"),
+        "37",
+        f"key refused after {good} requests, {len(forbidden)} forbidden",
         requests_after_the_refusal=(len(service.asked) - good, 16 + 8 + 1),
-        errors_of_another_kind=(
-            sum(not isinstance(error, AuthenticationError) for error in errors),
-            0,
-        ),
-        missing=(60 - len(found), 0),
+        errors_of_another_kind=(len(others), 0),
+        missing=(60 - len(results), 0),
     )
 
 
@@ -122,7 +122,7 @@ async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
 async def block(seconds: float, times: int) -> None:
     for _ in range(times):
         await asyncio.sleep(0.05)
-        time.sleep(seconds)  # noqa: ASYNC251  # what the user's code must not do, and does
+        time.sleep(seconds)  # noqa: ASYNC251  # users' code must not do this, and does
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,18 @@ async def block(seconds: float, times: int) -> None:
 async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(
     limit: float, blocked: float, check: Check
 ) -> None:
+    settings = Settings(attempt_timeout=limit)
     with serving_apart(latency=0.02) as server:
-        async with SeoRepClient(
-            server.base_url, "k", settings=Settings(attempt_timeout=limit)
-        ) as client:
+        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
             blocking = asyncio.create_task(block(blocked, 3))
             results = await results_of(client, PLAN.units)
             await blocking
             stats = client.stats
+    errors = [result for result in results.values() if isinstance(result, Exception)]
     check(
         "39",
         f"loop blocked 3 times {blocked:g} s, {limit:g} s an attempt",
-        failed=(sum(isinstance(result, Exception) for result in results.values()), 0),
+        failed=(len(errors), 0),
         requests_again=(len(server.requests) - PLAN.pages_needed, 16),
         cuts=(16 - stats.concurrency, 0),
     )
@@ -152,10 +152,9 @@ async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(
 
 @alone
 async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check) -> None:
+    settings = Settings(attempt_timeout=0.2)
     with serving_apart(latency=0.05) as server:
-        async with SeoRepClient(
-            server.base_url, "k", settings=Settings(attempt_timeout=0.2)
-        ) as client:
+        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
             creating = asyncio.create_task(client.campaigns.create("u", "c"))
             while not writes(server):  # noqa: ASYNC110  # by another thread
                 await asyncio.sleep(0.001)
@@ -168,10 +167,9 @@ async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check
 
 @alone
 async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
+    settings = Settings(connect_timeout=0.1)
     with serving_apart(latency=0.005) as server:
-        async with SeoRepClient(
-            server.base_url, "k", settings=Settings(connect_timeout=0.1)
-        ) as client:
+        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
             listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -186,7 +184,8 @@ import asyncio, sys
 from seorep_async import SeoRepClient, Settings
 
 async def main():
-    async with SeoRepClient(sys.argv[1], "k", settings=Settings(attempt_timeout=float(sys.argv[2]))) as client:
+    settings = Settings(attempt_timeout=float(sys.argv[2]))
+    async with SeoRepClient(sys.argv[1], "k", settings=settings) as client:
         creating = asyncio.create_task(client.campaigns.create("u", "c"))
         async with client.rankings.pull(range(1, 201), "2023-01-01", "2023-01-31") as outcomes:
             failed = [outcome.id async for outcome in outcomes if not outcome.ok]
@@ -206,9 +205,8 @@ async def test_a_process_that_was_stopped_uses_what_has_arrived(
     limit: float, stopped: float, check: Check
 ) -> None:
     with serving_apart(latency=0.1) as server:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", STOPPED, server.base_url, str(limit)), stdout=subprocess.PIPE
-        )
+        command = [sys.executable, "-c", STOPPED, server.base_url, str(limit)]
+        process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         while not writes(server):  # noqa: ASYNC110  # by another thread
             await asyncio.sleep(0.001)
         process.send_signal(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Row 41: real proxies in front of the sandbox, each with what it refuses, closes, compresses or cuts."""
+"""Row 41: real proxies in front of the sandbox. They refuse, close, compress or cut."""
 
 import asyncio
 import logging
@@ -23,9 +23,11 @@ from tests.session.canary import assert_error_does_not_show_key, assert_key_is_n
 
 pytestmark = pytest.mark.heavy
 
-CAMPAIGNS, PAGES = 60, 5
+CAMPAIGNS = 60
 FEW = 20
-SLOW, ALONE = pytest.mark.slow, pytest.mark.alone
+PAGES = 5
+SLOW = pytest.mark.slow
+ALONE = pytest.mark.alone
 
 Disturb = Callable[[Proxy], Coroutine[Any, Any, None]]
 
@@ -41,9 +43,8 @@ async def pull(base_url: str, campaigns: int, ca: bytes | None = None) -> Result
 
 @asynccontextmanager
 async def service(**options: Any) -> AsyncIterator[Sandbox]:
-    async with Sandbox(
-        campaigns=CAMPAIGNS, keywords=25 * PAGES, api_key=KEY, shape="mixed", **options
-    ) as sandbox:
+    account: dict[str, Any] = {"campaigns": CAMPAIGNS, "keywords": 25 * PAGES, "shape": "mixed"}
+    async with Sandbox(api_key=KEY, **account, **options) as sandbox:
         yield sandbox
 
 
@@ -60,10 +61,11 @@ def expected() -> Results:
 def pull_through(
     caplog: pytest.LogCaptureFixture, expected: Results, check: Check
 ) -> Callable[..., Coroutine[Any, Any, None]]:
-    """Pull through a proxy, compare with the sandbox itself, count, and look for the key in every log.
+    """Pull through a proxy, compare with the sandbox itself, and look for the key in every log.
 
-    Amplification is what the proxy saw beyond its own refusals; `refused` is the share of those that it may refuse,
-    which it must then do at least once if it may at all, and `seconds` what it may take.
+    Amplification counts the requests that the proxy saw, without its own refusals. `refused` is
+    the share of requests that the proxy may refuse; if it may refuse any, it must refuse at least
+    one. `seconds` is a limit of the time.
     """
 
     async def through(
@@ -81,32 +83,32 @@ def pull_through(
                 disturbing = asyncio.create_task(disturb(proxy)) if disturb else None
                 begun = time.monotonic()
                 results = await pull(proxy.base_url, campaigns, ca)
-                took = time.monotonic() - begun
+                duration = time.monotonic() - begun
                 if disturbing is not None:
                     disturbing.cancel()
                     with suppress(asyncio.CancelledError):
                         await disturbing
         seen = proxy.seen()
-        by_itself = sum(
-            count for (status, alone), count in seen.items() if alone and status in (429, 503)
-        )
+        refusals = seen[429, True] + seen[503, True]
         assert_key_is_not_in(caplog.text + proxy.logs())
+        ids = range(1, campaigns + 1)
+        wrong_ids = [id_ for id_ in ids if results.get(id_) != expected[id_]]
         figures: dict[str, Any] = {
-            "wrong_reports": (
-                sum(results.get(one) != expected[one] for one in range(1, campaigns + 1)),
-                0,
-            ),
-            "amplification": ((seen.total() - by_itself) / (campaigns * PAGES), 1.06),
+            "wrong_reports": (len(wrong_ids), 0),
+            "amplification": ((seen.total() - refusals) / (campaigns * PAGES), 1.06),
         }
         if refused is not None:
-            figures["refused"] = (by_itself / seen.total(), refused)
+            figures["refused"] = (refusals / seen.total(), refused)
         if refused:
-            figures["limit_never_met"] = (by_itself == 0, 0)
+            figures["limit_never_met"] = (refusals == 0, 0)
         if seconds < math.inf:
-            figures["seconds"] = (took, seconds)
+            figures["seconds"] = (duration, seconds)
         check("41", name, **figures)
 
     return through
+
+
+GZIP = "gzip on; gzip_types application/json; gzip_min_length 0; gzip_proxied any;"
 
 
 async def reload_each_second(proxy: Proxy) -> None:
@@ -133,26 +135,25 @@ async def freeze_for_3_s(proxy: Proxy) -> None:
 
 @needs("nginx")
 @pytest.mark.parametrize(
-    ("campaigns", "rate", "burst", "how", "status", "latency", "refused", "times_ideal"),
+    ("campaigns", "rate", "burst", "delay", "status", "latency", "refused", "times_ideal"),
     [
-        # the 16 in flight when the bucket runs dry are 16 % of 100 pages
+        # The 16 in flight when the bucket runs dry are 16 % of 100 pages.
         pytest.param(FEW, 30, 20, "nodelay", 503, 0, 0.26, math.inf, marks=ALONE),
         pytest.param(CAMPAIGNS, 200, 40, "nodelay", 429, 0, 0.10, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 200, 40, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 20, 20, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
-        # nginx delays: what is in flight has room in a queue of 20, and not in one of 8
+        # nginx delays: the requests in flight have room in a queue of 20, and not in one of 8.
         pytest.param(CAMPAIGNS, 20, 20, "", 503, 0, 0, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 20, 8, "", 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(
-            CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW
-        ),  # one at a time takes 10
+        # One at a time takes 10 times as long.
+        pytest.param(CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW),
     ],
 )
 async def test_nginx_limits_the_rate(
     campaigns: int,
     rate: int,
     burst: int,
-    how: str,
+    delay: str,
     status: int,
     latency: float,
     refused: float,
@@ -160,12 +161,17 @@ async def test_nginx_limits_the_rate(
     pull_through: Any,
     tmp_path: Path,
 ) -> None:
-    zone = f"limit_req_zone $binary_remote_addr zone=rate:1m rate={rate}r/s; limit_req_status {status};"
-    limit = f"limit_req zone=rate {f'burst={burst}' if burst else ''} {how};"
+    zone = (
+        f"limit_req_zone $binary_remote_addr zone=rate:1m rate={rate}r/s; "
+        f"limit_req_status {status};"
+    )
+    limit = f"limit_req zone=rate {delay};"
+    if burst:
+        limit = f"limit_req zone=rate burst={burst} {delay};"
     seconds = times_ideal * (campaigns * PAGES - burst) / rate
     async with service(latency=latency) as sandbox:
         proxying = nginx(sandbox.base_url, tmp_path, http=zone, location=limit)
-        name = f"nginx limit_req {rate}/s, burst {burst} {how}, {status}"
+        name = f"nginx limit_req {rate}/s, burst {burst} {delay}, {status}"
         await pull_through(name, proxying, campaigns=campaigns, refused=refused, seconds=seconds)
 
 
@@ -185,12 +191,7 @@ async def test_nginx_limits_requests_at_once(
     ("name", "server", "latency", "disturb"),
     [
         ("5 requests a connection", "keepalive_requests 5;", 0, None),
-        (
-            "gzip",
-            "gzip on; gzip_types application/json; gzip_min_length 0; gzip_proxied any;",
-            0,
-            None,
-        ),
+        ("gzip", GZIP, 0, None),
         pytest.param("reload each second", "", 0.15, reload_each_second, marks=ALONE),
         pytest.param("stopped for 3 s", "", 0.1, stop_for_3_s, marks=SLOW),
         pytest.param("frozen for 3 s", "", 0.1, freeze_for_3_s, marks=SLOW),
@@ -205,9 +206,8 @@ async def test_nginx_closes_compresses_reloads_and_stops(
     tmp_path: Path,
 ) -> None:
     async with service(latency=latency) as sandbox:
-        await pull_through(
-            f"nginx, {name}", nginx(sandbox.base_url, tmp_path, server=server), disturb=disturb
-        )
+        proxying = nginx(sandbox.base_url, tmp_path, server=server)
+        await pull_through(f"nginx, {name}", proxying, disturb=disturb)
 
 
 @needs("nginx")
@@ -249,6 +249,7 @@ async def test_haproxy_limits_the_rate_by_a_stick_table(
   http-request deny deny_status {status} if {{ sc_http_req_rate(0) gt {rate} }}"""
     async with service() as sandbox:
         proxying = haproxy(sandbox.base_url, tmp_path, frontend=frontend)
-        # so few requests a second are found by more refusals: 12 % are what a slow limit may cost
+        # A slow limit is found by more refusals: it may cost 12 %.
+        refused = 0.12 if rate == 20 else 0.10
         name = f"HAProxy stick table {rate}/s, {status}"
-        await pull_through(name, proxying, refused=0.12 if rate == 20 else 0.10)
+        await pull_through(name, proxying, refused=refused)

@@ -16,7 +16,7 @@ from tests.faults.server import LIGHT, Limit, Outage, Plan, ServerProcess
 pytestmark = pytest.mark.heavy
 
 GRACE = 0.05
-"""Seconds in which requests still come that were under way as a wait was asked for."""
+"""Seconds in which requests still arrive that were under way when a wait was announced."""
 
 HEAVY = {"reset": 0.2, "500": 0.2, "cut": 0.05}
 DEFAULT = Settings()
@@ -30,12 +30,13 @@ def _ideal(run: Run) -> float:
 
 
 def _recovery(run: Run) -> float:
-    """Return how many seconds after an outage a request was answered that came after it."""
+    """Return the seconds from the end of an outage to the first answer to a later request."""
     if run.history.outage is None:
         return math.inf
     end = run.history.outage[1]
-    arrived = (seen.time for seen in run.history.seen if seen.fate == "served" and seen.time >= end)
-    return min(arrived, default=math.inf) + run.plan.latency - end
+    served_at = [request.time for request in run.history.seen if request.fate == "served"]
+    first = min((time for time in served_at if time >= end), default=math.inf)
+    return first + run.plan.latency - end
 
 
 MEASURES: dict[str, Callable[[Run], float]] = {
@@ -79,64 +80,63 @@ class Scenario:
 FAST = Plan(units=600, limit=Limit(200, 40))
 SLOW = Plan(units=60)
 LONG = Plan(units=200, latency=0.02)
+FAULTY = Plan(units=400, faults=LIGHT)
 OUTAGES: list[Any] = ["503", "refused", "hang", "reset"]
 
+BOUNDS_OF_A_RATE = {"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5}
 BOUNDS_OF_WAITS = {"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8}
+BOUNDS_OF_A_SLOW_RATE = {"amplification": 1.12, "time / ideal": 1.5}
+BOUNDS_OF_AN_OUTAGE = {"amplification": 1.06, "first success after recovery, s": 1.0}
+
+
+def limited(plan: Plan, limit: Limit) -> Plan:
+    return attrs.evolve(plan, limit=limit)
+
+
 FULL = [
+    Scenario("1", "5 % RST + 5 % 500 + 2 % cut", FAULTY, {"amplification": 1.16}),
+    Scenario("1", "the same over TLS", FAULTY, {"amplification": 1.16}, secure=True),
     Scenario(
-        "1", "5 % RST + 5 % 500 + 2 % cut", Plan(units=400, faults=LIGHT), {"amplification": 1.16}
+        "2",
+        "20 % RST + 20 % 500 + 5 % cut",
+        Plan(units=200, faults=HEAVY),
+        {"amplification": 1.9},
     ),
     Scenario(
-        "1",
-        "the same over TLS",
-        Plan(units=400, faults=LIGHT),
-        {"amplification": 1.16},
-        secure=True,
-    ),
-    Scenario(
-        "2", "20 % RST + 20 % 500 + 5 % cut", Plan(units=200, faults=HEAVY), {"amplification": 1.9}
-    ),
-    Scenario(
-        *("3", "row 1 + 1 % black hole", Plan(units=400, faults=LIGHT | {"hang": 0.01})),
-        bounds={"amplification": 1.17, "longest attempt, s": 1.1},
+        "3",
+        "row 1 + 1 % black hole",
+        Plan(units=400, faults=LIGHT | {"hang": 0.01}),
+        {"amplification": 1.17, "longest attempt, s": 1.1},
         settings=IMPATIENT,
     ),
-    Scenario(
-        "4", "200/s, 429", FAST, {"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5}
-    ),
+    Scenario("4", "200/s, 429", FAST, BOUNDS_OF_A_RATE),
     Scenario(
         "5",
         "200/s, Retry-After: 1",
-        attrs.evolve(FAST, limit=Limit(200, 40, "seconds")),
+        limited(FAST, Limit(200, 40, "seconds")),
         BOUNDS_OF_WAITS,
     ),
     Scenario(
         "5",
         "200/s, Retry-After as a date",
-        attrs.evolve(FAST, limit=Limit(200, 40, "date")),
+        limited(FAST, Limit(200, 40, "date")),
         BOUNDS_OF_WAITS,
     ),
-    *(
-        Scenario(
-            *("6", f"20/s, burst {burst}", attrs.evolve(SLOW, limit=Limit(20, burst))),
-            bounds={"amplification": 1.12, "time / ideal": 1.5},
-        )
-        for burst in (4, 40)
-    ),
+    Scenario("6", "20/s, burst 4", limited(SLOW, Limit(20, 4)), BOUNDS_OF_A_SLOW_RATE),
+    Scenario("6", "20/s, burst 40", limited(SLOW, Limit(20, 40)), BOUNDS_OF_A_SLOW_RATE),
     Scenario("7", "rows 4 and 1", attrs.evolve(FAST, faults=LIGHT), {"amplification": 1.2}),
-    *(
+]
+for kind in OUTAGES:
+    outage = Outage(kind, after=300, seconds=3.0)
+    FULL.append(
         Scenario(
-            *(
-                "8",
-                f"3 s outage: {kind}",
-                attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0)),
-            ),
-            bounds={"amplification": 1.06, "first success after recovery, s": 1.0},
+            "8",
+            f"3 s outage: {kind}",
+            attrs.evolve(LONG, outage=outage),
+            BOUNDS_OF_AN_OUTAGE,
             settings=IMPATIENT if kind == "hang" else DEFAULT,
         )
-        for kind in OUTAGES
-    ),
-]
+    )
 SHORT = [
     Scenario("1", "short", Plan(units=60, faults=LIGHT), {"amplification": 1.25}, seeds=2),
     Scenario(
@@ -146,28 +146,27 @@ SHORT = [
         {"amplification": 1.1, "429s a page": 0.1},
         seeds=1,
     ),
+    # The 16 requests in flight at a refusal are 8 % of 200.
     Scenario(
-        *("5", "short", Plan(units=40, limit=Limit(400, 40, "seconds"))),
-        bounds={
-            "amplification": 1.2,
-            "started inside a wait": 0,
-        },  # the 16 in flight at a refusal are 8 % of 200
+        "5",
+        "short",
+        Plan(units=40, limit=Limit(400, 40, "seconds")),
+        {"amplification": 1.2, "started inside a wait": 0},
         seeds=1,
     ),
-    *(
+]
+for kind in OUTAGES:
+    outage = Outage(kind, after=100, seconds=0.5)
+    SHORT.append(
         Scenario(
-            *(
-                "8",
-                f"short: {kind}",
-                Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5)),
-            ),
-            bounds={"amplification": 1.2, "first success after recovery, s": 3.0},
+            "8",
+            f"short: {kind}",
+            Plan(units=60, latency=0.02, outage=outage),
+            {"amplification": 1.2, "first success after recovery, s": 3.0},
             settings=Settings(attempt_timeout=0.3) if kind == "hang" else DEFAULT,
             seeds=1,
         )
-        for kind in OUTAGES
-    ),
-]
+    )
 
 
 def runs_of(
@@ -179,7 +178,10 @@ def runs_of(
 
 
 def cases() -> Iterator[Any]:
-    """Give what each run is measured for; a rate, an outage and a short time limit need an idle machine."""
+    """Yield the measures of each run.
+
+    A rate, an outage and a short time limit need an idle machine.
+    """
     for scenario in FULL:
         yield from runs_of(scenario, ALWAYS | scenario.bounds, pytest.mark.slow)
     for scenario in SHORT:
@@ -196,15 +198,13 @@ def cases() -> Iterator[Any]:
 def test_figures_hold(
     scenario: Scenario, seed: int, bounds: dict[str, float], server: ServerProcess, check: Check
 ) -> None:
-    plan, ca = attrs.evolve(scenario.plan, seed=seed), None
+    plan = attrs.evolve(scenario.plan, seed=seed)
+    ca = None
     if scenario.secure:
         authority = trustme.CA()
-        leaf, ca = authority.issue_cert("127.0.0.1"), authority.cert_pem.bytes()
+        leaf = authority.issue_cert("127.0.0.1")
+        ca = authority.cert_pem.bytes()
         plan = attrs.evolve(plan, certificate=leaf.private_key_and_cert_chain_pem.bytes())
     run = pull(server, plan, scenario.settings, ca)
-    check(
-        scenario.row,
-        scenario.fault,
-        load=run.load,
-        **{name: (MEASURES[name](run), bounds[name]) for name in bounds},
-    )
+    figures = {name: (MEASURES[name](run), bound) for name, bound in bounds.items()}
+    check(scenario.row, scenario.fault, load=run.load, **figures)

@@ -1,4 +1,4 @@
-"""Row 24: a slow consumer of a pull; `tests/paging/test_listing.py` has the one of a listing."""
+"""Row 24: a slow consumer of a pull. `tests/paging/test_listing.py` has that of a listing."""
 
 import asyncio
 import time
@@ -21,24 +21,30 @@ WINDOW = 32  # twice `Settings.max_concurrency`
 
 
 async def consume_slowly(server: ServerProcess, units: int, pause: float) -> tuple[int, int]:
-    """Pause after each row of a pull; return the most units that were begun and not yet taken, and bytes at peak."""
+    """Pause after each row of a pull.
+
+    Return the most units that had begun and were not consumed yet, and the bytes at peak.
+    """
     plan = Plan(units=units, pages=2, rows=1)
-    taken = array("d", bytes(8 * units))
+    consumed_at = array("d", bytes(8 * units))
     with server.serving(plan) as served:
         async with SeoRepClient(served.base_url, KEY) as client:
             tracemalloc.start()
             async with client.rankings.pull(range(1, units + 1), *JANUARY) as outcomes:
                 async for outcome in outcomes:
                     assert outcome.report is not None
-                    taken[outcome.id - 1] = time.monotonic()
+                    consumed_at[outcome.id - 1] = time.monotonic()
                     for _ in outcome.report.rows:
                         await asyncio.sleep(pause)
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-    begun = {(seen.time, seen.unit) for seen in served.history.seen if seen.page == 1}
-    moments = sorted([(moment, 1) for moment, _ in begun] + [(moment, -1) for moment in taken])
-    waiting = most = 0
-    for _, step in moments:
+    moments = [(moment, -1) for moment in consumed_at]
+    for request in served.history.seen:
+        if request.page == 1:
+            moments.append((request.time, 1))
+    waiting = 0
+    most = 0
+    for _, step in sorted(moments):
         waiting += step
         most = max(most, waiting)
     return most, peak

@@ -1,4 +1,4 @@
-"""Databases made by hand, as pulls leave them behind, and what a history should find in them, in plain Python."""
+"""Databases made by hand like those of pulls, and the changes in them in plain Python."""
 
 import datetime as dt
 import tempfile

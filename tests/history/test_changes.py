@@ -1,8 +1,10 @@
-"""What changed between two days: kinds, their order, what is left out, and what is refused."""
+"""Changes between two days: kinds, order, campaigns left out, and refused arguments."""
 
 import copy
+import datetime as dt
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +124,8 @@ def test_a_campaign_without_both_reports_is_left_out(
     found = changes(made(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}), after]))
     assert (found.left_out, [*found]) == (left_out, [])
     assert all(
-        f"not compared, as {reason}: campaigns 2" in caplog.text for reason in left_out.values()
+        f"not compared, because {reason}: campaigns 2" in caplog.text
+        for reason in left_out.values()
     )
 
 
@@ -145,9 +148,12 @@ def test_a_campaign_is_compared_on_its_own_days(tmp_path: Path) -> None:
     for options, said in (
         (
             {"campaign": 3},
-            f"no day before {day(-9)} .*: .*a.duckdb has rankings of campaign 3 of {day(-9)}. To have",
+            f"no day before {day(-9)} .*: .*a.duckdb has rankings of Company 3 for {day(-9)}. To have",
         ),
-        ({"campaign": 2, "after": day(1)}, f"has rankings of campaign 2 of {day(-9)}, {day(-2)}$"),
+        (
+            {"campaign": 2, "after": day(1)},
+            f"has no rankings of Company 2 for {day(1)}; the nearest day is {day(-2)}$",
+        ),
         (
             {"campaign": 4},
             r"has no keyword rankings of campaign 4; its reports failed \(ServerError\)$",
@@ -171,11 +177,11 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
     [
         (
             {"after": "2026-03-05"},
-            r"no rankings speak of 2026-03-05: .*acme of 2026-03-01, 2026-03-02$",
+            r"has no rankings of acme for 2026-03-05; the nearest day is 2026-03-02$",
         ),
         (
             {"after": FIRST},
-            "no day before 2026-03-01 to compare it with: .* of acme of 2026-03-01, 2026-03-02$",
+            "no day before 2026-03-01 to compare it with: .* of acme for 2026-03-01, 2026-03-02$",
         ),
         (
             {"before": day(1), "after": FIRST},
@@ -214,3 +220,41 @@ def test_a_wrong_group_is_refused(tmp_path: Path, options: dict[str, Any], probl
     with pytest.raises(ConfigurationError, match=problem) as caught:
         changes(database, **options)
     assert caught.value.argument == "group"
+
+
+def test_printed_changes_are_one_line(two_days: Path) -> None:
+    assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
+    few = changes(two_days, limit=2)
+    assert repr(few) == "<Changes of acme, 2026-03-01 to 2026-03-02: 2 of 5>"
+
+
+def test_printed_changes_count_campaigns_without_a_report(tmp_path: Path) -> None:
+    pulls = nightly({11: 1, 21: 9}, {11: 5})
+    shown = repr(changes(made(tmp_path / "a.duckdb", pulls)))
+    assert shown == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaigns not compared): 1>"
+
+
+@pytest.mark.parametrize("kind", [None, "lost", "found"])
+def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any) -> None:
+    page = changes(two_days, kind=kind)._repr_html_()
+    names = [re.sub(r"<[^>]+>", "", head) for head in re.findall(r"<th.*?</th>", page)]
+    assert names[:3] == ["keyword_phrase", "before", "after"]
+    assert not {"account", "before_date", "after_date"} & {*names}
+
+
+@pytest.mark.parametrize(
+    ("missing", "nearest"),
+    [
+        (day(-5), f"the nearest day is {day(0)}"),
+        (day(4), f"the nearest days are {day(2)} and {day(5)}"),
+        (day(9), f"the nearest day is {day(5)}"),
+    ],
+)
+@pytest.mark.parametrize("argument", ["before", "after"])
+def test_a_day_without_rankings_names_the_nearest(
+    tmp_path: Path, argument: str, missing: dt.date, nearest: str
+) -> None:
+    pulls = [Pull(day(n), day(n - 30), day(n), {11: 5 + n}) for n in (0, 1, 2, 5)]
+    database = made(tmp_path / "a.duckdb", pulls)
+    with pytest.raises(ConfigurationError, match=f"no rankings of acme for {missing}; {nearest}$"):
+        changes(database, **dict[str, Any]({argument: missing}))

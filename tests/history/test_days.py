@@ -1,4 +1,4 @@
-"""The day that ranks speak of: what pulls of any windows on any nights come to, by an oracle of dicts."""
+"""Ranking days of pulls of any windows on any nights, against an oracle of dicts."""
 
 import calendar
 import datetime as dt
@@ -91,7 +91,7 @@ def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 20])
 def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int) -> None:
     pulls = [Pull(one, *full_months(one), RANKS) for one in NIGHTS[:count]]
-    said = f"no day before 2026-02-28 .*The last {count} nights speak of one day, 2026-02-28.*--last 30d -o a.duckdb"
+    said = f"no day before 2026-02-28 .*The last {count} nights have one ranking day, 2026-02-28.*--last 30d -o a.duckdb"
     with pytest.raises(ConfigurationError, match=said):
         changes(made(tmp_path / "a.duckdb", pulls))
 
@@ -102,10 +102,10 @@ def test_nights_that_repeat_a_day_are_told(
     database = made(tmp_path / "a.duckdb", SHAPES["the default window each night"][0])
     found = changes(database)
     assert (found.before, found.after) == (dt.date(2026, 2, 28), dt.date(2026, 3, 31))
-    assert "speak of one day" not in caplog.text  # one night, 1 April, speaks of March
+    assert "one ranking day" not in caplog.text  # one night, 1 April, speaks of March
     made(database, [Pull(dt.date(2026, 4, 2), *full_months(dt.date(2026, 4, 2)), RANKS)])
     changes(database)
-    said = "The last 2 nights speak of one day, 2026-03-31. To have a day for each night, pull the last 30 days "
+    said = "The last 2 nights have one ranking day, 2026-03-31. To have a day for each night, pull the last 30 days "
     said += "each night (seorep pull --last 30d -o a.duckdb)."
     assert said in caplog.text
     for end, told in ((None, True), ("2026-02-28", False)):
@@ -127,7 +127,7 @@ def test_notes_speak_of_the_chosen_campaigns(
     database = made(tmp_path / "a.duckdb", [*nightly, *others])
     changes(database, campaign=campaign)
     page = report(database, out=tmp_path / "a.html", campaign=campaign).read_text(encoding="utf-8")
-    for said in ("nights speak of one day", "windows of other lengths compare badly"):
+    for said in ("nights have one ranking day", "windows of other lengths compare badly"):
         assert (said in caplog.text, said in page) == (told, told)
 
 
@@ -138,7 +138,7 @@ def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None
         encoding="utf-8"
     )
     assert page.count("compare badly") == 1
-    assert f"The ranks of {day(1)} were found in a window from {day(-6)}" in page
+    assert f"The ranks of {day(1)} are of a window from {day(-6)}" in page
 
 
 @pytest.mark.parametrize(("length", "told"), [(28, False), (31, False), (32, True), (90, True)])
@@ -150,7 +150,8 @@ def test_windows_of_other_lengths_are_told(
     database = made(tmp_path / "a.duckdb", pulls)
     changes(database)
     page = report(database, out=tmp_path / "a.html").read_text(encoding="utf-8")
-    words = f"in a window from {windows[0][0]} to {windows[0][1]}, those of {windows[1][1]} in a window from"
+    (first, last), (_, later_last) = windows
+    words = f"of a window from {first} to {last}, those of {later_last} of one from"
     assert (words in caplog.text, words in page) == (told, told)
 
 

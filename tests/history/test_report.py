@@ -99,6 +99,15 @@ def test_movers_and_lost_keywords_are_those_of_changes(database: Path) -> None:
     assert panel(page, "Lost") == [["shoes 13Leeds, England · Engine A", "40", "not ranked"]]
 
 
+def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
+    database = made(tmp_path / "a.duckdb", nightly({11: 9, 21: 1}, {11: 1, 21: 9}))
+    change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id = 2")
+    page = page_of(database)
+    assert panel(page, "Risen")[0][0] == "shoes 11Company 1 · Engine A"
+    assert panel(page, "Fallen")[0][0] == "shoes 21campaign 2 · Engine A"
+    assert panel(page_of(database, campaign=1), "Risen")[0][0] == "shoes 11Engine A"
+
+
 def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
     page = page_of(
         made(tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1}))
@@ -291,7 +300,7 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
         ),
         (
             {"campaign": 1, "start_date": day(5)},
-            "rankings.duckdb has rankings of Company 1 of 2026-03-01, 2026-03-02$",
+            "no rankings of Company 1 from 2026-03-06; it has some for 2026-03-01, 2026-03-02$",
         ),
         ({"group": "None"}, "has no rankings of group 'None'; it has Retail"),
         ({"group": ""}, "has no rankings of group ''; it has Retail"),
@@ -305,9 +314,9 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
         ({"title": ""}, "title must be"),
         (
             {"start_date": "2026-03-03"},
-            r"a day from 2026-03-03: .* of acme of 2026-03-01, 2026-03-02$",
+            r"of acme from 2026-03-03; it has some for 2026-03-01, 2026-03-02$",
         ),
-        ({"end_date": "2026-02-28"}, r"speak of a day to 2026-02-28: .* has rankings of acme"),
+        ({"end_date": "2026-02-28"}, "no rankings of acme to 2026-02-28; it has some for"),
         (
             {"start_date": "2026-03-02", "end_date": "2026-03-01"},
             "end_date must be 2026-03-02 or a later day",

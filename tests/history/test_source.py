@@ -1,4 +1,4 @@
-"""What a history opens: a database, only to read, with nothing else in reach; and which windows are complete."""
+"""A history opens a database only to read, with nothing else in reach; complete windows."""
 
 import datetime as dt
 import subprocess
@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed
-from seorep_async.history import changes, complete_windows, open_history
+from seorep_async.history import changes, comparing, complete_windows, open_history
 from tests.history.made import FIRST, Pull, change, day, insert, made, nightly
 
 
@@ -119,7 +119,8 @@ def test_what_others_added_changes_no_answer(database: Path, added: str) -> None
 def test_a_damaged_answer_is_an_export_error(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seorep_async.history.comparing._ORDER", "error('damaged ' || keyword_id)")
+    damaged = comparing._CHANGES.replace("kinds <> ''", "error('damaged ' || keyword_id)")
+    monkeypatch.setattr(comparing, "_CHANGES", damaged)
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*damaged"):
         changes(database, account="acme", moved=1)
 

@@ -1,4 +1,4 @@
-"""What tests of engines share: a sandbox in a thread of its own, as engines block theirs, and a key to look for."""
+"""A sandbox in a thread of its own, because engines block theirs, and a key to look for."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -160,7 +160,7 @@ async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
 
     client, _ = await connect(jumping, FINE, backoff_initial=0.25)
     await ask(client)
-    assert fake_time.slept == [wait]
+    assert sum(fake_time.slept) == wait
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,11 @@ import msgspec
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
+_BETWEEN_RETRIES = 1, 2, 3
+"""Permits for other requests of a client between its retries, in turn.
+
+They are irregular: a limiter that refuses each third request would refuse all retries otherwise.
+"""
 _arrivals = itertools.count()
 
 
@@ -126,6 +131,8 @@ class ClientLanes:
         self.longest_pause = longest_pause
         self.calls: Lane = Lane()
         self.retries: Lane = Lane()
+        self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
+        self._until_retry = 0  # permits for others before the next retry
         self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # not empty, and not held
         self._held: set[Lane] = set()
 
@@ -175,10 +182,12 @@ class ClientLanes:
 
     def next_waiter(self) -> Waiter:
         """Return the waiter whose turn it is."""
-        # 1. Retries go first: their calls have begun, and their clocks run.
-        if self.retries:
+        # 1. A retry goes first, but not each time: dead campaigns must not hold up others.
+        if self.retries and (self._until_retry <= 0 or not self._in_turn):
+            self._until_retry = next(self._between_retries)
             return self.retries.first
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
+        self._until_retry -= 1
         lane = next(iter(self._in_turn))
         self._in_turn.move_to_end(lane)
         return lane.first

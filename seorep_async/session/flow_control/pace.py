@@ -8,8 +8,9 @@ Each is a comment at the line that does it, here or in a part:
 3. Refusals beyond a tolerated share add up to an excess (`refusals`).
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
    nothing but probes goes out until one is accepted.
-5. From one opening to the next the service delivered its limit, whatever kind of limiter it has:
-   the rate (`rate`) becomes 80 % of it, is held for a while, and then raised.
+5. From one opening to the next the service delivered its limit, or if the opening was short,
+   less than it: the limit lies between what was delivered and the rate. The rate (`rate`) becomes
+   80 % of it, is held for a while, and then raised.
 6. While no limit is known, or once enough was accepted above the last one, the rate doubles.
 7. Refusals that a lower rate does not make rarer come by chance, and are tolerated.
 """
@@ -22,8 +23,6 @@ from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker
 from seorep_async.session.flow_control.rate import SPAN, DeliveredRate, Rate
 from seorep_async.session.flow_control.refusals import ExcessRefusals, RefusedSubjects, Subject
 from seorep_async.session.flow_control.window import ConcurrencyWindow
-
-_FEW_REFUSED = 4  # refusals up to which those of a refused subject never count
 
 
 class Pace:
@@ -77,7 +76,8 @@ class Pace:
         elif now < rate.held_until:
             if subject not in self.subjects:
                 self.refusals.started_while_held += 1
-        else:
+        # An attempt whose refusal would say nothing must not raise the rate.
+        elif not self.subjects.may_be_cause(subject):
             # Rule 6: once enough in a row were accepted above the last limit, the rate doubles.
             if rate.outgrew_limit():
                 rate.slow_start = True
@@ -102,18 +102,20 @@ class Pace:
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
         self.refusals.end_hold()
+        # The caller's own cap is a known rate.
+        self.rate.learnt = self.rate.current
         # Rule 5: since the breaker closed last, the service delivered its limit.
         delivered = self.delivered.per_second(now)
         if self.rate.learnt == math.inf:
-            self.rate.start_from(delivered, self.delivered.accepted, now)
+            self.rate.start_from(delivered, self.delivered.accepted, self.last_start)
             self.delivered.restart(now)
             return
-        was_open = now - self.breaker.opened_at
+        was_open = now - max(self.breaker.opened_at, self.paused_until)
         if self.delivered.seconds_of_doubling(now) >= SPAN:
-            self.rate.cut(delivered, was_open, now)
+            self.rate.cut(delivered, was_open, self.last_start, now)
             self.delivered.restart(now)
         else:
-            self.rate.cut(None, was_open, now)
+            self.rate.cut(None, was_open, self.last_start, now)
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""
@@ -124,10 +126,9 @@ class Pace:
 
     def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
         """Note a refusal, which may ask to wait."""
-        # Rule 3: another refusal of a refused subject says nothing, because the subject may be
-        # its cause. Once refusals are as many as acceptances, the subject is not the cause.
-        are_few = self.delivered.refused < max(_FEW_REFUSED, self.delivered.accepted)
-        says_nothing = are_few and subject in self.subjects
+        # Rule 3: another refusal of a subject says nothing if others were accepted since the
+        # first one, because the subject may be its cause; unless it asks to wait.
+        says_nothing = self.subjects.may_be_cause(subject) and not waits
         self.subjects.refuse(subject, now)
         if started <= self.breaker.opened_at:
             return
@@ -136,11 +137,19 @@ class Pace:
             return
         self.rate.accepted_in_a_row = 0
         too_many = self.refusals.refuse(is_held=now < self.rate.held_until)
-        knows_limit = self.rate.learnt < math.inf
+        knows_limit = self.rate.current < math.inf
         # Rule 4: too much excess opens the breaker. With a known limit, each pause does.
         if too_many or (waits and knows_limit):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
+            self.fail(now)
+
+    def turn_away(self, subject: Subject | None, now: float) -> None:
+        """Note a page of a firewall or an ingress, which says nothing about the rate."""
+        # Only pages for many subjects in a row are an outage; those of one may be about it alone.
+        says_nothing = subject in self.subjects
+        self.subjects.refuse(subject, now)
+        if not says_nothing:
             self.fail(now)
 
     def time_out(self, started: float, now: float) -> None:

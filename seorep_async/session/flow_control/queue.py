@@ -209,6 +209,8 @@ class PermitQueue:
         now = self._clock.monotonic()
         if failure is None or failure.is_answer:
             pace.accept(permit.started, permit.subject, now)
+        elif failure.by_gateway:
+            pace.turn_away(permit.subject, now)
         elif failure.is_refusal:
             self._learn_refusal(permit, failure, longest_pause, now)
         elif failure.no_room:

@@ -116,7 +116,7 @@ class Rate(msgspec.Struct, eq=False):
             step = min(_LARGEST_STEP, _STEP / self.learnt)
         self.learnt += min(step, self.learnt / 4)
 
-    def start_from(self, delivered: float, accepted: int, now: float) -> None:
+    def start_from(self, delivered: float, accepted: int, last_start: float) -> None:
         """Set the first rate by the rate that was delivered until the first refusals."""
         # The accepted probe alone shows no rate.
         least = _SLOWEST if accepted > 1 else _GUESS
@@ -124,26 +124,30 @@ class Rate(msgspec.Struct, eq=False):
         self.learnt = max(least, _DECREASE * delivered)
         self.slow_start = True
         self.held_until = -math.inf
-        self._begin(now)
+        self._begin(last_start)
 
-    def cut(self, delivered: float | None, was_open: float, now: float) -> None:
-        """Lower the rate after the breaker was open for some seconds.
+    def cut(self, delivered: float | None, was_open: float, last_start: float, now: float) -> None:
+        """Lower the rate after the breaker was open for some seconds, pauses left out.
 
         `delivered` is None if too little time passed to show a rate.
         """
         if delivered is None:
             delivered = _DECREASE * self.learnt
-        # Rule 5: 80 % of the delivered rate, but at least half of the rate itself if the breaker
-        # was open for no more than a second.
-        least = _SLOWEST if was_open > SPAN else self.learnt / 2
-        self.refused_at = min(self.learnt, delivered)
-        self.learnt = max(_SLOWEST, least, _DECREASE * self.refused_at)
+        delivered = min(self.learnt, delivered)
+        if was_open > SPAN:
+            self.refused_at = delivered
+        else:
+            # Rule 5: a limiter that refuses at once delivered less than its limit, because the
+            # rate had only just come near it. The limit lies between the two.
+            self.refused_at = (self.learnt + delivered) / 2
+        self.learnt = max(_SLOWEST, _DECREASE * self.refused_at)
         self.slow_start = False
         # Rule 5: it is held for a while.
         seconds = min(_LONGEST_HOLD, _ENOUGH_HELD / self.learnt)
         self.held_until = now + max(_SHORTEST_HOLD, seconds)
-        self._begin(now)
+        self._begin(last_start)
 
-    def _begin(self, now: float) -> None:
+    def _begin(self, last_start: float) -> None:
         self.accepted_in_a_row = 0
-        self.next_start = now + 1 / self.current
+        # The probe that was accepted was the first attempt at this rate.
+        self.next_start = last_start + 1 / self.current

@@ -64,41 +64,64 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         self.refused_while_held = 0
 
 
+class RefusedSubject(msgspec.Struct, eq=False):
+    """A subject that was refused and not accepted since.
+
+    Attributes:
+        last_refused_at: when it was refused last.
+        accepted_before: attempts of any subject accepted before it was refused first.
+    """
+
+    last_refused_at: float
+    accepted_before: int
+
+
 class RefusedSubjects:
     """The subjects that were refused and not accepted since, the latest last."""
 
     def __init__(self) -> None:
-        self._refused_at: dict[Subject | None, float] = {}
+        self._refused: dict[Subject | None, RefusedSubject] = {}
+        self._accepted = 0
 
     def __contains__(self, subject: Subject | None) -> bool:
-        return subject in self._refused_at
+        return subject in self._refused
 
     def __len__(self) -> int:
-        return len(self._refused_at)
+        return len(self._refused)
 
     def refused_at(self, subject: Subject | None) -> float:
         """Return when a subject was refused last, or minus infinity if it was not."""
-        return self._refused_at.get(subject, -math.inf)
+        refused = self._refused.get(subject)
+        return -math.inf if refused is None else refused.last_refused_at
+
+    def may_be_cause(self, subject: Subject | None) -> bool:
+        """Return whether others were accepted since a subject was refused, so that it may be why."""
+        refused = self._refused.get(subject)
+        return refused is not None and self._accepted > refused.accepted_before
 
     def accept(self, subject: Subject | None) -> None:
+        self._accepted += 1
         if subject is not None:
-            self._refused_at.pop(subject, None)
+            self._refused.pop(subject, None)
 
     def refuse(self, subject: Subject | None, now: float) -> None:
         if subject is None:
             return
         # Without the removal it would keep its old place in the order.
-        self._refused_at.pop(subject, None)
-        self._refused_at[subject] = now
-        if len(self._refused_at) > _SUBJECTS:
-            oldest = next(iter(self._refused_at))
-            del self._refused_at[oldest]
+        refused = self._refused.pop(subject, None)
+        if refused is None:
+            refused = RefusedSubject(now, self._accepted)
+        refused.last_refused_at = now
+        self._refused[subject] = refused
+        if len(self._refused) > _SUBJECTS:
+            oldest = next(iter(self._refused))
+            del self._refused[oldest]
 
     def forget(self, client: object) -> None:
         """Forget the subjects of a closed client."""
-        for subject in list(self._refused_at):
+        for subject in list(self._refused):
             if subject is not None and subject[0] is client:
-                del self._refused_at[subject]
+                del self._refused[subject]
 
     def clear(self) -> None:
-        self._refused_at.clear()
+        self._refused.clear()

@@ -1,0 +1,334 @@
+"""The figures of a report: standings of each day, changes, and the largest groups, by DuckDB."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.history.comparing import (
+    ChangeKind,
+    Changes,
+    Days,
+    changes_between,
+    reasons_against,
+)
+from seorep_async.history.selection import Selection
+from seorep_async.history.source import listed
+
+ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
+BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
+"""The bands of ranks that a standing counts. A rank of null, 0 or less is "not ranked"."""
+_MOST_DAYS = 90
+_MOST_LISTED = 10
+
+_MOVES: dict[str, Sequence[ChangeKind]] = {
+    "Risen": ["rose"],
+    "Fallen": ["fell"],
+    "Lost": ["removed", "lost"],
+}
+"""The lists of changed keywords, and the kinds of change in each."""
+
+_CAMPAIGNS = """
+    SELECT DISTINCT campaign_id
+    FROM keyword_rankings
+    WHERE account = $account
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+"""
+_DAYS_WITHOUT_ALL_CAMPAIGNS = """
+    WITH reports AS (
+        SELECT DISTINCT campaign_id, as_of
+        FROM keyword_rankings_by_day
+        WHERE account = $account
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+            AND as_of BETWEEN $first AND $last
+    )
+    SELECT as_of
+    FROM reports
+    GROUP BY as_of
+    HAVING count(*) < (SELECT count(DISTINCT campaign_id) FROM reports)
+"""
+_STANDINGS = """
+    WITH ranks AS (
+        UNPIVOT (
+            SELECT
+                as_of,
+                greatest(engine_a_ranking, 0) AS engine_a,
+                greatest(engine_a_mobile_ranking, 0) AS engine_a_mobile,
+                greatest(engine_a_places_ranking, 0) AS engine_a_places,
+                greatest(engine_b_ranking, 0) AS engine_b
+            FROM keyword_rankings_by_day
+            WHERE account = $account
+                AND (
+                    $campaign_ids IS NULL
+                    OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+                )
+                AND as_of IN (SELECT unnest($days::DATE[]))
+        )
+        ON engine_a, engine_a_mobile, engine_a_places, engine_b
+        INTO NAME engine VALUE rank
+    )
+    SELECT
+        as_of,
+        strftime(as_of, '%-d %b %Y') AS date,
+        engine,
+        [
+            count(*) FILTER (rank BETWEEN 1 AND 3),
+            count(*) FILTER (rank BETWEEN 4 AND 10),
+            count(*) FILTER (rank BETWEEN 11 AND 20),
+            count(*) FILTER (rank BETWEEN 21 AND 50),
+            count(*) FILTER (rank >= 51),
+            count(*) FILTER (rank = 0)
+        ] AS bands,
+        avg(rank) FILTER (rank > 0) AS average
+    FROM ranks
+    GROUP BY as_of, engine
+    ORDER BY as_of
+"""
+_GROUPS = """
+    WITH days AS (
+        SELECT *
+        FROM keyword_rankings_by_day
+        WHERE account = $account AND as_of = $last
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+        UNION ALL
+        SELECT *
+        FROM keyword_rankings_by_day
+        WHERE account = $account AND as_of = $first AND $first <> $last
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+    ),
+    ranked AS (
+        SELECT
+            as_of,
+            campaign_id,
+            search_location_canonical_name AS location,
+            list_distinct([tag.label FOR tag IN tags]) AS labels,
+            CASE $engine
+                WHEN 'engine_a' THEN greatest(engine_a_ranking, 0)
+                WHEN 'engine_a_mobile' THEN greatest(engine_a_mobile_ranking, 0)
+                WHEN 'engine_a_places' THEN greatest(engine_a_places_ranking, 0)
+                WHEN 'engine_b' THEN greatest(engine_b_ranking, 0)
+            END AS rank
+        FROM days
+    ),
+    companies AS (
+        SELECT campaign_id, max(nullif(trim(company), '')) AS company
+        FROM campaigns
+        WHERE account = $account
+        GROUP BY campaign_id
+    ),
+    labelled AS (
+        SELECT
+            'campaign' AS kind,
+            coalesce(company || ' (' || campaign_id || ')', 'campaign ' || campaign_id) AS label,
+            lpad(campaign_id::VARCHAR, 20, '0') AS sort_key,
+            as_of,
+            rank
+        FROM ranked
+        LEFT JOIN companies USING (campaign_id)
+        UNION ALL
+        SELECT 'tag', label, label, as_of, rank
+        FROM (SELECT as_of, rank, unnest(labels) AS label FROM ranked)
+        UNION ALL
+        SELECT 'location', location, location, as_of, rank
+        FROM ranked
+    ),
+    standings AS (
+        SELECT
+            kind,
+            label,
+            sort_key,
+            as_of,
+            count(*) AS size,
+            {
+                'bands': [
+                    count(*) FILTER (rank BETWEEN 1 AND 3),
+                    count(*) FILTER (rank BETWEEN 4 AND 10),
+                    count(*) FILTER (rank BETWEEN 11 AND 20),
+                    count(*) FILTER (rank BETWEEN 21 AND 50),
+                    count(*) FILTER (rank >= 51),
+                    count(*) FILTER (rank = 0)
+                ],
+                'average': avg(rank) FILTER (rank > 0)
+            } AS standing
+        FROM labelled
+        GROUP BY kind, label, sort_key, as_of
+    )
+    SELECT
+        now.kind,
+        now.label,
+        now.standing AS now,
+        before.standing AS before,
+        count(*) OVER (PARTITION BY now.kind) AS total
+    FROM standings AS now
+    LEFT JOIN standings AS before
+        ON before.kind = now.kind
+        AND before.label IS NOT DISTINCT FROM now.label
+        AND before.as_of = $first
+    WHERE now.as_of = $last
+    QUALIFY row_number() OVER (PARTITION BY now.kind ORDER BY now.size DESC, now.sort_key) <= 10
+    ORDER BY now.size DESC, now.sort_key
+"""
+
+Day: TypeAlias = dict[str, Any]
+"""`as_of`, its `date` in words, and a standing for each engine: `bands` and `average`."""
+
+
+@attrs.frozen(kw_only=True)
+class Figures:
+    """The content of a report.
+
+    Attributes:
+        subject: the account.
+        days: the days to draw.
+        first, last: the first and the last of all days.
+        earlier: the days with which the last one is compared.
+        total: number of all days.
+        engine: the engine of the figures at the top.
+        ranked: the engines in which any keyword is ranked.
+        moves: lists of changes, by their title.
+        groups: by their kind, the largest groups.
+        names_campaigns: whether a change tells its campaign: there are several.
+        warnings: sentences about days that compare badly.
+        notes: sentences about what the charts and figures leave out.
+    """
+
+    subject: str
+    days: Sequence[Day]
+    first: Day
+    last: Day
+    earlier: Sequence[Day]
+    total: int
+    engine: str
+    ranked: Sequence[str]
+    moves: Mapping[str, Changes]
+    groups: Mapping[str, Sequence[Mapping[str, Any]]]
+    names_campaigns: bool
+    warnings: Sequence[str]
+    notes: Sequence[str]
+
+
+def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None) -> Figures:
+    """Return the figures of the days from `first` to `last`, each None for no bound.
+
+    Raises:
+        ConfigurationError: there are no rankings of such a day.
+    """
+    dates = _dates(selection, first, last)
+    ends = (dates[0], dates[-1])
+    drawn = _drawn(dates)
+    days = _days(selection, sorted({*drawn, *dates[-2:]}))
+    shown_days = [day for day in days if day["as_of"] in drawn]
+    # the last day is compared with the one before it, and with the first one
+    earlier = days[-2:-1]
+    if len(dates) > 2:
+        earlier.append(days[0])
+    ranked_on_last_day = [engine for engine in ENGINES if _is_ranked(engine, days[-1:])]
+    engine = ranked_on_last_day[0] if ranked_on_last_day else ENGINES[0]
+    has_several_campaigns = len(selection.first_column(_CAMPAIGNS)) > 1
+    groups = _groups(selection, engine, ends)
+    if not has_several_campaigns:
+        groups.pop("campaign", None)
+    warnings = [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
+    if last is None:
+        warnings.insert(0, selection.note_on_nights())
+    return Figures(
+        subject=selection.account,
+        days=shown_days,
+        first=days[0],
+        last=days[-1],
+        earlier=earlier,
+        total=len(dates),
+        engine=engine,
+        ranked=[engine for engine in ENGINES if _is_ranked(engine, shown_days)],
+        moves=_moves(selection, ends) if earlier else {},
+        groups=groups,
+        names_campaigns=has_several_campaigns,
+        warnings=[warning for warning in warnings if warning is not None],
+        notes=_notes(dates, drawn, _days_without_all_campaigns(selection, ends)),
+    )
+
+
+def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
+    """Return the ranking days between two bounds."""
+    all_days = selection.days()
+    days = [
+        day for day in all_days if (first is None or day >= first) and (last is None or day <= last)
+    ]
+    if days:
+        return days
+    bounds = ""
+    if first is not None:
+        bounds += f" from {first}"
+    if last is not None:
+        bounds += f" to {last}"
+    ranking_days = f"it has some for {listed(all_days)}"
+    problem = f"{selection.history.label} has no rankings of {selection.name}{bounds}"
+    raise ConfigurationError(f"{problem}; {ranking_days}")
+
+
+def _drawn(dates: Sequence[dt.date]) -> set[dt.date]:
+    """Return the first day, and days at even distances that end with the last one."""
+    distance = math.ceil(len(dates) / _MOST_DAYS)
+    return {dates[0], *dates[::-distance]}
+
+
+def _days_without_all_campaigns(selection: Selection, ends: Days) -> int:
+    first, last = ends
+    rows = selection.execute(_DAYS_WITHOUT_ALL_CAMPAIGNS, first=first, last=last)
+    return len(rows.fetchall())
+
+
+def _days(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
+    """Return each of these days, with its standings."""
+    days: dict[dt.date, Day] = {}
+    for as_of, date, engine, bands, average in selection.execute(_STANDINGS, days=dates).fetchall():
+        day = days.setdefault(as_of, {"as_of": as_of, "date": date})
+        day[engine] = {"bands": bands, "average": average}
+    return list(days.values())
+
+
+def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
+    return any(day[engine]["average"] is not None for day in days)
+
+
+def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
+    """Return the largest changes of each list; of lost keywords, those whose rank was best."""
+    reasons = reasons_against(selection, ends)
+    moves = {}
+    for title, kinds in _MOVES.items():
+        moves[title] = changes_between(
+            selection,
+            ends,
+            reasons,
+            kinds=kinds,
+            limit=_MOST_LISTED,
+            moved=1,
+            only_ranked=True,
+        )
+    return moves
+
+
+def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
+    """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
+    first, last = ends
+    rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
+    groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}
+    for kind, label, now, before, total in rows:
+        groups[kind].append({"label": label, "now": now, "before": before, "total": total})
+    return groups
+
+
+def _notes(dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int) -> list[str]:
+    notes = []
+    if len(dates) == 1:
+        notes.append("One day is shown; changes appear with a second.")
+    if incomplete:
+        notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that others have.")
+    if len(drawn) < len(dates):
+        notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances.")
+    return notes

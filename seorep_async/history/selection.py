@@ -1,0 +1,180 @@
+"""The campaigns that a question is about, and the days of their rankings."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.history.source import History, listed
+
+if TYPE_CHECKING:
+    import duckdb
+
+_CAMPAIGNS = """
+    WITH ranked AS (
+        SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = $account
+    )
+    SELECT ranked.campaign_id, max(trim(campaigns.company)), max(trim(campaigns.group_title))
+    FROM ranked
+    LEFT JOIN campaigns USING (account, campaign_id)
+    GROUP BY ranked.campaign_id
+    ORDER BY ranked.campaign_id
+"""
+_DAYS = """
+    SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
+    FROM keyword_rankings
+    WHERE account = $account
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+    ORDER BY as_of
+"""
+_ERRORS = """
+    SELECT DISTINCT error
+    FROM failures
+    WHERE account = $account
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+        AND table_name = 'keyword_rankings'
+    ORDER BY error
+"""
+_LAST_DAYS_OF_NIGHTS = """
+    SELECT max(least(end_date, greatest(start_date, snapshot_date)))
+    FROM keyword_rankings
+    WHERE account = $account
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+    GROUP BY snapshot_date
+    ORDER BY snapshot_date DESC
+"""
+_DIFFERING_WINDOWS = """
+    WITH reports AS (
+        SELECT DISTINCT campaign_id, as_of, start_date, end_date
+        FROM keyword_rankings_by_day
+        WHERE account = $account
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+            AND as_of IN ($before, $after)
+    )
+    SELECT earlier.start_date, earlier.end_date, later.start_date, later.end_date
+    FROM reports AS earlier
+    JOIN reports AS later USING (campaign_id)
+    WHERE earlier.as_of = $before
+        AND later.as_of = $after
+        AND abs((earlier.end_date - earlier.start_date) - (later.end_date - later.start_date)) > 3
+    GROUP BY ALL
+    ORDER BY count(*) DESC, earlier.start_date, earlier.end_date, later.start_date, later.end_date
+    LIMIT 1
+"""
+
+
+@attrs.frozen
+class Selection:
+    """Some campaigns of an account.
+
+    Attributes:
+        history: the database.
+        account: the name of the account.
+        campaign_ids: the campaigns; None is every campaign.
+        name: their name in messages.
+    """
+
+    history: History
+    account: str
+    campaign_ids: Sequence[int] | None
+    name: str
+
+    @classmethod
+    def of(
+        cls, history: History, account: str, campaign_id: int | None, group: str | None
+    ) -> Selection:
+        """Select a campaign, the campaigns of a group, or all campaigns of an account.
+
+        Raises:
+            ConfigurationError: no campaign of such a group has rankings.
+        """
+        if campaign_id is None and group is None:
+            return cls(history, account, None, account)
+        rows = history.connection.execute(_CAMPAIGNS, {"account": account}).fetchall()
+        if campaign_id is not None:
+            companies = {row_id: company for row_id, company, _ in rows}
+            name = companies.get(campaign_id) or f"campaign {campaign_id}"
+            return cls(history, account, [campaign_id], name)
+        titles = {row_id: title for row_id, _, title in rows if title}
+        wanted = str(group).strip().casefold()
+        campaign_ids = [row_id for row_id, title in titles.items() if title.casefold() == wanted]
+        if not campaign_ids:
+            others = listed(sorted(set(titles.values()))) or "none"
+            problem = f"{history.label} has no rankings of group {shown(group)}; it has {others}"
+            raise ConfigurationError(problem, argument="group")
+        return cls(history, account, campaign_ids, titles[campaign_ids[0]])
+
+    def execute(self, statement: str, **values: object) -> duckdb.DuckDBPyConnection:
+        """Run a statement with the parameters `account`, `campaign_ids` and others."""
+        values |= {"account": self.account, "campaign_ids": self.campaign_ids}
+        return self.history.connection.execute(statement, values)
+
+    def first_column(self, statement: str, **values: object) -> list[Any]:
+        """Return the first column of the rows of a statement."""
+        return [row[0] for row in self.execute(statement, **values).fetchall()]
+
+    def days(self) -> list[dt.date]:
+        """Return the ranking days, in order.
+
+        Raises:
+            ConfigurationError: there are no rankings.
+        """
+        days: list[dt.date] = self.first_column(_DAYS)
+        if days:
+            return days
+        errors = self.first_column(_ERRORS)
+        campaigns = self.history.connection.execute(_CAMPAIGNS, {"account": self.account})
+        campaign_ids = [row[0] for row in campaigns.fetchall()]
+        if errors:
+            reason = f"its reports failed ({listed(errors)})"
+        elif campaign_ids:
+            reason = f"it has campaigns {listed(campaign_ids)}"
+        else:
+            reason = "pull the feed campaign into it"
+        problem = f"{self.history.label} has no keyword rankings of {self.name}"
+        raise ConfigurationError(f"{problem}; {reason}")
+
+    def no_day(self, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
+        """Return the error about a day without rankings, which names the nearest days."""
+        earlier = [other for other in days if other < day]
+        later = [other for other in days if other > day]
+        nearest = [*earlier[-1:], *later[:1]]
+        where = f"{self.history.label} has no rankings of {self.name} for {day}"
+        if len(nearest) == 1:
+            return ConfigurationError(f"{where}; the nearest day is {nearest[0]}")
+        return ConfigurationError(f"{where}; the nearest days are {nearest[0]} and {nearest[1]}")
+
+    @property
+    def advice_on_days(self) -> str:
+        """How to get a ranking day for each night."""
+        name = Path(self.history.label).name
+        return f"pull the last 30 days each night (seorep pull --last 30d -o {name})"
+
+    def note_on_nights(self) -> str | None:
+        """Return a sentence about the last nights if several have the same ranking day."""
+        days = self.first_column(_LAST_DAYS_OF_NIGHTS)
+        nights = 0
+        for day in days:
+            if day != days[0]:
+                break
+            nights += 1
+        if nights < 2:
+            return None
+        problem = f"The last {nights:,} nights have one ranking day, {days[0]}."
+        return f"{problem} To have a day for each night, {self.advice_on_days}."
+
+    def note_on_windows(self, before: dt.date, after: dt.date) -> str | None:
+        """Return a sentence about the windows of two days if their lengths differ much."""
+        row = self.execute(_DIFFERING_WINDOWS, before=before, after=after).fetchone()
+        if row is None:
+            return None
+        first, last, later_first, later_last = row
+        return (
+            f"The ranks of {before} are of a window from {first} to {last}, those of {after} of "
+            f"one from {later_first} to {later_last}: windows of other lengths compare badly."
+        )
