@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from collections.abc import Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -26,9 +27,6 @@ from seorep_async.errors import (
 from seorep_async.models import Page
 from seorep_async.session import Deadline, Request, Session
 from seorep_async.settings import Settings
-
-if TYPE_CHECKING:
-    from seorep_async.paging.reading import Reading
 
 T = TypeVar("T")
 
@@ -63,6 +61,22 @@ class State(enum.Enum):
     DEFAULT = "default"
 
 
+class SizedListing(Protocol[T]):
+    """A listing that has one page size throughout.
+
+    Attributes:
+        limit: records a page that it asks for, or None for the service's default.
+    """
+
+    limit: int | None
+
+    def request(self, number: int) -> Request[Page[T]]:
+        """Return the request of a page of that size."""
+
+    def keys_of(self, page: Page[T]) -> list[Hashable]:
+        """Return what identifies the items of a page."""
+
+
 class PageSize:
     """Finds the page size of one endpoint, for all that one client reads whole.
 
@@ -88,7 +102,7 @@ class PageSize:
         self._pages_are_limited = False  # and not the report
         self._failures = 0
 
-    async def first_page(self, reading: Reading[T]) -> Page[T]:
+    async def first_page(self, reading: SizedListing[T]) -> Page[T]:
         """Request page 1 of a listing, at the page size that it then keeps."""
         if self._state is State.FOUND:
             return await self._first_large_page(reading, None)
@@ -99,7 +113,9 @@ class PageSize:
         seconds = self._session.clock.monotonic() - started
         return await self._larger_page(reading, page, max(SHORTEST_PATIENCE, PATIENCE * seconds))
 
-    async def _larger_page(self, reading: Reading[T], page: Page[T], patience: float) -> Page[T]:
+    async def _larger_page(
+        self, reading: SizedListing[T], page: Page[T], patience: float
+    ) -> Page[T]:
         """Return page 1 of the found size in place of a default one, if the service has one."""
         if self._state is State.ASKING:
             await self._wait(patience)
@@ -117,7 +133,7 @@ class PageSize:
             async with asyncio.timeout(seconds):
                 await self._answered.wait()
 
-    async def _ask(self, reading: Reading[T], page: Page[T], patience: float) -> Page[T]:
+    async def _ask(self, reading: SizedListing[T], page: Page[T], patience: float) -> Page[T]:
         """Ask for page 1 with a large limit. Return the answer, or the page as it was."""
         self._state = State.ASKING
         self._answered.clear()
@@ -147,7 +163,9 @@ class PageSize:
         # A page that holds everything does not show how many records the service puts on one.
         self._session.page_sizes[self._path] = records if records < _announced(page) else LIMIT
 
-    async def _first_large_page(self, reading: Reading[T], default_page: Page[T] | None) -> Page[T]:
+    async def _first_large_page(
+        self, reading: SizedListing[T], default_page: Page[T] | None
+    ) -> Page[T]:
         """Request page 1 at the found size; compare it with the default page if that is due."""
         reading.limit = LIMIT
         page = await self._session.send(reading.request(1))
@@ -166,7 +184,7 @@ class PageSize:
         self._confirm(page)
         return page
 
-    async def _is_no_cut(self, page: Page[T], reading: Reading[T]) -> bool:
+    async def _is_no_cut(self, page: Page[T], reading: SizedListing[T]) -> bool:
         """Find out whether a report that announces exactly the limit was cut to it."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
@@ -195,7 +213,7 @@ class PageSize:
         if records == self._longest:
             self._confirmations += 1
 
-    def may_be_blamed(self, reading: Reading[Any], error: SeoRepError) -> bool:
+    def may_be_blamed(self, reading: SizedListing[Any], error: SeoRepError) -> bool:
         """Return whether a listing failed perhaps because its pages were large."""
         return reading.limit is not None and isinstance(error, _BLAMED)
 
@@ -239,11 +257,10 @@ def _once(request: Request[T], seconds: float) -> Request[T]:
     )
 
 
-def _continues(page: Page[T], large_page: Page[T], reading: Reading[T]) -> bool:
+def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:
     """Return whether a large page is page 1 of the same listing, only longer."""
-    key = reading.query.key
-    keys = [key(item) for item in page.items]
-    large_keys = [key(item) for item in large_page.items]
+    keys = reading.keys_of(page)
+    large_keys = reading.keys_of(large_page)
     if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
         return False
     if _announced(large_page) < _announced(page):

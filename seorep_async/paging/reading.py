@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -48,6 +49,9 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     ledger: Ledger[T] | None = None
     is_complete: bool = False
     is_given_up: bool = False
+
+    def keys_of(self, page: Page[T]) -> list[Hashable]:
+        return [self.query.key(item) for item in page.items]
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
         """Return whether it failed perhaps because its pages were larger than the default."""
