@@ -110,12 +110,13 @@ class Pace:
             self.rate.start_from(delivered, self.delivered.accepted, self.last_start)
             self.delivered.restart(now)
             return
+        was_paused = self.paused_until > self.breaker.opened_at
         was_open = now - max(self.breaker.opened_at, self.paused_until)
         if self.delivered.seconds_of_doubling(now) >= SPAN:
-            self.rate.cut(delivered, was_open, self.last_start, now)
+            self.rate.cut(delivered, was_open, self.last_start, now, was_paused=was_paused)
             self.delivered.restart(now)
         else:
-            self.rate.cut(None, was_open, self.last_start, now)
+            self.rate.cut(None, was_open, self.last_start, now, was_paused=was_paused)
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""

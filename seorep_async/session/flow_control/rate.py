@@ -9,6 +9,7 @@ import msgspec
 SPAN = 1.0
 """Seconds, at least, over which a delivered rate is measured."""
 _DECREASE = 0.8  # the part of the delivered rate that a cut leaves
+_DECREASE_AFTER_PAUSE = 0.9  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
 _LONGEST_HOLD = 10.0  # … and at most
 _ENOUGH_HELD = 20  # attempts that it is held, between these seconds
@@ -126,7 +127,15 @@ class Rate(msgspec.Struct, eq=False):
         self.held_until = -math.inf
         self._begin(last_start)
 
-    def cut(self, delivered: float | None, was_open: float, last_start: float, now: float) -> None:
+    def cut(
+        self,
+        delivered: float | None,
+        was_open: float,
+        last_start: float,
+        now: float,
+        *,
+        was_paused: bool,
+    ) -> None:
         """Lower the rate after the breaker was open for some seconds, pauses left out.
 
         `delivered` is None if too little time passed to show a rate.
@@ -140,10 +149,15 @@ class Rate(msgspec.Struct, eq=False):
             # Rule 5: a limiter that refuses at once delivered less than its limit, because the
             # rate had only just come near it. The limit lies between the two.
             self.refused_at = (self.learnt + delivered) / 2
-        self.learnt = max(_SLOWEST, _DECREASE * self.refused_at)
+        # Rule 5: the rate is cut, and held for a while. A pause costs more than a rate that is a
+        # little too low, so it is held as long as possible then.
+        if was_paused:
+            self.learnt = max(_SLOWEST, _DECREASE_AFTER_PAUSE * self.refused_at)
+            seconds = _LONGEST_HOLD
+        else:
+            self.learnt = max(_SLOWEST, _DECREASE * self.refused_at)
+            seconds = min(_LONGEST_HOLD, _ENOUGH_HELD / self.learnt)
         self.slow_start = False
-        # Rule 5: it is held for a while.
-        seconds = min(_LONGEST_HOLD, _ENOUGH_HELD / self.learnt)
         self.held_until = now + max(_SHORTEST_HOLD, seconds)
         self._begin(last_start)
 
