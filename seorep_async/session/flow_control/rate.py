@@ -9,7 +9,7 @@ import msgspec
 SPAN = 1.0
 """Seconds, at least, over which a delivered rate is measured."""
 _DECREASE = 0.8  # the part of the delivered rate that a cut leaves
-_DECREASE_AFTER_PAUSE = 0.9  # the same if the service asked for a pause
+_DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
 _LONGEST_HOLD = 10.0  # … and at most
 _ENOUGH_HELD = 20  # attempts that it is held, between these seconds
