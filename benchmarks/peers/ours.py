@@ -21,6 +21,6 @@ async def pull_rows(address: str, load: Load, ids: Iterable[int]) -> int:
     ):
         async for outcome in outcomes:
             if outcome.report is None:
-                raise outcome.error or AssertionError("an outcome without report and error")
+                raise outcome.error
             rows += len(outcome.report.rows)
     return rows

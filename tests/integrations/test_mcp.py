@@ -18,7 +18,7 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.integrations import mcp as module
+from seorep_async.integrations import mcp as module, questions as child_questions
 from seorep_async.integrations.mcp import (
     CampaignsArguments,
     ChangesArguments,
@@ -315,6 +315,7 @@ def test_wrong_arguments_of_a_tool_are_named(
 
 
 async def test_questions_in_parallel_are_answered_as_if_alone(database: Path) -> None:
+    questions: list[tuple[str, dict[str, Any]]]
     questions = [("history", {"sql": f"{RANKINGS} WHERE campaign_id = {n}"}) for n in range(1, 5)]
     questions += [("changes", {"limit": 1}), ("history", {"sql": RANKINGS})]
     async with agent(database) as host:
@@ -328,11 +329,10 @@ async def test_a_cancelled_query_lets_a_pull_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = asyncio.Event()
-    ask = module.ask
 
     async def noted(question: Any) -> str:
         running.set()
-        return await ask(question)
+        return await child_questions.ask(question)
 
     monkeypatch.setattr(module, "ask", noted)
     async with agent(tmp_path / "rankings.duckdb") as host:
