@@ -102,16 +102,18 @@ class Pace:
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
         self.refusals.end_hold()
-        # The caller's own cap is a known rate.
-        self.rate.learnt = self.rate.current
         # Rule 5: since the breaker closed last, the service delivered its limit.
         delivered = self.delivered.per_second(now)
-        if self.rate.learnt == math.inf:
-            self.rate.start_from(delivered, self.delivered.accepted, self.last_start)
-            self.delivered.restart(now)
-            return
+        # The caller's own cap is a known rate, and a good guess of the limit.
+        if self.rate.learnt > self.rate.cap:
+            self.rate.learnt = self.rate.cap
+            delivered = self.rate.cap
         was_paused = self.paused_until > self.breaker.opened_at
         was_open = now - max(self.breaker.opened_at, self.paused_until)
+        if self.rate.learnt == math.inf:
+            self.rate.start_from(delivered, self.delivered.accepted, was_open, self.last_start)
+            self.delivered.restart(now)
+            return
         if self.delivered.seconds_of_doubling(now) >= SPAN:
             self.rate.cut(delivered, was_open, self.last_start, now, was_paused=was_paused)
             self.delivered.restart(now)

@@ -82,11 +82,11 @@ class PermitQueue:
 
     def try_grant(self, client: object, deadline: float, subject: Subject | None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
+        if self._next_client() is not None:
+            return None
         now = self._clock.monotonic()
         _, moment = self.next_start(now)
         if not moment <= now < deadline:
-            return None
-        if self._next_client() is not None:
             return None
         return self._grant(client, subject, now)
 

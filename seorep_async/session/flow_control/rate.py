@@ -9,7 +9,7 @@ import msgspec
 SPAN = 1.0
 """Seconds, at least, over which a delivered rate is measured."""
 _DECREASE = 0.8  # the part of the delivered rate that a cut leaves
-_DECREASE_AFTER_PAUSE = 0.9  # the same if the service asked for a pause
+_DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
 _LONGEST_HOLD = 10.0  # … and at most
 _ENOUGH_HELD = 20  # attempts that it is held, between these seconds
@@ -19,7 +19,7 @@ _DOUBLING_STEP = 1.0  # the same in slow start
 _ENOUGH_ACCEPTED = 90  # attempts in a row that show that the limit rose
 _HIGHER = 1.1  # times the refused rate at which they show it
 _SLOWEST = 0.2  # the lowest rate, attempts a second
-_GUESS = 2.0  # the first rate if nothing was accepted before the first refusals
+_GUESS = 3.0  # the least first rate, unless the service refused for more than a second
 _CATCH_UP = 0.02  # seconds that late timers may make up for
 
 
@@ -117,10 +117,13 @@ class Rate(msgspec.Struct, eq=False):
             step = min(_LARGEST_STEP, _STEP / self.learnt)
         self.learnt += min(step, self.learnt / 4)
 
-    def start_from(self, delivered: float, accepted: int, last_start: float) -> None:
+    def start_from(
+        self, delivered: float, accepted: int, was_open: float, last_start: float
+    ) -> None:
         """Set the first rate by the rate that was delivered until the first refusals."""
-        # The accepted probe alone shows no rate.
-        least = _SLOWEST if accepted > 1 else _GUESS
+        # Neither the accepted probe alone nor less than a second shows a low rate.
+        shows_rate = accepted > 1 and was_open > SPAN
+        least = _SLOWEST if shows_rate else _GUESS
         self.refused_at = delivered
         self.learnt = max(least, _DECREASE * delivered)
         self.slow_start = True
