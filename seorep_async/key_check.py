@@ -8,7 +8,12 @@ from typing import Any
 
 import msgspec
 
-from seorep_async.errors import AuthenticationError, SeoRepError
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    SeoRepError,
+    TransportError,
+)
 from seorep_async.paging import Query
 
 QUESTION_SECONDS = 10.0
@@ -92,11 +97,13 @@ class KeyCheck:
         except SeoRepError as error:
             # A 404 or a strange body comes from a service that let the key in. A timeout or an
             # outage says nothing: the pull goes on, and asks again after more 403s or at its end.
-            if not error.retryable:
+            never_arrived = isinstance(error, TransportError | ConfigurationError)
+            if not error.retryable and not never_arrived:
                 self._successes_missing = 0
         else:
             self._successes_missing = 0
         finally:
-            self._forbidden_in_a_row = 0
-            self._question_due = min(self._question_due * self.GROWTH, self.LONGEST_ROW)
             self.answered.set()
+        # A question that was cancelled comes to none of this, so it is asked again.
+        self._forbidden_in_a_row = 0
+        self._question_due = min(self._question_due * self.GROWTH, self.LONGEST_ROW)

@@ -286,7 +286,7 @@ class _Run(Generic[R]):
 
     def next_reading(self) -> Reading[R] | None:
         item = self._next_item()
-        if item is None and not self._begun:
+        if item is None and not self._begun and self._only_deferred_remain():
             self._end_deferral()
             item = self._next_item()
         while item is not None:
@@ -395,6 +395,13 @@ class _Run(Generic[R]):
     def _try_again(self, item: _Item[R]) -> None:
         item.repulls = 0
         heapq.heappush(self._second_tries, (item.number, item))
+
+    def _only_deferred_remain(self) -> bool:
+        """Return whether nothing can begin before a second try. A lack of room is no reason."""
+        if self._ordered and self._taken in self._deferred:
+            # The consumer waits for this one.
+            return True
+        return self._taken + len(self._outcomes) + len(self._deferred) == self._total
 
     def _end_deferral(self) -> None:
         """Try deferred ids again, or give up on them if nothing succeeded."""

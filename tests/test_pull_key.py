@@ -11,6 +11,7 @@ import pytest
 
 from seorep_async import (
     AuthenticationError,
+    ConnectionFailedError,
     EngineNames,
     Feed,
     PullOutcome,
@@ -22,6 +23,7 @@ from seorep_async.pull import Pull
 from seorep_async.resources import Rankings
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
+from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.scripted_api import FEED
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import at_rest, here
@@ -176,6 +178,65 @@ async def test_a_pull_whose_reports_came_after_its_403s_does_not_ask() -> None:
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         await rankings.pull([1, 2, 3, 4, 5, 6], *JANUARY)
     assert questions(service) == []
+
+
+async def test_a_failed_page_does_not_cancel_its_listings_question() -> None:
+    questions_sent = 0
+
+    def answer(path: str) -> Any:
+        nonlocal questions_sent
+        if campaign_of(path) == LIST:
+            # Page 3 of campaign 8 fails while the question is open.
+            service.latency = 1.0
+            questions_sent += 1
+            return 403
+        service.latency = 0.5 if page_of(path) == 3 else 0.05
+        if campaign_of(path) < 8 or page_of(path) == 2:
+            return 403
+        if page_of(path) == 3:
+            return 404
+        return Response(200, json.dumps(FEED.envelope([800], 3, 3)).encode())
+
+    service = SimulatedService(says=answer, jitter=0)
+    async with rankings_of(service, max_concurrency=4) as (_, rankings):
+        _, error = await streamed(rankings.pull(range(1, 60), *JANUARY))
+    assert isinstance(error, AuthenticationError)
+    assert questions_sent == 1
+    assert len(service.paths) < 20
+
+
+async def test_a_slow_consumer_costs_no_second_try() -> None:
+    attempts = 0
+
+    def status_of(campaign_id: int) -> int:
+        nonlocal attempts
+        if campaign_id == 1:
+            attempts += 1
+            return 500 if attempts <= 2 else 200
+        return 404 if campaign_id <= 40 else 200
+
+    outcomes = {}
+    async with (
+        rankings_of(answering(status_of), max_attempts=2) as (_, rankings),
+        rankings.pull(range(1, 100), *JANUARY) as pull,
+    ):
+        await asyncio.sleep(60)
+        async for outcome in pull:
+            outcomes[outcome.id] = outcome
+    assert outcomes[1].ok
+
+
+async def test_a_question_that_never_arrived_speaks_for_no_key() -> None:
+    unsent = Failure(Sent.NO, Cause.PERMANENT, ConnectionFailedError("no certificate"))
+    answers = iter([unsent, 403])
+
+    def answer(path: str) -> Any:
+        return next(answers) if campaign_of(path) == LIST else 403
+
+    service = SimulatedService(says=answer, latency=0.05)
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        with pytest.raises(AuthenticationError):
+            await rankings.pull(range(1, 9), *JANUARY)
 
 
 async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:

@@ -148,9 +148,11 @@ class Database(Target):
         _, _, last_reading = sharing[0]
         refused = check_reading(request, last_reading)
         takes_any = not (request.campaigns or request.groups or request.filter)
-        for pulled_feeds, selection, _ in sharing:
+        for pulled_feeds, selection, reading in sharing:
             has_campaigns = selection == request.selection or (selection is None and takes_any)
             if has_campaigns and feeds.issubset(pulled_feeds):
+                # The rows beside the failures that are fetched again are of this pull.
+                refused = refused or check_reading(request, reading)
                 ids = [campaign_id for (campaign_id,) in failures if request.takes(campaign_id)]
                 return Retry(ids, refused)
         return Retry(None, refused)

@@ -167,6 +167,9 @@ class Crawl(Generic[T]):
             heapq.heappush(self._with_more, (reading.number, id(reading), reading))
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
+        if reading.is_given_up and not isinstance(error, AuthenticationError):
+            # It has failed already, and its first failure may be asking about the key.
+            return reading
         self._give_up(reading)
         # After a 401 or 403, requests of the same listing are about to end alike. Each counts for
         # the source, which judges whether the key is refused.
