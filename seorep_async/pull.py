@@ -299,6 +299,7 @@ class _Run(Generic[R]):
 
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.number]
+        reading.blame_page_size()
         self.key.accept()
         self._accepted.query = reading.query
         try:
@@ -329,6 +330,9 @@ class _Run(Generic[R]):
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         item = self._begun[reading.number]
+        if reading.may_be_too_large(error):
+            item.reading = reading.at_default_size()
+            return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
             # Its rows may have changed while they were read.
             item.repulls += 1

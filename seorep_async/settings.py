@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import itertools
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import attrs
@@ -18,6 +18,7 @@ from seorep_async.plain_values import plain
 from seorep_async.version import __version__
 
 _LARGEST_NUMBER = 1e9
+_LARGEST_PAGE = 2**31 - 1
 _ENGINE_PARTS = ("Mobile", "Places", "Maps")
 """What follows an engine's name in names of fields."""
 
@@ -133,6 +134,10 @@ class Settings:
     """Bytes of one response, decompressed; a larger one is a `BodyTooLargeError`."""
     max_pages: int = 100_000
     """Pages of one listing, in case the service never stops."""
+    page_size: int | Literal["find"] | None = "find"
+    """Records a page, wherever no `limit` is given. `"find"` asks once whether the service sends
+    more than its default of what is read whole (awaited lists and reports, pulls, exports); None
+    keeps to the service's default."""
     request_encoding: RequestEncoding = RequestEncoding.FORM
     """How POST and PUT carry their parameters."""
     array_encoding: ArrayEncoding = ArrayEncoding.BRACKETS
@@ -175,6 +180,14 @@ class Settings:
             if type(value) is not int or not lowest <= value <= highest:
                 problem = f"must be an integer from {lowest} to {highest}, got {shown(value)}"
                 raise ConfigurationError(f"{name} {problem}", argument=name)
+        page_size = self.page_size
+        if page_size is None or page_size == "find":
+            return
+        if type(page_size) is not int or not 1 <= page_size <= _LARGEST_PAGE:
+            problem = f'must be "find", None, or an integer from 1 to {_LARGEST_PAGE}'
+            raise ConfigurationError(
+                f"page_size {problem}, got {shown(page_size)}", argument="page_size"
+            )
 
     def _check_numbers(self) -> None:
         for name in (

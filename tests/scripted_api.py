@@ -130,7 +130,11 @@ def quick_client(
     """Return a client that tries everything twice at most, and waits for nothing in between."""
 
     with patch("seorep_async.session.clock.SYSTEM", (clock or Clock()).timing):
-        return SeoRepClient(base_url, api_key, settings=Settings(**{"max_attempts": 2, **settings}))
+        return SeoRepClient(
+            base_url,
+            api_key,
+            settings=Settings(**{"max_attempts": 2, "page_size": None, **settings}),
+        )
 
 
 @asynccontextmanager

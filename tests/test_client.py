@@ -195,7 +195,7 @@ async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Conne
 
 async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
     client, _ = await connect(
-        *(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1
+        *(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1, page_size=None
     )
     with client.record_answers() as answers:
         await client.campaigns.list()
@@ -254,7 +254,9 @@ def test_a_raw_answer_does_not_show_its_body() -> None:
 
 async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(connect: Connect) -> None:
     busy = answer(status=503), answer(status=429)
-    client, _ = await connect(answer(page_of(1, 2)), reset, *busy, answer(page_of(2, 2)))
+    client, _ = await connect(
+        answer(page_of(1, 2)), reset, *busy, answer(page_of(2, 2)), page_size=None
+    )
     await client.campaigns.list()
     stats = client.stats
     assert (stats.requests, stats.attempts, client.stats.attempts) == (2, 5, 5)

@@ -38,6 +38,7 @@ SECONDS = [
 NUMBERS = [*SECONDS, "requests_per_second"]
 NULLABLE = {"call_timeout", "requests_per_second"}
 TYPED: dict[str, list[Any]] = {
+    "page_size": ["default", "all", "", 0, -1, 2**31, 25.0, True, b"find", ["find"], HUGE],
     "request_encoding": [None, "form", ArrayEncoding.COMMA, 1],
     "array_encoding": [None, "brackets", "role[]", RequestEncoding.FORM],
     "feed_search_param": [None, "both", True],
@@ -94,6 +95,7 @@ RIGHT: list[tuple[str, Any]] = [
     *((name, limit) for name, limits in COUNTS.items() for limit in limits),
     *((name, value) for name in NUMBERS for value in (1, 0.001, 60.0, 86_400)),
     *((name, None) for name in sorted(NULLABLE)),
+    *(("page_size", value) for value in (1, 2**31 - 1, "find", None)),
     *(("request_encoding", value) for value in RequestEncoding),
     *(("array_encoding", value) for value in ArrayEncoding),
     *(("feed_search_param", value) for value in FeedSearchParam),
@@ -106,7 +108,7 @@ RIGHT: list[tuple[str, Any]] = [
 
 EVERYTHING = Settings(
     max_concurrency=3, requests_per_second=2.5, attempt_timeout=4, connect_timeout=5.5, call_timeout=None,
-    max_attempts=6, backoff_initial=0.7, backoff_max=8.5, retry_after_max=9, max_body_bytes=10_000, max_pages=11,
+    max_attempts=6, backoff_initial=0.7, backoff_max=8.5, retry_after_max=9, max_body_bytes=10_000, max_pages=11, page_size=12,
     request_encoding=RequestEncoding.JSON, array_encoding=ArrayEncoding.COMMA,
     feed_search_param=FeedSearchParam.SEARCH, user_agent="mine", allow_insecure_http=True,
     engine_names=EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt"),

@@ -147,6 +147,16 @@ def count(value: str) -> int:
     raise click.BadParameter(f"{value!r} is not an integer from 1 to {LARGEST}.")
 
 
+def page_size(value: str) -> int | str:
+    """Read `find`, `default` or a number of rows."""
+    if value in ("find", "default"):
+        return value
+    try:
+        return count(value)
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{error.message.rstrip('.')}, find or default.") from None
+
+
 def day(value: str) -> dt.date:
     """Read a date such as 2023-01-31."""
     try:

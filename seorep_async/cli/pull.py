@@ -23,6 +23,7 @@ from seorep_async.cli.options import (
     later,
     not_empty,
     option,
+    page_size,
     service_options,
 )
 
@@ -51,7 +52,7 @@ class PullArguments:
     groups: tuple[str, ...]
     filter: str | None
     compare_previous_period: bool
-    limit: int | None
+    page_size: int | str | None
     account: str | None
     snapshot_date: dt.date | None
     restart: bool
@@ -73,6 +74,20 @@ class PullArguments:
     @property
     def to_stdout(self) -> bool:
         return self.out == "-"
+
+    @property
+    def limit(self) -> int | None:
+        """The rows of one request, if a number was given."""
+        return self.page_size if isinstance(self.page_size, int) else None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the client that the options replace."""
+        if self.page_size == "find":
+            return {"page_size": "find"}
+        if self.page_size == "default":
+            return {"page_size": None}
+        return {}
 
     @property
     def target(self) -> str:
@@ -412,11 +427,11 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
 )
 @option(
     "--page-size",
-    "limit",
     section=_HOW,
     metavar="N",
-    type=count,
-    help="Rows of one request; the service has a default and a maximum of its own.",
+    type=page_size,
+    help="Rows of one request: a number, find (ask once what the service sends) or default (the "
+    "service's own).  [default: find]",
 )
 @option(
     "--account",

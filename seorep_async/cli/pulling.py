@@ -122,7 +122,7 @@ async def _run(
     console: Console,
     warnings: Sequence[str],
 ) -> ExitCode:
-    async with connection.opened() as client:
+    async with connection.opened(**arguments.settings) as client:
         task = _Task(arguments, client, _export_options(arguments), console)
         months = _Months(list(windows))
         by_month = len(windows) > 1

@@ -217,10 +217,17 @@ def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
     retries = sum(run.stats.retries.values())
     if retries:
         requests += f", {counted(retries, 'of them a retry', 'of them retries')}"
-    yield "Requests", requests
+    yield "Requests", requests + _page_sizes_in_words(run.stats.page_sizes)
     if any(pull.compared for pull in pulls):
         yield "Compared", "with the previous period, in the columns …_change"
     yield "Time", duration(run.seconds)
+
+
+def _page_sizes_in_words(page_sizes: Mapping[str, int]) -> str:
+    """Return the rows of a page that the client found, if it found more than the default."""
+    if not page_sizes:
+        return ""
+    return f", pages of {max(page_sizes.values()):,} rows"
 
 
 def _rows(pulls: Sequence[PullSummary]) -> str:
@@ -322,6 +329,7 @@ def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
         "resumed_reports": pull.resumed,
         "retries": pull.stats.retries,
         "refusals": pull.stats.throttled,
+        "page_sizes": pull.stats.page_sizes,
         "waited": {reason: round(seconds, 3) for reason, seconds in pull.stats.waited.items()},
         "seconds": round(pull.seconds, 3),
         "warnings": [],
@@ -364,6 +372,7 @@ def facts_of_previews(
         "sampled": first.sampled,
         "skipped": first.skipped,
         "requests": requests,
+        "page_sizes": first.page_sizes,
         "runs": -(-requests // budget),
         "staged": staged,
         "months_skipped": months_skipped,
@@ -403,7 +412,7 @@ def _requests_in_words(facts: Mapping[str, Any]) -> str:
         parts.append("at one page per report")
     else:
         parts.append(f"estimated from campaign {facts['sampled']}")
-    words = ", ".join(parts)
+    words = ", ".join(parts) + _page_sizes_in_words(facts["page_sizes"])
     if facts["skipped"]:
         ids = ", ".join(map(str, facts["skipped"]))
         words += f"; campaigns {ids} did not answer"

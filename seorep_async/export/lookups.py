@@ -44,8 +44,8 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     """List the campaigns; again, up to three times, if some came or went while they were read."""
     for _ in range(MAX_REPULLS):
         with suppress(PaginationError):
-            return [campaign async for campaign in client.campaigns.list(filter=filter)]
-    return [campaign async for campaign in client.campaigns.list(filter=filter)]
+            return await client.campaigns.list(filter=filter).fetch_patiently()
+    return await client.campaigns.list(filter=filter).fetch_patiently()
 
 
 async def look_up(
@@ -56,7 +56,7 @@ async def look_up(
     They are taken from the list of all campaigns, or fetched one by one if that is shorter.
     """
     try:
-        page = await client.campaigns.list().page(1)
+        page = await client.campaigns.list().first_page()
         if page.total_pages == 1:
             return _among(page.items, ids), None
         if (page.total_pages or 0) <= len(ids):
@@ -196,5 +196,5 @@ async def _first_page(
 ) -> Page[Any]:
     dates = (request.start_date, request.end_date)
     if feed is Feed.CAMPAIGN:
-        return await client.rankings.campaign(campaign_id, *dates, **options).page(1)
-    return await client.rankings.campaign_by_date(campaign_id, *dates, **options).page(1)
+        return await client.rankings.campaign(campaign_id, *dates, **options).first_page()
+    return await client.rankings.campaign_by_date(campaign_id, *dates, **options).first_page()

@@ -11,7 +11,15 @@ import datetime as dt
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, Unpack
@@ -222,6 +230,7 @@ class PullPreview:
         staged: what an earlier run has staged, or None.
         resumes: whether it would resume the staged pull; otherwise it would begin anew.
         account: the account's name in every row.
+        page_sizes: records a page that the client found, by the path of the endpoint.
     """
 
     files: tuple[Path, ...]
@@ -232,6 +241,7 @@ class PullPreview:
     staged: StagedPull | None
     resumes: bool
     account: str
+    page_sizes: Mapping[str, int]
 
 
 async def preview(
@@ -291,6 +301,7 @@ async def preview(
         staged=staged,
         resumes=bool(plan.ids),
         account=request.account,
+        page_sizes=client.stats.page_sizes,
     )
 
 

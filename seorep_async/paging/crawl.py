@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.reading import Reading
-from seorep_async.session import Request, Session, cancel_all
+from seorep_async.session import Session, cancel_all
 
 T = TypeVar("T")
 
 
-class Job(NamedTuple, Generic[T]):
-    """A page to request."""
-
-    reading: Reading[T]
-    number: int
-    request: Request[Page[T]]
+Job: TypeAlias = tuple[Reading[T], int]
+"""A page to request: its listing and its number."""
 
 
 class Source(Protocol[T]):
@@ -64,6 +60,8 @@ class Crawl(Generic[T]):
         # The rest of the budget is for further pages of listings that have several.
         self._most_readings = self.budget - 3 * self.budget // 8
         self._readings: set[Reading[T]] = set()
+        # The place of a listing that has ended is free when its worker has taken another page.
+        self._places: set[Reading[T]] = set()
         # A heap of listings whose number of pages is known, and that may have more to request.
         self._with_more: list[tuple[int, int, Reading[T]]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
@@ -72,9 +70,14 @@ class Crawl(Generic[T]):
 
     def hire(self) -> None:
         """Start one more worker, if there is a page to request and the budget allows it."""
-        if self._has_room(1) and (job := self._next_page()) is not None:
+        if len(self._places) >= self._most_readings and not self._with_more:
+            return
+        if not self.is_open or len(self._workers) + self._early_pages >= self.budget:
+            return
+        job = self._next_page()
+        if job is not None:
             worker = self._session.spawn(self._work(job), self._on_worker_end)
-            self._workers[worker] = job.reading
+            self._workers[worker] = job[0]
 
     async def close(self) -> None:
         """Stop, and wait until nothing is in progress."""
@@ -84,6 +87,7 @@ class Crawl(Generic[T]):
     def drop(self, reading: Reading[T]) -> None:
         """End a listing: nothing more of it is requested, and its requests are cancelled."""
         self._readings.discard(reading)
+        self._places.discard(reading)
         self._give_up(reading)
         self._cancel_requests(reading)
 
@@ -92,24 +96,21 @@ class Crawl(Generic[T]):
         """The number of workers besides the one that asks."""
         return len(self._workers) - 1
 
-    def _has_room(self, more_workers: int) -> bool:
-        pages = len(self._workers) + more_workers + self._early_pages
-        return self.is_open and pages <= self.budget
-
     def _next_page(self) -> Job[T] | None:
         """Return the next page of the first listing that has more, or page 1 of a new listing."""
         while self._with_more:
             _, _, reading = self._with_more[0]
             if reading.wants_request:
-                return _job(reading)
+                return reading, reading.take_number()
             heapq.heappop(self._with_more)
-        if len(self._readings) >= self._most_readings:
+        if len(self._places) >= self._most_readings:
             return None
         next_reading = self._source.next_reading()
         if next_reading is None:
             return None
         self._readings.add(next_reading)
-        return _job(next_reading)
+        self._places.add(next_reading)
+        return next_reading, next_reading.take_number()
 
     async def _work(self, job: Job[T] | None) -> None:
         worker = cast("asyncio.Task[None]", asyncio.current_task())
@@ -117,36 +118,41 @@ class Crawl(Generic[T]):
             # The loop makes eager tasks. Without this, each would start the next inside itself.
             await asyncio.sleep(0)
         while job is not None:
-            self._workers[worker] = job.reading
+            reading, number = job
+            self._workers[worker] = reading
             # Workers start one another, one in each iteration of the loop. All at once, with
             # their first attempts, would hold up everything else on it.
             self.hire()
-            reading = await self._read_page(job)
+            reading = await self._read_page(reading, number)
+            # Responses that arrived together free their permits first. Otherwise this request
+            # would wait in the queue for one of them, which costs more than the response.
+            await asyncio.sleep(0)
             job = self._following(reading)
             # A reference would keep all pages of the listing until the next page is here.
             del reading
 
     def _following(self, reading: Reading[T]) -> Job[T] | None:
         """Return the page that a worker requests next, after one of this listing."""
+        if reading not in self._readings:
+            self._places.discard(reading)
         if not self.is_open:
             return None
         if reading.wants_request and reading.requested == reading.checked:
-            return _job(reading)
-        if self._has_room(0):
-            return self._next_page()
-        return None
+            return reading, reading.take_number()
+        if len(self._workers) + self._early_pages > self.budget:
+            return None
+        return self._next_page()
 
-    async def _read_page(self, job: Job[T]) -> Reading[T]:
+    async def _read_page(self, reading: Reading[T], number: int) -> Reading[T]:
         """Request a page and hand it to its listing. Return the listing, or the one in its place."""
-        reading = job.reading
         try:
-            page = await self._session.send(job.request)
+            page = await reading.fetch(self._session, number)
             if not reading.is_given_up:
-                self._receive(reading, job.number, page)
+                self._receive(reading, number, page)
         except SeoRepError as error:
             if not reading.ends_with(error):
                 return await self._fail(reading, error)
-        if reading.is_complete and reading in self._readings:
+        if reading.is_complete:
             self._readings.remove(reading)
             self._source.on_complete(reading)
         return reading
@@ -174,7 +180,9 @@ class Crawl(Generic[T]):
         replacement = self._source.on_failure(reading, error)
         if replacement is None:
             return reading
+        self._places.remove(reading)
         self._readings.add(replacement)
+        self._places.add(replacement)
         return replacement
 
     def _give_up(self, reading: Reading[T]) -> None:
@@ -199,10 +207,7 @@ class Crawl(Generic[T]):
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)
+        if reading not in self._readings:
+            self._places.discard(reading)
         # There may be a page for which there was no room, or a listing that could not begin.
         self.hire()
-
-
-def _job(reading: Reading[T]) -> Job[T]:
-    request = reading.next_request()
-    return Job(reading, reading.requested, request)

@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from seorep_async.errors import ConfigurationError, NotFoundError
+from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.query import Query, Schedule
 from seorep_async.paging.reading import Reading
-from seorep_async.session import Deadline, Session, cancel_all
+from seorep_async.session import Session, cancel_all
 from seorep_async.tables.tabular import ModelList
 
 T = TypeVar("T")
@@ -53,7 +53,9 @@ class Listing(Generic[T, R_co]):
         If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())`
         says exactly when.
         """
-        async with aclosing(self._read(self._session.call_timeout.stream_deadline())) as pages:
+        schedule = Schedule(self._session.call_timeout.stream_deadline())
+        reading = Reading(self.query, schedule, self._session.settings.max_pages)
+        async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
 
@@ -72,21 +74,44 @@ class Listing(Generic[T, R_co]):
         schedule = Schedule(self._session.call_timeout.deadline())
         return await self._session.send(self.query.page(number, schedule))
 
+    async def first_page(self) -> Page[T]:
+        """Fetch page 1 of the size that a whole reading has; see `Settings.page_size`."""
+        schedule = Schedule(self._session.call_timeout.deadline())
+        return await self.reading(schedule).fetch(self._session, 1)
+
     async def fetch_all(self) -> R_co:
-        """Fetch everything."""
-        deadline = self._session.call_timeout.deadline()
-        async with aclosing(self._read(deadline)) as pages:
-            return self.assemble([page async for page in pages])
+        """Fetch everything within `Settings.call_timeout`."""
+        return await self._read_whole(Schedule(self._session.call_timeout.deadline()))
+
+    async def fetch_patiently(self) -> R_co:
+        """Fetch everything; `Settings.call_timeout` limits each request, not the whole."""
+        return await self._read_whole(Schedule(self._session.call_timeout.stream_deadline()))
 
     def reading(self, schedule: Schedule, number: int = 0) -> Reading[T]:
-        """Begin to read it, in a crawl as the one with this number."""
-        return Reading(self.query, schedule, self._session.settings.max_pages, number)
+        """Begin to read it whole, in a crawl as the one with this number."""
+        max_pages = self._session.settings.max_pages
+        return Reading(self.query, schedule, max_pages, number, self.query.page_size)
 
-    async def _read(self, deadline: Deadline) -> AsyncGenerator[Page[T], None]:
+    async def _read_whole(self, schedule: Schedule) -> R_co:
+        reading = self.reading(schedule)
+        try:
+            return await self._assembled(reading)
+        except SeoRepError as error:
+            if not reading.may_be_too_large(error):
+                raise
+            reading = reading.at_default_size()
+        result = await self._assembled(reading)
+        reading.blame_page_size()
+        return result
+
+    async def _assembled(self, reading: Reading[T]) -> R_co:
+        async with aclosing(self._read(reading)) as pages:
+            return self.assemble([page async for page in pages])
+
+    async def _read(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
         """Give the pages in order, and request the next ones ahead."""
-        reading = self.reading(Schedule(deadline))
         # Most listings have one page, which needs no task.
-        first_page = await self._session.send(reading.next_request())
+        first_page = await reading.fetch(self._session, reading.take_number())
         reading.check(first_page)
         yield first_page
         if reading.is_complete:
@@ -137,8 +162,8 @@ class _PagesAhead(Generic[T]):
     async def next_page(self) -> Page[T] | None:
         """Return the oldest page, or None if it was the end. The first failure of any is raised."""
         while len(self._tasks) < self._window and self._reading.wants_request:
-            work = self._session.send(self._reading.next_request())
-            self._tasks.append(self._session.spawn(work, self._on_task_end))
+            request = self._reading.request(self._reading.take_number())
+            self._tasks.append(self._session.spawn(self._session.send(request), self._on_task_end))
         oldest = self._tasks[0]
         while self._error is None and not _has_arrived(oldest):
             self._changed.clear()

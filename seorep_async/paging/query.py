@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from seorep_async.models import Page
+from seorep_async.paging.page_size import ATTEMPTS, PageSize
 from seorep_async.session import Deadline, Decode, Lane, Request
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         decode: returns the decoder of a page's body from the page's number.
         key: identifies an item, to find repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
+        page_size: of the endpoint, if it is to be found; None if a limit is given, or none wanted.
         secrets: strings of the query that must not appear in an error.
     """
 
@@ -42,15 +44,23 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     decode: Callable[[int], Decode[Page[T]]]
     key: Callable[[T], Hashable]
     subject: str | None = None
+    page_size: PageSize | None = None
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         # Tracebacks show locals, and the query may be private.
         return f"Query({self.path})"
 
-    def page(self, number: int, schedule: Schedule, priority: int = 0) -> Request[Page[T]]:
-        """Return the request of one page; in a lane, the lowest priority goes first."""
+    def page(
+        self, number: int, schedule: Schedule, priority: int = 0, limit: int | None = None
+    ) -> Request[Page[T]]:
+        """Return the request of one page, of the found size if a limit is named.
+
+        In a lane, the lowest priority goes first.
+        """
         query = f"page={number}"
+        if limit is not None:
+            query = f"limit={limit}&{query}"
         if self.query:
             query = f"{self.query}&{query}"
         return Request(
@@ -63,4 +73,5 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             deadline=schedule.deadline,
             priority=priority,
             lane=schedule.lane,
+            max_attempts=None if limit is None else ATTEMPTS,
         )

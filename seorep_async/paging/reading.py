@@ -1,7 +1,8 @@
-"""One listing while it is read: which page to request next, and whether the pages add up. No I/O."""
+"""One listing while it is read: which page to request next, and whether the pages add up."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -9,8 +10,9 @@ import msgspec
 from seorep_async.errors import NotFoundError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
+from seorep_async.paging.page_size import PageSize
 from seorep_async.paging.query import Query, Schedule
-from seorep_async.session import Request
+from seorep_async.session import Request, Session
 
 T = TypeVar("T")
 
@@ -21,6 +23,9 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         max_pages: number of pages after which a listing without an end is given up.
         number: its place among others; the lowest is read first.
+        page_size: finds the limit with page 1; None keeps to the default size.
+        blamed: the found size at which it failed before.
+        limit: records a page that are asked for, or None for the service's default.
         requested: pages 1 to this one were requested.
         checked: pages 1 to this one were received and checked.
         early: pages that arrived before an earlier one, by number.
@@ -34,6 +39,9 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     schedule: Schedule
     max_pages: int
     number: int = 0
+    page_size: PageSize | None = None
+    blamed: PageSize | None = None
+    limit: int | None = None
     requested: int = 0
     checked: int = 0
     early: dict[int, Page[T]] = {}
@@ -41,6 +49,24 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     ledger: Ledger[T] | None = None
     is_complete: bool = False
     is_given_up: bool = False
+
+    def keys_of(self, page: Page[T]) -> list[Hashable]:
+        return [self.query.key(item) for item in page.items]
+
+    def may_be_too_large(self, error: SeoRepError) -> bool:
+        """Return whether it failed perhaps because its pages were larger than the default."""
+        return self.page_size is not None and self.page_size.may_be_blamed(self, error)
+
+    def at_default_size(self) -> Reading[T]:
+        """Return a reading of the same listing from page 1, at the service's default size."""
+        again = Reading(self.query, self.schedule, self.max_pages, self.number)
+        again.blamed = self.page_size
+        return again
+
+    def blame_page_size(self) -> None:
+        """Count a failure of the found size: the listing was read at the default one."""
+        if self.blamed is not None:
+            self.blamed.count_failure()
 
     @property
     def has_known_end(self) -> bool:
@@ -60,9 +86,20 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             return self.requested == self.checked
         return self.requested < self.ledger.last_page
 
-    def next_request(self) -> Request[Page[T]]:
+    def take_number(self) -> int:
+        """Return the number of the page that is requested next."""
         self.requested += 1
-        return self.query.page(self.requested, self.schedule, self.number)
+        return self.requested
+
+    def request(self, number: int) -> Request[Page[T]]:
+        """Return the request of a page, with the limit that this listing has now."""
+        return self.query.page(number, self.schedule, self.number, self.limit)
+
+    async def fetch(self, session: Session, number: int) -> Page[T]:
+        """Request a page. The first one decides about the size of all."""
+        if number == 1 and self.page_size is not None:
+            return await self.page_size.first_page(self)
+        return await session.send(self.request(number))
 
     def receive(self, number: int, page: Page[T]) -> None:
         """Keep a page, and check those whose turn has come.
@@ -70,16 +107,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         Raises:
             PaginationError: the pages do not add up.
         """
-        if number > self.checked + 1:
-            self.early[number] = page
-            return
-        self._keep(page)
+        self.early[number] = page
         while self.checked + 1 in self.early:
-            self._keep(self.early.pop(self.checked + 1))
-
-    def _keep(self, page: Page[T]) -> None:
-        if self.check(page):
-            self.pages.append(page)
+            due_page = self.early.pop(self.checked + 1)
+            if self.check(due_page):
+                self.pages.append(due_page)
 
     def check(self, page: Page[T]) -> bool:
         """Check the next page in order. Return whether it holds anything new.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
-from seorep_async.paging import Listing, ModelListing, Query
+from seorep_async.paging import Listing, ModelListing, PageSize, Query, choose_page_size
 from seorep_async.plain_values import plain_string
 from seorep_async.resources.arguments import (
     ExtraParams,
@@ -45,6 +45,7 @@ class Endpoint(Generic[M]):
     def __init__(self, session: Session, decoder: Decoder) -> None:
         self._session = session
         self._decoder = decoder
+        self._page_size = PageSize(session, self._list_path or self._path)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> M:
         """Get one object.
@@ -88,6 +89,7 @@ class Endpoint(Generic[M]):
         subject: str | None = None,
     ) -> ModelListing[M]:
         sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
+        page_size = choose_page_size(sent, self._session.settings, self._page_size)
         campaign_id = sent.get("campaign_id")
         campaign = ("campaign", campaign_id) if type(campaign_id) is int else None
         query = Query(
@@ -96,6 +98,7 @@ class Endpoint(Generic[M]):
             decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
             key=attrgetter("id"),
             subject=subject,
+            page_size=page_size,
             secrets=secrets_in(sent),
         )
         return Listing(

@@ -26,7 +26,7 @@ from seorep_async.errors import ConfigurationError, InvalidRequestError
 from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
-from seorep_async.paging import Listing, Query
+from seorep_async.paging import Listing, PageSize, Query, choose_page_size
 from seorep_async.pull import Pull
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
@@ -115,6 +115,9 @@ class Rankings:
         self._account = account
         self._warned = False
         self._accepted = AcceptedQuery()
+        self._page_sizes = {
+            feed: PageSize(session, path) for feed, (path, _row, _key) in _ENDPOINTS.items()
+        }
 
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
@@ -269,6 +272,7 @@ class Rankings:
         start, end = check_dates(start_date, end_date)
         settings = self._session.settings
         params = feed_params(feed, options, settings.feed_search_param)
+        page_size = choose_page_size(params, settings, self._page_sizes[feed])
         window = {"start_date": start, "end_date": end}
         return FeedQuery(
             session=self._session,
@@ -280,6 +284,7 @@ class Rankings:
             compared=asks_to_compare(options.get("compare_previous_period")),
             params=encode_query(window | params, settings.array_encoding),
             secrets=secrets_in(params),
+            page_size=page_size,
             warn_once=self._warn_once,
             snapshot_date=snapshot_date,
         )
@@ -302,6 +307,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         compared: whether the service calculates changes from the previous period.
         params: the encoded query without id and page; may hold private text, so it is in no repr.
         secrets: strings of the query that must not appear in an error.
+        page_size: of the feed, if it is to be found.
         warn_once: is called with the first row of each report.
         snapshot_date: the day on which a pull began; None: the day on which a report is complete.
     """
@@ -315,6 +321,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     compared: bool
     params: str
     secrets: tuple[str, ...]
+    page_size: PageSize | None
     warn_once: Callable[[object], None]
     snapshot_date: dt.date | None = None
 
@@ -331,6 +338,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             decode=partial(FeedPage, self.decoder, row, subject=(kind, id)),
             key=key,
             subject=f"{kind} {id}",
+            page_size=self.page_size,
             secrets=self.secrets,
         )
         return Listing(self.session, query, partial(self.report, id))

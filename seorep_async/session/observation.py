@@ -119,6 +119,8 @@ class Stats:
     through), `backoff` (before a retry)."""
     account: str = ""
     """The client's account."""
+    page_sizes: Mapping[str, int] = attrs.field(factory=dict)
+    """Records a page that the client found, by the path of the endpoint; see `Settings.page_size`."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return what has been added since an earlier snapshot; the limits stay those of now."""

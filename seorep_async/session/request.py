@@ -44,6 +44,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: of the call; None for that of a stream that begins with it.
         idempotent: whether to resend a request that may have been executed.
+        max_attempts: if there are to be fewer than `Settings.max_attempts`.
         lane: of the pull that it belongs to; None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
@@ -59,6 +60,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     priority: int = 0
     deadline: Deadline | None = None
     idempotent: bool = True
+    max_attempts: int | None = None
     lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import aiohttp
+import attrs
 
 from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
@@ -70,6 +71,8 @@ class Session:
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Records a page that were found, by the path of the endpoint; `paging` writes it.
+        self.page_sizes: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -166,6 +169,7 @@ class Session:
             pace=self.share.pace,
             waited=dict(self.share.waited),
             account=self.observer.account,
+            page_sizes=dict(self.page_sizes),
         )
 
     # One call
@@ -299,6 +303,10 @@ class Session:
         if failure.cause.retryable and not failure.inconclusive:
             self._latest_failure = failure.error
         self.observer.log_limits(call, self.share)
+        settings = self.settings
+        if call.request.max_attempts is not None:
+            max_attempts = min(call.request.max_attempts, settings.max_attempts)
+            settings = attrs.evolve(settings, max_attempts=max_attempts)
         decision = decide(
             failure,
             attempts=call.attempts,
@@ -310,7 +318,7 @@ class Session:
             jitter=self.clock.jitter(),
             refused_in_a_row=self.share.refused_in_a_row,
             wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
-            settings=self.settings,
+            settings=settings,
         )
         if isinstance(decision, SeoRepError):
             raise decision

@@ -1,0 +1,270 @@
+"""The page size of an endpoint, found once by what the service does with a large `limit`.
+
+A service's default page is often small, and each request counts against its limit. So the client
+asks once for more records a page. It does not believe that a larger page is the whole truth: a
+service may take `limit` for the most records that a report has, and cut it in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from seorep_async.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    PaginationError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+    TransportError,
+)
+from seorep_async.models import Page
+from seorep_async.session import Deadline, Request, Session
+from seorep_async.settings import Settings
+
+T = TypeVar("T")
+
+LIMIT = 1000
+"""Records a page that the client asks for."""
+SHORTEST_PATIENCE = 5.0
+"""Seconds that a listing waits at least for the answer to another one's question."""
+PATIENCE = 8
+"""How many times as long as its own page 1 took a listing waits for that answer."""
+CONFIRMATIONS = 3
+"""Number of reports of one length that are compared with and without a limit."""
+MOST_FAILURES = 3
+"""Number of listings that fail at the found size only, after which it is given up."""
+ATTEMPTS = 3
+"""Attempts for one page of the found size: a service may break on large pages alone."""
+
+_BLAMED = (
+    DeadlineExceededError,
+    InvalidRequestError,
+    PaginationError,
+    ServerError,
+    TransportError,
+)
+
+
+class State(enum.Enum):
+    """What is known about the page size of an endpoint."""
+
+    UNKNOWN = "unknown"
+    ASKING = "asking"
+    FOUND = "found"
+    DEFAULT = "default"
+
+
+class SizedListing(Protocol[T]):
+    """A listing that has one page size throughout.
+
+    Attributes:
+        limit: records a page that it asks for, or None for the service's default.
+    """
+
+    limit: int | None
+
+    def request(self, number: int) -> Request[Page[T]]:
+        """Return the request of a page of that size."""
+
+    def keys_of(self, page: Page[T]) -> list[Hashable]:
+        """Return what identifies the items of a page."""
+
+
+class PageSize:
+    """Finds the page size of one endpoint, for all that one client reads whole.
+
+    Where page 1 announces at least twice as many records as it holds, it is requested once more
+    with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
+    announces no fewer records. From then on, listings of the endpoint are requested so.
+
+    A report that announces more records than any before, or as many as the longest, is requested
+    once without a limit, too: if that announces more, the service cuts reports, and the endpoint
+    keeps to default pages. A service cuts every long report to the same number, so no cut report
+    can pass as one of a length that was confirmed before. One that announces exactly the limit is
+    requested with a limit of one record less as well, because whole reports of that length prove
+    nothing.
+    """
+
+    def __init__(self, session: Session, path: str) -> None:
+        self._session = session
+        self._path = path
+        self._state = State.UNKNOWN
+        self._answered = asyncio.Event()
+        self._longest = 0  # records of the longest report that was confirmed
+        self._confirmations = 0  # of that length
+        self._pages_are_limited = False  # and not the report
+        self._failures = 0
+
+    async def first_page(self, reading: SizedListing[T]) -> Page[T]:
+        """Request page 1 of a listing, at the page size that it then keeps."""
+        if self._state is State.FOUND:
+            return await self._first_large_page(reading, None)
+        started = self._session.clock.monotonic()
+        page = await self._session.send(reading.request(1))
+        if not _is_worth_a_question(page):
+            return page
+        seconds = self._session.clock.monotonic() - started
+        return await self._larger_page(reading, page, max(SHORTEST_PATIENCE, PATIENCE * seconds))
+
+    async def _larger_page(
+        self, reading: SizedListing[T], page: Page[T], patience: float
+    ) -> Page[T]:
+        """Return page 1 of the found size in place of a default one, if the service has one."""
+        if self._state is State.ASKING:
+            await self._wait(patience)
+        match self._state:
+            case State.UNKNOWN:
+                return await self._ask(reading, page, patience)
+            case State.FOUND:
+                return await self._first_large_page(reading, page)
+            case State.ASKING | State.DEFAULT:
+                return page
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until the question of another listing is answered, but not for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._answered.wait()
+
+    async def _ask(self, reading: SizedListing[T], page: Page[T], patience: float) -> Page[T]:
+        """Ask for page 1 with a large limit. Return the answer, or the page as it was."""
+        self._state = State.ASKING
+        self._answered.clear()
+        reading.limit = LIMIT
+        try:
+            large_page = await self._session.send(_once(reading.request(1), patience))
+            if _continues(page, large_page, reading) and await self._is_no_cut(large_page, reading):
+                self._find(large_page)
+                return large_page
+            self._state = State.DEFAULT
+        except RateLimitedError:
+            # The service refused the rate, not the limit. The next listing asks.
+            self._state = State.UNKNOWN
+        except SeoRepError:
+            self._state = State.DEFAULT
+        finally:
+            if self._state is State.ASKING:
+                self._state = State.UNKNOWN
+            self._answered.set()
+        reading.limit = None
+        return page
+
+    def _find(self, page: Page[Any]) -> None:
+        self._state = State.FOUND
+        self._confirm(page)
+        records = len(page.items)
+        # A page that holds everything does not show how many records the service puts on one.
+        self._session.page_sizes[self._path] = records if records < _announced(page) else LIMIT
+
+    async def _first_large_page(
+        self, reading: SizedListing[T], default_page: Page[T] | None
+    ) -> Page[T]:
+        """Request page 1 at the found size; compare it with the default page if that is due."""
+        reading.limit = LIMIT
+        page = await self._session.send(reading.request(1))
+        if default_page is None and self._is_confirmed(page):
+            return page
+        is_no_cut = await self._is_no_cut(page, reading)
+        reading.limit = None
+        if default_page is None:
+            default_page = await self._session.send(reading.request(1))
+        if page.total_records is None or page.total_records < _announced(default_page):
+            is_no_cut = False
+        if not is_no_cut:
+            self._fall_back()
+            return default_page
+        reading.limit = LIMIT
+        self._confirm(page)
+        return page
+
+    async def _is_no_cut(self, page: Page[T], reading: SizedListing[T]) -> bool:
+        """Find out whether a report that announces exactly the limit was cut to it."""
+        if _announced(page) != LIMIT or self._pages_are_limited:
+            return True
+        reading.limit = LIMIT - 1
+        try:
+            shorter_page = await self._session.send(reading.request(1))
+        finally:
+            reading.limit = LIMIT
+        self._pages_are_limited = _announced(shorter_page) >= LIMIT
+        return self._pages_are_limited
+
+    def _is_confirmed(self, page: Page[Any]) -> bool:
+        """Return whether a report of this length can't have been cut."""
+        records = page.total_records
+        if records is None:
+            return False
+        if records == self._longest:
+            return self._confirmations >= CONFIRMATIONS
+        return records < self._longest
+
+    def _confirm(self, page: Page[Any]) -> None:
+        records = _announced(page)
+        if records > self._longest:
+            self._longest = records
+            self._confirmations = 0
+        if records == self._longest:
+            self._confirmations += 1
+
+    def may_be_blamed(self, reading: SizedListing[Any], error: SeoRepError) -> bool:
+        """Return whether a listing failed perhaps because its pages were large."""
+        return reading.limit is not None and isinstance(error, _BLAMED)
+
+    def count_failure(self) -> None:
+        """Count a listing that failed at the found size and succeeded at the default one."""
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            self._fall_back()
+
+    def _fall_back(self) -> None:
+        self._state = State.DEFAULT
+        self._session.page_sizes.pop(self._path, None)
+
+
+def choose_page_size(
+    params: dict[str, Any], settings: Settings, page_size: PageSize
+) -> PageSize | None:
+    """Return the page size that a listing finds, or None; put a size that is given into `params`."""
+    if "limit" in params:
+        return None
+    if settings.page_size == "find":
+        return page_size
+    if settings.page_size is not None:
+        params["limit"] = settings.page_size
+    return None
+
+
+def _announced(page: Page[Any]) -> int:
+    return page.total_records or 0
+
+
+def _is_worth_a_question(page: Page[Any]) -> bool:
+    return bool(page.items) and _announced(page) >= 2 * len(page.items)
+
+
+def _once(request: Request[T], seconds: float) -> Request[T]:
+    """Return a request that is sent once, with some seconds from its permit on."""
+    latest = request.deadline.at if request.deadline is not None else Deadline().at
+    return msgspec.structs.replace(
+        request, deadline=Deadline.of_stream(seconds, latest), max_attempts=1
+    )
+
+
+def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:
+    """Return whether a large page is page 1 of the same listing, only longer."""
+    keys = reading.keys_of(page)
+    large_keys = reading.keys_of(large_page)
+    if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
+        return False
+    if _announced(large_page) < _announced(page):
+        return False
+    pages = large_page.total_pages
+    # Some services count the pages by the default size, and would send none after the first ones.
+    return pages is None or pages == -(-_announced(large_page) // len(large_keys))

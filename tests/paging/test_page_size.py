@@ -1,0 +1,351 @@
+"""The page size is found: few requests, and every row once, whatever a service does with a limit."""
+
+import asyncio
+import functools
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async import EngineNames, Limits, ServerError
+from seorep_async.normalisation import decoder_for
+from seorep_async.resources import Campaigns, Rankings
+from seorep_async.session import Session
+from seorep_async.session.response import Response
+from tests.scripted_api import FEED, LIST
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import here
+
+pytestmark = pytest.mark.virtual
+
+JANUARY = ("2023-01-01", "2023-01-31")
+PATH = "/v3/resources/rankings/campaign"
+ANY = 10**9
+
+
+@functools.cache
+def body(records: int, size: int, page: int, pages: int, *, is_list: bool = False) -> bytes:
+    """Return a page of some records, which are numbered from 1."""
+    source = LIST if is_list else FEED
+    numbers = range((page - 1) * size + 1, min(page * size, records) + 1)
+    return json.dumps(source.envelope(numbers, pages, records)).encode()
+
+
+@attrs.define(slots=False)
+class Paging:
+    """How a service pages.
+
+    Attributes:
+        records: of a campaign's report, or of the list of campaigns (campaign 0).
+        default: records a page without a limit.
+        most: the largest limit that is taken as it stands.
+        beyond: the answer to a limit beyond that: `lowered`, `ignored`, a status, None for silence,
+            `old count` (of pages), or `cut` (the whole report to the limit).
+        if_large: whether only a report that is longer than `most` is answered so.
+        requests: the queries so far, as the numbers of campaign, limit and page.
+    """
+
+    records: Callable[[int], int]
+    default: int = 25
+    most: int = ANY
+    beyond: str | int | None = "lowered"
+    if_large: bool = False
+    requests: list[tuple[int, int, int]] = attrs.field(factory=list)
+
+    def answer(self, path: str) -> Any:
+        numbers = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)(?=&|$)", path)}
+        campaign_id = numbers.get("campaign_id", 0)
+        limit = numbers.get("limit", 0)
+        page = numbers["page"]
+        self.requests.append((campaign_id, limit, page))
+        records = self.records(campaign_id)
+        size = limit or self.default
+        pages: int | None = None
+        if limit > self.most and (records > self.most or not self.if_large):
+            match self.beyond:
+                case "lowered":
+                    size = self.most
+                case "ignored":
+                    size = self.default
+                case "old count":
+                    pages = -(-records // self.default)
+                case "cut":
+                    records = min(records, limit)
+                case status:
+                    return status
+        pages = pages or max(1, -(-records // size))
+        whole = body(records, size, page, pages, is_list="/campaigns" in path)
+        return Response(200, whole)
+
+    @property
+    def attempts(self) -> int:
+        return len(self.requests)
+
+
+@asynccontextmanager
+async def served(
+    paging: Paging, **settings: Any
+) -> AsyncIterator[tuple[Session, Rankings, Campaigns]]:
+    service = SimulatedService(says=paging.answer)
+    async with session_above(service, **settings) as session:
+        decoder = decoder_for(EngineNames())
+        yield session, Rankings(session, decoder, "account"), Campaigns(session, decoder)
+
+
+async def pulled(rankings: Rankings, paging: Paging, ids: Iterable[int]) -> None:
+    """Pull reports, and check that each has every row once."""
+    campaign_ids = [*ids]
+    outcomes = await rankings.pull(campaign_ids, *JANUARY)
+    for outcome in outcomes:
+        assert outcome.report is not None, outcome.error
+        numbers = [row.keyword_id for row in outcome.report.rows]
+        assert numbers == [*range(1, paging.records(outcome.id) + 1)]
+    assert len(outcomes) == len(campaign_ids)
+
+
+def rounded_up(records: int, size: int) -> int:
+    return -(-records // size)
+
+
+# --- Requests
+
+
+@pytest.mark.parametrize("most", [100, 500, 1000, ANY])
+@pytest.mark.parametrize("default", [10, 25, 100])
+@pytest.mark.parametrize(("records", "reports"), [(60, 40), (300, 40), (1000, 30), (5000, 8)])
+async def test_few_reports_cost_30_requests_more_than_the_best_limit(
+    records: int, reports: int, default: int, most: int
+) -> None:
+    paging = Paging(lambda campaign_id: records, default, most)
+    async with served(paging) as (session, rankings, _):
+        await pulled(rankings, paging, range(1, reports + 1))
+        found = session.stats.page_sizes
+    assert paging.attempts <= reports * rounded_up(records, min(most, 1000)) + 30
+    is_worth_it = records >= 2 * default and most > default
+    # A page that holds everything does not show how many records the service puts on one.
+    rows_a_page = 1000 if records <= most else min(most, 1000)
+    assert found == ({PATH: rows_a_page} if is_worth_it else {})
+
+
+@pytest.mark.parametrize("records", [60, 300, 1000])
+async def test_500_reports_cost_a_tenth_more_than_the_best_limit(records: int) -> None:
+    paging = Paging(lambda campaign_id: records)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, range(1, 501))
+    assert paging.attempts <= 1.1 * 500
+
+
+async def test_small_reports_cost_no_further_request() -> None:
+    paging = Paging(lambda campaign_id: campaign_id % 25)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, range(1, 101))
+    assert paging.attempts == 100
+
+
+async def test_reports_of_all_lengths_cost_few_comparisons() -> None:
+    paging = Paging(lambda campaign_id: campaign_id * 0x9E3779B1 % 2**32 % 1000)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, range(1, 501))
+    assert paging.attempts <= 1.1 * 500
+
+
+BEYOND: dict[str, str | int | None] = {
+    "ignores it": "ignored",
+    "refuses it": 400,
+    "breaks": 500,
+    "hangs": None,
+    "announces pages of the old size": "old count",
+    "cuts the report": "cut",
+}
+
+
+@pytest.mark.parametrize("most", [100, 500, 999])
+@pytest.mark.parametrize("beyond", BEYOND.values(), ids=BEYOND)
+async def test_a_limit_that_does_not_work_costs_three_in_a_hundred(
+    beyond: str | int | None, most: int
+) -> None:
+    paging = Paging(lambda campaign_id: 60 + campaign_id, 25, most, beyond)
+    async with served(paging) as (session, rankings, _):
+        await pulled(rankings, paging, range(1, 101))
+        seconds = here().now
+        found = session.stats.page_sizes
+    default_requests = sum(rounded_up(60 + campaign_id, 25) for campaign_id in range(1, 101))
+    if beyond != "cut":
+        assert found == {}
+        assert paging.attempts <= 1.03 * default_requests
+    assert seconds < (10 if beyond is None else 5)
+
+
+# --- No row is lost
+
+LENGTHS: dict[str, Callable[[int], int]] = {
+    "all long": lambda campaign_id: 1500,
+    "small ones first": lambda campaign_id: 20 if campaign_id <= 25 else 1500,
+    "one long one": lambda campaign_id: 1500 if campaign_id == 30 else 20,
+    "exactly the limit": lambda campaign_id: 1000 if campaign_id != 30 else 1001,
+    "all lengths": lambda campaign_id: campaign_id * 0x9E3779B1 % 2**32 % 2000,
+}
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("if_large", [False, True], ids=["always", "only long reports"])
+@pytest.mark.parametrize("most", [0, 500])
+@pytest.mark.parametrize("beyond", BEYOND.values(), ids=BEYOND)
+async def test_every_row_comes_once_whatever_a_large_limit_does(
+    beyond: str | int | None, most: int, if_large: bool, lengths: Callable[[int], int]
+) -> None:
+    paging = Paging(lengths, 10, most, beyond, if_large)
+    async with served(paging, attempt_timeout=1.0) as (_, rankings, _):
+        await pulled(rankings, paging, range(1, 35))
+
+
+@pytest.mark.parametrize("lowered_to", [300, 700])
+async def test_a_report_cut_below_the_limit_is_read_whole(lowered_to: int) -> None:
+    lengths = LENGTHS["small ones first"]
+    paging = Paging(lengths)
+
+    def answer(path: str) -> Any:
+        if "limit=1000" not in path:
+            return paging.answer(path)
+        campaign_id = int(path.partition("campaign_id=")[2].partition("&")[0])
+        records = min(lengths(campaign_id), lowered_to)
+        return Response(200, body(records, records, 1, 1))
+
+    async with session_above(SimulatedService(says=answer)) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+
+
+async def test_three_failures_at_the_found_size_end_it() -> None:
+    paging = Paging(LENGTHS["small ones first"], 10, 500, 500, if_large=True)
+    async with served(paging) as (session, rankings, _):
+        await pulled(rankings, paging, range(1, 101))
+        assert session.stats.page_sizes == {}
+    large_ids = {campaign_id for campaign_id, limit, _ in paging.requests if limit}
+    # Those that had begun before the third failure are among them.
+    assert max(large_ids) < 60
+
+
+async def test_an_outage_is_no_failure_of_the_page_size() -> None:
+    paging = Paging(lambda campaign_id: 60)
+    is_down = False
+    service = SimulatedService(says=lambda path: 500 if is_down else paging.answer(path))
+    async with session_above(service, max_attempts=2) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await rankings.campaign(1, *JANUARY)
+        is_down = True
+        for _ in range(5):
+            with pytest.raises(ServerError):
+                await rankings.campaign(1, *JANUARY)
+        assert session.stats.page_sizes == {PATH: 1000}
+
+
+# --- Who asks, and who waits
+
+
+async def test_one_question_is_asked_at_a_time() -> None:
+    paging = Paging(lambda campaign_id: 60)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, range(1, 101))
+    limits = [limit for _, limit, _ in paging.requests]
+    first_answered = limits.index(1000) + 1
+    # Until the answer is here, the others request their page 1 at the default size.
+    assert limits.count(0) <= first_answered + 20
+    assert limits[-50:] == [1000] * 50
+
+
+async def test_a_question_without_an_answer_is_waited_for_five_seconds() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, [1, 2, 3])
+        assert 5 <= here().now < 6
+
+
+async def test_a_refused_rate_says_nothing_about_the_limit() -> None:
+    paging = Paging(lambda campaign_id: 60)
+    refusals = iter([429] * 9)
+
+    def answer(path: str) -> Any:
+        return (
+            next(refusals, None) or paging.answer(path) if "limit" in path else paging.answer(path)
+        )
+
+    async with session_above(SimulatedService(says=answer)) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+        assert session.stats.page_sizes == {PATH: 1000}
+
+
+async def test_a_cancelled_question_is_asked_by_the_next_listing() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 0, None)
+    async with served(paging) as (session, rankings, _):
+        asking = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
+        await asyncio.sleep(1)
+        asking.cancel()
+        await asyncio.wait([asking])
+        paging.most = ANY
+        await rankings.campaign(2, *JANUARY)
+        assert session.stats.page_sizes == {PATH: 1000}
+
+
+# --- Which listings, and which settings
+
+
+async def test_an_awaited_list_finds_its_own_page_size() -> None:
+    paging = Paging(lambda campaign_id: 1200, 25, 500)
+    async with served(paging) as (session, _, campaigns):
+        assert len(await campaigns.list()) == 1200
+        assert session.stats.page_sizes == {"/v3/campaigns": 500}
+    assert paging.attempts == 1 + 3
+
+
+async def test_iterating_and_single_pages_keep_the_default_size() -> None:
+    paging = Paging(lambda campaign_id: 100)
+    async with served(paging) as (_, rankings, campaigns):
+        await rankings.campaign(1, *JANUARY)
+        paging.requests.clear()
+        assert len([row async for row in rankings.campaign(1, *JANUARY)]) == 100
+        assert len((await rankings.campaign(1, *JANUARY).page(2)).items) == 25
+        assert len([campaign async for campaign in campaigns.list()]) == 100
+    assert {limit for _, limit, _ in paging.requests} == {0}
+
+
+async def test_a_given_limit_is_kept() -> None:
+    paging = Paging(lambda campaign_id: 100)
+    async with served(paging) as (_, rankings, campaigns):
+        await rankings.campaign(1, *JANUARY, limit=40)
+        await rankings.pull([1, 2], *JANUARY, limit=40)
+        await campaigns.list(limit=40)
+    assert {limit for _, limit, _ in paging.requests} == {40}
+
+
+@pytest.mark.parametrize(("page_size", "limit"), [(40, 40), (None, 0)])
+async def test_a_page_size_of_the_settings_is_kept(page_size: int | None, limit: int) -> None:
+    paging = Paging(lambda campaign_id: 100)
+    async with served(paging, page_size=page_size) as (session, rankings, campaigns):
+        await rankings.pull([1, 2], *JANUARY)
+        await rankings.campaign(1, *JANUARY).page(1)
+        await campaigns.list()
+        assert session.stats.page_sizes == {}
+    assert {limit for _, limit, _ in paging.requests} == {limit}
+
+
+async def test_the_limit_of_a_call_beats_the_settings() -> None:
+    paging = Paging(lambda campaign_id: 100)
+    async with served(paging, page_size=40) as (_, rankings, _):
+        await rankings.campaign(1, *JANUARY, limit=50)
+    assert {limit for _, limit, _ in paging.requests} == {50}
+
+
+async def test_pulls_at_low_limits_find_the_page_size() -> None:
+    paging = Paging(lambda campaign_id: 300)
+    service = SimulatedService(says=paging.answer)
+    limits = Limits(requests_per_second=5)
+    async with session_above(service, limits=limits) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+    assert paging.attempts <= 40 + 30
