@@ -1,0 +1,98 @@
+"""A few campaigns that are refused for good hold up no other, and low limits lose nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from random import Random
+
+import pytest
+
+from benchmarks.low_limits import Cell
+from seorep_async import EngineNames
+from seorep_async.normalisation import decoder_for
+from seorep_async.resources import Rankings
+from seorep_async.session.response import Response
+from tests.scripted_api import FEED, Asked
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import here, run
+
+CAMPAIGNS = 100
+DEAD = {
+    "every tenth": frozenset(range(20, 101, 10)),
+    "at random": frozenset(Random(3).sample(range(2, 101), 9)),
+}
+PAGE = {"Content-Type": "text/html"}
+UNAVAILABLE = Response(503, b"")
+FORBIDDEN = Response(403, b"<html><h1>403 Forbidden</h1></html>", None, PAGE)
+
+
+def service_with(dead: Collection[int], refusal: Response, pages: int) -> SimulatedService:
+    """Return a service that refuses some campaigns for good, after its first answer."""
+
+    def says(path: str) -> Response:
+        asked = Asked(*path.split("?"))
+        if asked.id in dead and len(service.paths) > 1:
+            return refusal
+        row = asked.id * 100 + asked.page
+        return Response(200, json.dumps(FEED.envelope([row], pages, pages)).encode())
+
+    service = SimulatedService(says=says, latency=0.05)
+    return service
+
+
+async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
+    """Return when the last good report came, when the pull ended, and the most attempts."""
+    last_good = 0.0
+    most_attempts = 0
+    async with session_above(service) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        campaign_ids = range(1, CAMPAIGNS + 1)
+        async with rankings.pull(campaign_ids, "2023-01-01", "2023-01-31") as outcomes:
+            async for outcome in outcomes:
+                if outcome.error is None:
+                    last_good = here().now
+                else:
+                    most_attempts = max(most_attempts, outcome.error.attempts)
+        return last_good, here().now, most_attempts
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+@pytest.mark.parametrize("refusal", [UNAVAILABLE, FORBIDDEN], ids=["503", "HTML 403"])
+def test_nine_dead_campaigns_hold_up_no_other(refusal: Response, dead: frozenset[int]) -> None:
+    _, alone, _ = run(pull_all(service_with((), refusal, pages=5)))
+    last_good, end, most_attempts = run(pull_all(service_with(dead, refusal, pages=5)))
+    assert last_good <= 3 * alone
+    assert end <= 90
+    assert most_attempts <= 8
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[int]) -> None:
+    _, alone, _ = run(pull_all(service_with((), FORBIDDEN, pages=1)))
+    last_good, _, _ = run(pull_all(service_with(dead, FORBIDDEN, pages=1)))
+    assert last_good <= 2 * alone
+
+
+LOSSES = [
+    Cell("sliding window of a second", 2, False, 0.02, 300),
+    Cell("bucket of one", 2, True, 0.2, 60),
+    Cell("bucket of one", 5, True, 0.02, 60),
+    Cell("bucket of one", 1, False, 0.02, 60),
+]
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("cell", LOSSES, ids=str)
+def test_a_low_limit_loses_nothing(cell: Cell) -> None:
+    assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
+
+
+@pytest.mark.virtual
+def test_a_cap_equal_to_the_limit_is_used() -> None:
+    cell = Cell("bucket of one", 5, True, 0.02, 120, cap=5.0)
+    figures = cell.run(300)
+    assert figures.lost == 0
+    assert figures.seconds <= 1.35 * cell.ideal(300)
