@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
@@ -16,7 +15,7 @@ from seorep_async.errors import ConfigurationError
 T = TypeVar("T")
 
 LATE = 0.05
-"""Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
+"""Seconds by which an alarm is late only if the loop was blocked, or the process stopped."""
 GRACE = 0.1
 """Seconds that the loop runs on after a late alarm, for attempts to read what has arrived."""
 
@@ -52,7 +51,10 @@ class Deadline(msgspec.Struct, frozen=True):
 
 
 class AttemptTimeouts:
-    """Ends attempts that take too long, as `asyncio.timeout` does; one alarm for all, as each takes 10 microseconds."""
+    """Ends attempts that take too long, like `asyncio.timeout`.
+
+    All attempts have one alarm: an alarm for each would take 10 microseconds.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -62,7 +64,10 @@ class AttemptTimeouts:
         self._alarm_due = math.inf
 
     def close(self) -> None:
-        """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
+        """End running attempts, and leave no alarm behind.
+
+        aiohttp 3.14 does not wake a reader of a body when it closes.
+        """
         self.is_closed = True
         if not self.loop.is_closed():
             for limit in self.running:
@@ -74,32 +79,46 @@ class AttemptTimeouts:
         if limit.due < self._alarm_due:
             self._set_alarm(limit.due)
 
-    def _set_alarm(self, due: float, late: bool | None = None) -> None:
+    def _set_alarm(self, due: float) -> None:
+        self._cancel_alarm(due)
+        if due < math.inf:
+            self._alarm = self.loop.call_at(due, self._ring, due)
+
+    def _cancel_alarm(self, due: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
+        self._alarm = None
         self._alarm_due = due
-        self._alarm = None if due == math.inf else self.loop.call_at(due, self._ring, due, late)
 
-    def _ring(self, due: float, late: bool | None) -> None:
-        """End what is due, a moment after the alarm itself, which was `late` or not."""
+    def _ring(self, due: float) -> None:
+        """Give attempts that are due a last moment to read what has arrived, then end them."""
         now = self.loop.time()
-        expired = [limit for limit in self.running if limit.due <= now]
-        if expired and late is None:
-            is_late = now - due > LATE
-            self._set_alarm(
-                now + GRACE * is_late, is_late
-            )  # of an alarm in time, the moment is one iteration
+        if not any(limit.due <= now for limit in self.running):
+            self._set_next_alarm()
             return
-        self.running.difference_update(expired)
-        for limit in expired:
-            limit.expire(late=bool(late))
+        # After an alarm in time, the moment is one iteration of the loop.
+        was_late = now - due > LATE
+        moment = now + GRACE if was_late else now
+        self._cancel_alarm(moment)
+        self._alarm = self.loop.call_at(moment, self._expire_due, was_late)
+
+    def _expire_due(self, was_late: bool) -> None:
+        now = self.loop.time()
+        due = [limit for limit in self.running if limit.due <= now]
+        self.running.difference_update(due)
+        for limit in due:
+            limit.expire(late=was_late)
+        self._set_next_alarm()
+
+    def _set_next_alarm(self) -> None:
         self._set_alarm(min((limit.due for limit in self.running), default=math.inf))
 
 
 class TimeLimit:
-    """Ends its block with a TimeoutError after `seconds`, or the `remaining` seconds of the call (maybe infinite).
+    """Ends its block with a TimeoutError after `seconds`, or after the `remaining` ones of the call.
 
-    Then `inconclusive` is true if the service may not be the cause: the call was over, or the loop stood still.
+    Then `inconclusive` is true if the service may not be the cause: the call was over, or the loop
+    stood still.
     """
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
@@ -110,13 +129,15 @@ class TimeLimit:
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
-        self._task: asyncio.Task[Any] = asyncio.current_task(self._timeouts.loop)  # type: ignore[assignment]  # there is one
+        # Attempts run in tasks, so there is one.
+        task: Any = asyncio.current_task(self._timeouts.loop)
+        self._task: asyncio.Task[Any] = task
         self._cancelled_before = self._task.cancelling()
         self._timeouts.start(self)
         return self
 
     def is_very_late(self, seconds: float) -> bool:
-        """Return whether a limit of `seconds` from the start expired long ago, as the loop stood still."""
+        """Return whether a limit of `seconds` is long over because the loop stood still."""
         return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self, *, late: bool = False) -> None:
@@ -128,20 +149,21 @@ class TimeLimit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        self._timeouts.running.discard(self)  # the alarm stays for the next one
-        # another cancellation takes precedence
-        if (
-            self.is_over
-            and self._task.uncancel() <= self._cancelled_before
-            and kind is asyncio.CancelledError
-        ):
+        # The alarm stays for the next attempt.
+        self._timeouts.running.discard(self)
+        if not self.is_over:
+            return
+        # Another cancellation takes precedence.
+        is_only_ours = self._task.uncancel() <= self._cancelled_before
+        if is_only_ours and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
 
 class Block(Generic[T]):
-    """A `with` block: adds itself to a context variable inside it, and in tasks that are started there.
+    """A `with` block that its context knows of, and tasks that are started inside it.
 
-    Not a decorator, as the ones that `contextlib` makes are: on an `async def` the block would end before it runs.
+    Unlike those of `contextlib`, it is no decorator: on an `async def` the block would end before
+    the function runs.
     """
 
     def __init__(self, variable: ContextVar[Blocks[T]], owner: object, value: T) -> None:
@@ -154,12 +176,11 @@ class Block(Generic[T]):
         return self.value
 
     def __exit__(self, *_: object) -> None:
-        blocks = [*self._variable.get()]
-        with suppress(
-            ValueError
-        ):  # an asynchronous generator may be closed in another context, which hasn't got it
+        blocks = list(self._variable.get())
+        # An asynchronous generator may be closed in another context, which does not have it.
+        if self in blocks:
             blocks.remove(self)
-        self._variable.set((*blocks,))
+        self._variable.set(tuple(blocks))
 
     def __call__(self, function: object) -> NoReturn:
         """Raise a ConfigurationError: this is no decorator."""
@@ -173,7 +194,7 @@ _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", de
 
 
 class CallTimeout:
-    """The time limit of one client's calls: `Settings.call_timeout`, or a shorter one for the calls of a context."""
+    """The time limit of one client's calls: `Settings.call_timeout`, or a shorter one of a block."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -195,6 +216,5 @@ class CallTimeout:
         return Deadline.of_stream(self._seconds, self._monotonic() + self._shortest())
 
     def _shortest(self) -> float:
-        return min(
-            (block.value for block in _limits.get() if block.owner is self), default=math.inf
-        )
+        own = [block.value for block in _limits.get() if block.owner is self]
+        return min(own, default=math.inf)
