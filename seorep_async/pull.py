@@ -299,7 +299,8 @@ class _Run(Generic[R]):
 
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.number]
-        reading.blame_page_size()
+        if reading.blamed is not None:
+            reading.blamed.count_failure()
         self.key.accept()
         self._accepted.query = reading.query
         try:

@@ -123,7 +123,13 @@ class Crawl(Generic[T]):
             # Workers start one another, one in each iteration of the loop. All at once, with
             # their first attempts, would hold up everything else on it.
             self.hire()
-            reading = await self._read_page(reading, number)
+            try:
+                self._receive(reading, number, await reading.fetch(self._session, number))
+            except SeoRepError as error:
+                if reading.ends_with(error):
+                    self._end(reading)
+                else:
+                    reading = await self._fail(reading, error)
             # Responses that arrived together free their permits first. Otherwise this request
             # would wait in the queue for one of them, which costs more than the response.
             await asyncio.sleep(0)
@@ -133,38 +139,32 @@ class Crawl(Generic[T]):
 
     def _following(self, reading: Reading[T]) -> Job[T] | None:
         """Return the page that a worker requests next, after one of this listing."""
-        if reading not in self._readings:
-            self._places.discard(reading)
         if not self.is_open:
             return None
-        if reading.wants_request and reading.requested == reading.checked:
+        if reading not in self._readings:
+            self._places.discard(reading)
+        elif reading.requested == reading.checked and reading.wants_request:
             return reading, reading.take_number()
         if len(self._workers) + self._early_pages > self.budget:
             return None
         return self._next_page()
 
-    async def _read_page(self, reading: Reading[T], number: int) -> Reading[T]:
-        """Request a page and hand it to its listing. Return the listing, or the one in its place."""
-        try:
-            page = await reading.fetch(self._session, number)
-            if not reading.is_given_up:
-                self._receive(reading, number, page)
-        except SeoRepError as error:
-            if not reading.ends_with(error):
-                return await self._fail(reading, error)
-        if reading.is_complete:
-            self._readings.remove(reading)
-            self._source.on_complete(reading)
-        return reading
-
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
+        if reading.is_given_up:
+            return
         early_before = len(reading.early)
         try:
             reading.receive(number, page)
         finally:
             self._early_pages += len(reading.early) - early_before
-        if number == 1 and reading.has_known_end and reading.wants_request:
+        if reading.is_complete:
+            self._end(reading)
+        elif number == 1 and reading.has_known_end:
             heapq.heappush(self._with_more, (reading.number, id(reading), reading))
+
+    def _end(self, reading: Reading[T]) -> None:
+        self._readings.remove(reading)
+        self._source.on_complete(reading)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         if reading.is_given_up and not isinstance(error, AuthenticationError):

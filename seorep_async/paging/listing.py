@@ -101,7 +101,8 @@ class Listing(Generic[T, R_co]):
                 raise
             reading = reading.at_default_size()
         result = await self._assembled(reading)
-        reading.blame_page_size()
+        if reading.blamed is not None:
+            reading.blamed.count_failure()
         return result
 
     async def _assembled(self, reading: Reading[T]) -> R_co:

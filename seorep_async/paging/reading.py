@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Coroutine, Hashable
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -63,11 +63,6 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         again.blamed = self.page_size
         return again
 
-    def blame_page_size(self) -> None:
-        """Count a failure of the found size: the listing was read at the default one."""
-        if self.blamed is not None:
-            self.blamed.count_failure()
-
     @property
     def has_known_end(self) -> bool:
         """Whether page 1 said how many pages there are."""
@@ -95,11 +90,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         """Return the request of a page, with the limit that this listing has now."""
         return self.query.page(number, self.schedule, self.number, self.limit)
 
-    async def fetch(self, session: Session, number: int) -> Page[T]:
+    def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. The first one decides about the size of all."""
         if number == 1 and self.page_size is not None:
-            return await self.page_size.first_page(self)
-        return await session.send(self.request(number))
+            return self.page_size.first_page(self)
+        return session.send(self.request(number))
 
     def receive(self, number: int, page: Page[T]) -> None:
         """Keep a page, and check those whose turn has come.
@@ -135,7 +130,9 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     def ends_with(self, error: SeoRepError) -> bool:
         """Return whether an error in place of the next page is the end of the listing."""
         ledger = self.ledger
-        if ledger is None or ledger.last_page is not None or not isinstance(error, NotFoundError):
+        if self.is_given_up or not isinstance(error, NotFoundError):
+            return False
+        if ledger is None or ledger.last_page is not None:
             return False
         # Some services have no page beyond the end.
         if ledger.has_all_records():
