@@ -281,8 +281,8 @@ class WorkbookRows(JsonLines):
     """Rows of a workbook, staged as JSON, so that the extra `excel` needs no pyarrow."""
 
     ending = ".xlsx"
-    needs = ("xlsxwriter", "openpyxl")
-    most_rows = SHEET_ROWS
+    needs: ClassVar[tuple[str, ...]] = ("xlsxwriter", "openpyxl")
+    most_rows: ClassVar[int | None] = SHEET_ROWS
 
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""
@@ -375,7 +375,7 @@ class Parquet(Arrow):
     """Parquet, with the columns' descriptions as metadata."""
 
     ending = ".parquet"
-    needs = ("pyarrow.parquet",)
+    needs: ClassVar[tuple[str, ...]] = ("pyarrow.parquet",)
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""

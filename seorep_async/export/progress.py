@@ -234,9 +234,9 @@ class Tracker:
         self._stats_before = client.stats
         self._attempts_before = self._stats_before.attempts
         self._progress: PullProgress | None = None
-        self.rows = 0
-        self.failures = 0
-        self.resumed = 0
+        self.rows: int = 0
+        self.failures: int = 0
+        self.resumed: int = 0
         self.written: PullSummary | None = None
 
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:

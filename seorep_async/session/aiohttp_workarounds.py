@@ -91,7 +91,7 @@ class Progress:
     __slots__ = ("is_sent",)
 
     def __init__(self) -> None:
-        self.is_sent = False
+        self.is_sent: bool = False
 
 
 _progress: ContextVar[Progress | None] = ContextVar("seorep_async_progress", default=None)

@@ -21,7 +21,7 @@ class Proxy:
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
-        self.url = URL(address).with_user(None)
+        self.url: URL = URL(address).with_user(None)
         self.authorization: Secret | None = None
         self.secrets: tuple[str, ...] = ()
         if parts.username is not None:
