@@ -223,6 +223,8 @@ class AnyPull(RuleBasedStateMachine):
             max_attempts=ATTEMPTS,
             call_timeout=None,
             attempt_timeout=NEVER,
+            # The model counts requests, and the question about the page size would be one more.
+            page_size=None,
         )
         self.session = self.run(self.opened.enter_async_context(client))
         self.rankings = Rankings(self.session, decoder_for(EngineNames()), "account")
