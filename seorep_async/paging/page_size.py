@@ -40,8 +40,10 @@ CONFIRMATIONS = 3
 """Number of reports of one length that are compared with and without a limit."""
 MOST_FAILURES = 3
 """Number of listings that fail at the found size only, after which it is given up."""
-ATTEMPTS = 3
+ATTEMPTS = 5
 """Attempts for one page of the found size: a service may break on large pages alone."""
+QUESTION_ATTEMPTS = 2
+"""Attempts for a question; a single fault by chance does not answer it."""
 
 _BLAMED = (
     DeadlineExceededError,
@@ -139,7 +141,7 @@ class PageSize:
         self._answered.clear()
         reading.limit = LIMIT
         try:
-            large_page = await self._session.send(_once(reading.request(1), patience))
+            large_page = await self._session.send(_patient(reading.request(1), patience))
             if _continues(page, large_page, reading) and await self._is_no_cut(large_page, reading):
                 self._find(large_page)
                 return large_page
@@ -249,12 +251,11 @@ def _is_worth_a_question(page: Page[Any]) -> bool:
     return bool(page.items) and _announced(page) >= 2 * len(page.items)
 
 
-def _once(request: Request[T], seconds: float) -> Request[T]:
-    """Return a request that is sent once, with some seconds from its permit on."""
-    latest = request.deadline.at if request.deadline is not None else Deadline().at
-    return msgspec.structs.replace(
-        request, deadline=Deadline.of_stream(seconds, latest), max_attempts=1
-    )
+def _patient(request: Request[T], seconds: float) -> Request[T]:
+    """Return a request with few attempts, and some seconds for all of them from its permit on."""
+    latest = Deadline().at if request.deadline is None else request.deadline.at
+    deadline = Deadline.of_stream(seconds, latest)
+    return msgspec.structs.replace(request, deadline=deadline, max_attempts=QUESTION_ATTEMPTS)
 
 
 def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:

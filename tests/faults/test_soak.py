@@ -77,7 +77,7 @@ async def test_nothing_grows_and_both_sides_count_the_same(
     wrong_outcomes = 0
     outcome_count = 0
     faults = Faults.parse(FAULTS)
-    settings = Settings(attempt_timeout=600.0, backoff_max=0.5)
+    settings = Settings(attempt_timeout=600.0, backoff_max=0.5, page_size=None)
     if hangs:
         faults = Faults.parse(f"{FAULTS},hang=0.01%")
         settings = Settings(attempt_timeout=1.0, backoff_max=0.5)
