@@ -136,6 +136,10 @@ class _Position(NamedTuple):
     checksum: int = 0
 
 
+_decode_block = msgspec.json.Decoder(Block).decode
+"""Made at import: a decoder that is first made under freezegun would expect its fake dates."""
+
+
 class BlockFile:
     """The open, locked file. Blocks have numbers from 1, the pieces of each from 0."""
 
@@ -145,7 +149,7 @@ class BlockFile:
         self._path = file
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
-        self._decode = msgspec.json.Decoder(Block).decode
+        self._decode = _decode_block
         self._read_block_again = lru_cache(RECENT)(self._read_block)
         problem = _HELD
         try:
