@@ -11,7 +11,7 @@ from typing import Any
 import seorep_async.export
 
 _FOLDER = str(Path(seorep_async.export.__file__).parent)
-_UNCUT = ("__init__", "close")
+_UNCUT = ("__init__", "_lock", "close")
 """Open and close a file: the system closes those of a process that died."""
 
 
