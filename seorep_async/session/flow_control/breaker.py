@@ -70,12 +70,15 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.opened_at = -math.inf
         self.probes = 0
 
-    def start_probe(self, interval: float, now: float) -> None:
+    def start_probe(self, interval: float, now: float, *, tells_of_service: bool) -> None:
         self.probes += 1
         self.last_probe = now
-        patient = (now - self.opened_at) * _OUTAGE_SHARE
-        longer = max(_SHORTEST_BETWEEN_PROBES, interval, patient)
-        self.next_probe = now + min(_LONGEST_BETWEEN_PROBES, longer)
+        seconds = max(_SHORTEST_BETWEEN_PROBES, interval)
+        # The longer an outage lasts, the longer it may last on. A probe of a dead campaign does
+        # not tell whether it does, so the next one need not wait for it.
+        if tells_of_service:
+            seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
+        self.next_probe = now + min(_LONGEST_BETWEEN_PROBES, seconds)
 
     def end_probe(self, started: float) -> None:
         # Probes of an earlier outage are not counted any more.
