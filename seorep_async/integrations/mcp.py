@@ -165,13 +165,14 @@ def _require_unicode(name: str, value: object) -> None:
 
 
 def _as_list(value: object) -> list[object]:
+    items = value
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            items = json.loads(value)
         except ValueError:
             # not JSON: names or numbers, which have no commas in them
             return [part.strip() for part in value.split(",")]
-    return value if isinstance(value, list) else [value]
+    return items if isinstance(items, list) else [items]
 
 
 def _enumerations(kind: type[Arguments]) -> str:
