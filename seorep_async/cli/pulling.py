@@ -167,7 +167,9 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     """
     arguments = task.arguments
     place = Place(arguments.target, task.options)
-    look = Beginning(restart=arguments.restart, only_look=True)
+    # --restart drops what is staged now: the next run, after a failure, may come without it
+    only_look = arguments.dry_run or not arguments.restart
+    look = Beginning(restart=arguments.restart, only_look=only_look)
     request = task.request(windows[0])
     async with opened_target(task.client, request, place, look) as target:
         request = target.target.request
