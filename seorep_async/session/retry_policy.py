@@ -119,7 +119,11 @@ class Failure:
 
     @property
     def counts_a_third(self) -> bool:
-        """Whether the attempt counts as a third, because the service asked to wait, not to stop."""
+        """Whether the attempt counts as a third, because the service asked to wait, not to stop.
+
+        That is a 429, and any other status that Retry-After makes a refusal for now. A bare 503
+        counts whole: a service that is down sends it as well.
+        """
         return self.asks_to_wait and not self.by_gateway
 
 
@@ -282,7 +286,8 @@ def decide(
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
 
-    # Three throttled attempts count as one failed one.
+    # Three throttled attempts count as one failed one: with max_attempts=8, the eighth failed or
+    # the 22nd throttled attempt is the last.
     failed = attempts - throttled
     if 3 * failed + throttled > 3 * (settings.max_attempts - 1):
         return failure.error
