@@ -95,7 +95,7 @@ def test_a_stored_pull_is_named(seorep: Seorep) -> None:
     assert seorep(*pull).code == ExitCode.UNAVAILABLE
     (line,) = lines(seorep, "staged", "-o", "a.csv")
     assert line.endswith(
-        "a pull of 2023-01-01 to 2023-01-31 is unfinished; 7 reports of it are stored"
+        "a pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports stored"
     )
 
 
