@@ -265,8 +265,8 @@ async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
 
 async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None:
     async with serving(lambda asked: whole(asked, 40), max_concurrency=4) as (client, service):
-        await outcomes_of(client, range(1, 33))
-    for unit in range(1, 33):
+        await outcomes_of(client, range(1, 17))
+    for unit in range(1, 17):
         last = max(place for place, asked in enumerate(service.asked) if asked.id == unit)
         ahead = Counter(asked.id for asked in service.asked[:last] if asked.id > unit + 1)
         # later ones go on by a page each, as permits are free while a page is read
@@ -316,13 +316,13 @@ async def test_200_campaigns_keep_16_requests_in_flight() -> None:
     assert (len(service.asked), service.most_in_flight) == (600, 16)
 
 
-async def test_1000_campaigns_are_streamed_with_few_tasks() -> None:
+async def test_500_campaigns_are_streamed_with_few_tasks() -> None:
     tasks = 0
     served_at_first = None
     async with (
-        Sandbox(campaigns=1000, keywords=3, default_limit=1, latency=0.005) as sandbox,
+        Sandbox(campaigns=500, keywords=3, default_limit=1, latency=0.005) as sandbox,
         quick_client(sandbox.base_url, sandbox.api_key, max_concurrency=16) as client,
-        pull_of(client, range(1, 1001)) as outcomes,
+        pull_of(client, range(1, 501)) as outcomes,
     ):
         async for outcome in outcomes:
             assert outcome.report is not None
@@ -330,7 +330,7 @@ async def test_1000_campaigns_are_streamed_with_few_tasks() -> None:
             tasks = max(tasks, len(asyncio.all_tasks()))
             served_at_first = served_at_first or sandbox.stats.requests
     stats = sandbox.stats
-    assert stats.requests == 3000
+    assert stats.requests == 1500
     assert stats.most_in_flight <= 16
     assert tasks <= 300
     assert served_at_first is not None
@@ -346,7 +346,7 @@ async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:
         return whole(asked, 30)
 
     async with serving(script, max_concurrency=16) as (client, _):
-        await outcomes_of(client, range(1, 65))
+        await outcomes_of(client, range(1, 33))
     assert tasks <= 300
 
 

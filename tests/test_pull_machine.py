@@ -464,4 +464,4 @@ class AnyPull(RuleBasedStateMachine):
 
 
 TestAnyPull = AnyPull.TestCase
-TestAnyPull.settings = settings(max_examples=40, stateful_step_count=30)
+TestAnyPull.settings = settings(stateful_step_count=30)

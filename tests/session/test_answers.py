@@ -249,7 +249,7 @@ BODIES = [b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']
         st.binary(max_size=20) | st.sampled_from(BODIES),
     )
 )
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
     async def exchange() -> object:
         async with (

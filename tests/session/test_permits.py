@@ -53,8 +53,7 @@ async def report(session: Session, pages: int) -> float:
     return here().now - begun
 
 
-@pytest.mark.parametrize("pages", [1, 3, 20])
-@pytest.mark.parametrize("callers", [16, 64])
+@pytest.mark.parametrize(("callers", "pages"), [(16, 1), (16, 20), (64, 3)])
 async def test_a_pull_beside_steady_callers_keeps_a_third_of_its_speed(
     callers: int, pages: int
 ) -> None:
@@ -415,11 +414,11 @@ async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> Non
         service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30
     ) as session:
         results = await asyncio.gather(
-            *(call(session) for _ in range(2000)), return_exceptions=True
+            *(call(session) for _ in range(1000)), return_exceptions=True
         )
         assert here().now <= 30
     assert all(isinstance(result, errors.SeoRepError) for result in results)
-    assert service.attempts <= 1.05 * 2000
+    assert service.attempts <= 1.05 * 1000
 
 
 async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
@@ -717,7 +716,7 @@ class AnyUse(RuleBasedStateMachine):
 
 
 TestAnyUse = AnyUse.TestCase
-TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30)
+TestAnyUse.settings = settings(stateful_step_count=30)
 
 
 async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
