@@ -225,9 +225,9 @@ def test_the_table_of_names_and_the_stub_are_equal() -> None:
 
 
 def test_the_package_gives_its_public_names_and_no_others() -> None:
-    given: dict[str, object] = {}
-    exec("from seorep_async import *", given)  # noqa: S102
-    assert given.keys() - {"__builtins__"} == set(vars(seorep_async)["_MODULES_OF_NAMES"])
+    names: dict[str, object] = {}
+    exec("from seorep_async import *", names)  # noqa: S102
+    assert names.keys() - {"__builtins__"} == set(vars(seorep_async)["_MODULES_OF_NAMES"])
     assert names_of_stub().keys() <= set(dir(seorep_async))
     for name, module in names_of_stub().items():
         assert getattr(seorep_async, name) is getattr(importlib.import_module(module), name)
