@@ -12,6 +12,7 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.profiles import (
     Access,
+    ReportEngines,
     config_file,
     find_access,
     load_profile,
@@ -478,20 +479,18 @@ def test_the_folder_of_profiles_is_absolute_or_refused(
 
 # --- Names of search engines for a report
 
-ENGINES: dict[str, tuple[Mapping[str, str], str | None, object]] = {
+OF_VARIABLE = ReportEngines(["A", "B"], "SEOREP_REPORT_ENGINES")
+OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
+ENGINES: dict[str, tuple[Mapping[str, str], str | None, ReportEngines | None]] = {
     "nothing": ({}, None, None),
-    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, None, ["Google", "Bing"]),
-    "a variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, None, ["A", "B"]),
+    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, None, OF_PROFILE),
+    "a variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, None, OF_VARIABLE),
     "a variable beside SEOREP_PROFILE": (
         {"SEOREP_REPORT_ENGINES": "A, B", "SEOREP_PROFILE": "acme"},
         None,
-        ["A", "B"],
+        OF_VARIABLE,
     ),
-    "a profile beside the variable": (
-        {"SEOREP_REPORT_ENGINES": "A, B"},
-        "acme",
-        ["Google", "Bing"],
-    ),
+    "a profile beside the variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, "acme", OF_PROFILE),
     "a profile without names beside the variable": (
         {"SEOREP_REPORT_ENGINES": "A, B"},
         "default",
@@ -507,7 +506,7 @@ def test_a_report_finds_the_names_of_its_engines(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
     profile: str | None,
-    engines: object,
+    engines: ReportEngines | None,
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -216,6 +216,12 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 differences[name] = _difference(name, before, now)
         return differences
 
+    def only(self, campaign_ids: Iterable[int]) -> ExportRequest:
+        """Return the same request for a few campaigns."""
+        return msgspec.structs.replace(
+            self, campaigns=tuple(campaign_ids), groups=(), filter=None, exclude=()
+        )
+
     def takes(self, campaign_id: int) -> bool:
         """Return whether the requested ids include a campaign."""
         if campaign_id in self.exclude:

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
-from seorep_async.export import PullSummary, database, pull_to
+from seorep_async.export import PullSummary, database, preview, pull_to
 from seorep_async.export.schema import VIEWS
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
@@ -344,6 +344,35 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
             threading.Timer(0.3, other.stdin.close).start()
             assert (await pull(client, out)).rows == 2
     assert "is open in another program; waiting" in caplog.text
+
+
+@pytest.mark.parametrize("account", ["acme", None], ids=["named", "by its host"])
+async def test_a_locked_database_keeps_no_older_night_from_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: str | None
+) -> None:
+    out = tmp_path / "x.duckdb"
+    options: dict[str, Any] = {"account": account, "snapshot_date": "2023-04-02"}
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2, account=account, snapshot_date="2023-04-01")
+        monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+        with duckdb.connect(config={"threads": "1"}) as other:
+            other.execute(f"ATTACH '{out}' AS attached")
+            with pytest.raises(ExportError, match="has it open"):
+                await pull(client, out, restart=True, **options)
+        summary = await pull(client, out, **options)
+    assert (summary.rows, summary.resumed) == (2, 0)
+    assert ask(out, "SELECT DISTINCT account FROM pulls") == [("acme",)]
+
+
+async def test_a_look_drops_nothing_though_it_would_start_over(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2)
+        await preview(client, None, "2023-03-01", DAY, out=out, account="acme", restart=True)
+        assert (await pull(client, out)).resumed == 1
 
 
 @pytest.mark.parametrize("read_only", [True, False])

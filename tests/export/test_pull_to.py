@@ -412,6 +412,62 @@ async def test_retry_failed_leaves_out_what_is_not_chosen(tmp_path: Path) -> Non
             assert [one.campaign_id for one in found.outcomes] == [3]
 
 
+class GroupedAccount(Account):
+    """An account whose campaigns 1 and 2 are in the group Odd or Even; the filter finds an id."""
+
+    def answer(self, asked: Asked) -> object:
+        filters = [value for name, value in asked.pairs if name == "filter"]
+        if asked.path == "/v3/campaigns" and filters:
+            campaigns = [self.campaign(int(filters[0]))]
+            return {"metadata": {"total_pages": 1, "total_records": 1}, "data": campaigns}
+        return super().answer(asked)
+
+    def campaign(self, id_: int) -> dict[str, Any]:
+        return {**super().campaign(id_), "group_title": ("Even", "Odd")[id_ % 2]}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    ("choices", "failed", "retried"),
+    [
+        ([{"groups": ["Odd"]}, {"groups": ["Even"]}], [1, 2], {"groups": ["odd "]}),
+        ([{"filter": "1"}, {"filter": "2"}], [1, 2], {"filter": "1"}),
+        ([{}], [1, 2], {"groups": ["Odd"]}),
+        ([{}], [1, 2, 3], {"groups": ["Odd"], "exclude": [3]}),
+        ([{"exclude": [4]}, {}], [1, 2], {"filter": "1"}),
+    ],
+)
+async def test_retry_failed_keeps_to_groups_and_filter(
+    tmp_path: Path,
+    format_: str,
+    choices: list[dict[str, Any]],
+    failed: list[int],
+    retried: dict[str, Any],
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    account = GroupedAccount(campaigns=4, hidden=dict.fromkeys(failed, 500))
+    async with served(account) as (client, service):
+        for choice in choices:
+            await pull(client, out, **choice)
+        service.asked.clear()
+        await pull(client, out, retry_failed=True, **retried)
+    reports = {asked.id for asked in service.asked if "rankings" in asked.path}
+    # a file holds one pull, so another choice of campaigns is pulled whole
+    taken = {1, 3} if "groups" in retried and "exclude" not in retried else {1}
+    assert reports == ({1} if format_ == "duckdb" else taken)
+
+
+async def test_nothing_failed_in_a_group_is_no_empty_group(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(GroupedAccount(campaigns=4, hidden={2: 500})) as (client, service):
+        await pull(client, out)
+        await pull(client, out, ids=[4])
+        service.asked.clear()
+        summary = await pull(client, out, retry_failed=True, groups=["Odd"])
+    assert summary.campaigns == 0
+    assert not [asked for asked in service.asked if "rankings" in asked.path]
+
+
 async def test_a_database_knows_what_failed_in_an_earlier_window(
     client: SeoRepClient, sandbox: Sandbox, tmp_path: Path
 ) -> None:

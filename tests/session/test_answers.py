@@ -447,21 +447,79 @@ async def test_a_pause_that_is_too_long_ends_the_call_with_it(
     assert (error.status, error.retry_after, error.retryable) == (status, 3600, True)
 
 
-async def test_a_write_is_sent_again_after_a_pause_beside_a_403(connect: Connect) -> None:
-    created = answer({"data": {"id": 7, "url": "u", "company": "c"}})
-    client, server = await connect(answer(status=403, headers=[("Retry-After", "1")]), created)
-    await client.campaigns.create("u", "c")
+GRANT = "GET a grant"
+METHODS = ("GET", "PUT", "DELETE", "POST", "PATCH", GRANT)
+SAFE = "GET PUT DELETE"
+"""What may be carried out twice."""
+RESENT: dict[int, tuple[str, str]] = {
+    **dict.fromkeys((401, 404, 405, 410, 501, 505), ("", "")),
+    **dict.fromkeys((400, 402, 409, 420, 422, 423), ("", "GET")),
+    403: ("", SAFE),
+    425: ("GET", "GET"),
+    **dict.fromkeys((408, 500, 502, 504, 520), (SAFE, SAFE)),
+    429: ("all", "all"),
+    503: (SAFE, "all"),
+}
+"""The methods that are sent again after a status, without and with Retry-After."""
+REPEATS = [
+    (status, has_pause, method, methods[has_pause] == "all" or method in methods[has_pause].split())
+    for status, methods in RESENT.items()
+    for has_pause in (False, True)
+    for method in METHODS
+]
+
+
+async def send(client: SeoRepClient, method: str) -> object:
+    if method == GRANT:
+        return await client.users.login_grant(7)
+    return await client.request(method, "/v3/campaigns/7")
+
+
+@pytest.mark.parametrize(("status", "has_pause", "method", "is_resent"), REPEATS)
+async def test_each_status_is_answered_by_a_repeat_or_by_none(
+    connect: Connect, status: int, has_pause: bool, method: str, is_resent: bool
+) -> None:
+    headers = [("Retry-After", "1")] if has_pause else []
+    refusal = answer({"status": "error", "message": "no"}, status=status, headers=headers)
+    grant = answer({"data": {"user_id": 7, "token": "t", "login_url": "https://example.com"}})
+    client, server = await connect(refusal, grant)
+    error = None
+    try:
+        await send(client, method)
+    except errors.SeoRepError as raised:
+        error = raised
+    assert (len(server.requests) == 2) is is_resent is (error is None)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_foreign_page_does_not_say_that_a_post_did_nothing(
+    connect: Connect, status: int, method: str
+) -> None:
+    client, server = await connect(FINE, page(status), FINE)
+    await ask(client)
+    if method in SAFE.split():
+        await send(client, method)
+        assert len(server.requests) == 3
+        return
+    with pytest.raises(errors.OutcomeUnknownError, match="something in front of the service"):
+        await send(client, method)
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 409, 423, 425])
-async def test_a_write_is_not_sent_again_after_other_refusals(
-    status: int, connect: Connect
-) -> None:
-    client, server = await connect(answer(status=status, headers=[("Retry-After", "1")]))
-    with pytest.raises(errors.InvalidRequestError):
-        await client.campaigns.update(7, url="u")
-    assert len(server.requests) == 1
+async def test_a_postponed_post_says_when_it_may_be_sent_again(connect: Connect) -> None:
+    client, _ = await connect(answer(status=403, headers=[("Retry-After", "7")]))
+    with pytest.raises(errors.RateLimitedError, match="asks to try again later") as caught:
+        await client.campaigns.create("u", "c")
+    assert (caught.value.retry_after, caught.value.retryable) == (7, True)
+
+
+async def test_a_foreign_404_before_it_does_not_make_a_404_a_deletion(connect: Connect) -> None:
+    gone = answer({"status": "error", "message": "there is none"}, status=404)
+    client, _ = await connect(FINE, page(404), gone)
+    await ask(client)
+    with pytest.raises(errors.NotFoundError):
+        await client.campaigns.delete(7)
 
 
 async def test_too_early_is_asked_once_more(connect: Connect) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import re
 from collections import Counter
@@ -420,6 +421,19 @@ async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> Non
         assert here().now <= 30
     assert all(isinstance(result, errors.SeoRepError) for result in results)
     assert service.attempts <= 1.05 * 1000
+
+
+@pytest.mark.parametrize("kind", ["503", "refused"])
+async def test_probes_keep_to_a_slow_cap_of_the_user(kind: str) -> None:
+    service = SimulatedService(down=(0, NEVER), outage=kind)
+    async with session_above(
+        service, requests_per_second=0.05, call_timeout=600, backoff_initial=0.01
+    ) as session:
+        calls = (call(session) for _ in range(20))
+        await asyncio.gather(*calls, return_exceptions=True)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(service.started)]
+    assert len(gaps) >= 20
+    assert min(gaps) >= 19.999
 
 
 async def test_a_call_that_never_started_names_the_failure_of_others() -> None:

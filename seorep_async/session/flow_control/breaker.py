@@ -70,12 +70,20 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.opened_at = -math.inf
         self.probes = 0
 
-    def start_probe(self, interval: float, now: float) -> None:
+    def start_probe(self, interval: float, interval_of_cap: float, now: float) -> None:
+        """Note a probe, and decide when the next may start.
+
+        Args:
+            interval: seconds from one attempt to the next at the present rate, or 0.
+            interval_of_cap: the same at the user's own cap, which probes obey as well.
+            now: the time.
+        """
         self.probes += 1
         self.last_probe = now
         patient = (now - self.opened_at) * _OUTAGE_SHARE
         longer = max(_SHORTEST_BETWEEN_PROBES, interval, patient)
-        self.next_probe = now + min(_LONGEST_BETWEEN_PROBES, longer)
+        seconds = min(_LONGEST_BETWEEN_PROBES, longer)
+        self.next_probe = now + max(seconds, interval_of_cap)
 
     def end_probe(self, started: float) -> None:
         # Probes of an earlier outage are not counted any more.

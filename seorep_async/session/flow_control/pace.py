@@ -56,7 +56,7 @@ class Pace:
         """Note a start. Return whether it is a probe."""
         if self.breaker.is_open:
             # Rule 4: nothing but probes goes out.
-            self.breaker.start_probe(1 / self.rate.current, now)
+            self.breaker.start_probe(1 / self.rate.current, 1 / self.rate.cap, now)
             self.last_start = now
             return True
         # After a rest, the attempts accepted before show no rate.
