@@ -415,7 +415,7 @@ async def test_retry_failed_leaves_out_what_is_not_chosen(tmp_path: Path) -> Non
 class GroupedAccount(Account):
     """An account whose campaigns 1 and 2 are in the group Odd or Even; the filter finds an id."""
 
-    def answer(self, asked: Asked) -> object:
+    def answer(self, asked: ApiRequest) -> object:
         filters = [value for name, value in asked.pairs if name == "filter"]
         if asked.path == "/v3/campaigns" and filters:
             campaigns = [self.campaign(int(filters[0]))]
@@ -449,9 +449,9 @@ async def test_retry_failed_keeps_to_groups_and_filter(
     async with served(account) as (client, service):
         for choice in choices:
             await pull(client, out, **choice)
-        service.asked.clear()
+        service.requests.clear()
         await pull(client, out, retry_failed=True, **retried)
-    reports = {asked.id for asked in service.asked if "rankings" in asked.path}
+    reports = {asked.id for asked in service.requests if "rankings" in asked.path}
     # a file holds one pull, so another choice of campaigns is pulled whole
     taken = {1, 3} if "groups" in retried and "exclude" not in retried else {1}
     assert reports == ({1} if format_ == "duckdb" else taken)
@@ -462,10 +462,10 @@ async def test_nothing_failed_in_a_group_is_no_empty_group(tmp_path: Path) -> No
     async with served(GroupedAccount(campaigns=4, hidden={2: 500})) as (client, service):
         await pull(client, out)
         await pull(client, out, ids=[4])
-        service.asked.clear()
+        service.requests.clear()
         summary = await pull(client, out, retry_failed=True, groups=["Odd"])
     assert summary.campaigns == 0
-    assert not [asked for asked in service.asked if "rankings" in asked.path]
+    assert not [asked for asked in service.requests if "rankings" in asked.path]
 
 
 async def test_a_database_knows_what_failed_in_an_earlier_window(
