@@ -108,16 +108,16 @@ FOUND: dict[str, tuple[Mapping[str, str], Mapping[str, str], tuple[object, str, 
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(("variables", "arguments", "found"), FOUND.values(), ids=FOUND)
+@pytest.mark.parametrize(("variables", "arguments", "access_summary"), FOUND.values(), ids=FOUND)
 def test_an_account_is_found_in_one_order(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
     arguments: Mapping[str, str],
-    found: tuple[object, str, str | None],
+    access_summary: tuple[object, str, str | None],
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert summary(find_access(**arguments)) == found
+    assert summary(find_access(**arguments)) == access_summary
 
 
 REFUSED: dict[str, tuple[Mapping[str, str], Mapping[str, object], str]] = {
@@ -463,9 +463,9 @@ FOLDERS = {
 }
 
 
-@pytest.mark.parametrize(("variables", "found"), FOLDERS.values(), ids=FOLDERS)
+@pytest.mark.parametrize(("variables", "beginning"), FOLDERS.values(), ids=FOLDERS)
 def test_the_folder_of_profiles_is_absolute_or_refused(
-    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], found: str
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], beginning: str
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for name, value in variables.items():
@@ -474,7 +474,7 @@ def test_the_folder_of_profiles_is_absolute_or_refused(
         said = str(config_file())
     except ConfigurationError as error:
         said = str(error)
-    assert said.startswith(found)
+    assert said.startswith(beginning)
 
 
 # --- Names of search engines for a report

@@ -38,28 +38,22 @@ STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
 }
 UNDER_200: list[tuple[type[errors.SeoRepError], str, int | None]] = [
     *((errors.InvalidRequestError, "permanent", code) for code in (400, 422)),
-    *(
-        (errors.AuthenticationError, "authentication", 403),
-        (errors.NotFoundError, "permanent", 404),
-    ),
-    *(
-        (errors.RateLimitedError, "throttle", 429),
-        (errors.ServerError, "transient", 500),
-        (errors.StatusError, "transient", None),
-    ),
+    (errors.AuthenticationError, "authentication", 403),
+    (errors.NotFoundError, "permanent", 404),
+    (errors.RateLimitedError, "throttle", 429),
+    (errors.ServerError, "transient", 500),
+    (errors.StatusError, "transient", None),
 ]
 WRONG_SHAPES = [
-    *(
-        b"[]",
-        b'"x"',
-        b"null",
-        b"0",
-        b"{}",
-        b'{"data": 1}',
-        b'{"data": {}}',
-        b'{"data": [1]}',
-        b"[" * 10**5,
-    ),
+    b"[]",
+    b'"x"',
+    b"null",
+    b"0",
+    b"{}",
+    b'{"data": 1}',
+    b'{"data": {}}',
+    b'{"data": [1]}',
+    b"[" * 10**5,
     rb'{"data": [{"company": "\ud800"}]}',
 ]
 FAILURES: dict[str, tuple[Step, int | None, type[errors.SeoRepError], str]] = {
@@ -113,7 +107,9 @@ async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
     assert (error.status, error.method, error.path) == (status, "GET", "/v3/campaigns")
     assert error.body_excerpt == "because of this" or status in (200, None)
     expected = [(number, status, kind, cause) for number in range(1, ATTEMPTS.get(cause, 2) + 1)]
-    assert [(one.number, one.status, one.error, one.cause) for one in seen] == expected
+    assert [
+        (attempt.number, attempt.status, attempt.error, attempt.cause) for attempt in seen
+    ] == expected
     assert error.attempts == len(seen)
 
 
@@ -133,7 +129,9 @@ HALF_A_MINUTE = "Tue, 14 Nov 2023 22:13:50 GMT"  # from when the wall clock of t
 BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
 # Retry-After, the Date beside it, the jump of our wall clock, and the wait
 WAITS: list[tuple[str, str | None, float, float]] = [
-    *(("soon", None, 0.0, 0.25), ("7", None, 3600.0, 7.0), ("7", None, -3600.0, 7.0)),
+    ("soon", None, 0.0, 0.25),
+    ("7", None, 3600.0, 7.0),
+    ("7", None, -3600.0, 7.0),
     *(
         (HALF_A_MINUTE, None, jump, wait)
         for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))
@@ -216,26 +214,20 @@ STATUS_LINES = [
     b"429 x",
 ]
 HEADERS = [
-    *(
-        b"Content-Length: 2",
-        b"Content-Length: 9",
-        b"Transfer-Encoding: chunked",
-        b"Content-Encoding: gzip",
-    ),
-    *(
-        b"Content-Encoding: zstd",
-        b"Retry-After: 0",
-        b"Retry-After: \xff\xfe",
-        b"Location: //[",
-        b"Upgrade: x",
-    ),
-    *(
-        b"Connection: upgrade",
-        b"Content-Type: \xff",
-        b"Set-Cookie: \xff=;;=\x01",
-        b"Trailer: x",
-        b": x",
-    ),
+    b"Content-Length: 2",
+    b"Content-Length: 9",
+    b"Transfer-Encoding: chunked",
+    b"Content-Encoding: gzip",
+    b"Content-Encoding: zstd",
+    b"Retry-After: 0",
+    b"Retry-After: \xff\xfe",
+    b"Location: //[",
+    b"Upgrade: x",
+    b"Connection: upgrade",
+    b"Content-Type: \xff",
+    b"Set-Cookie: \xff=;;=\x01",
+    b"Trailer: x",
+    b": x",
 ]
 BODIES = [b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']
 
@@ -249,7 +241,7 @@ BODIES = [b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']
         st.binary(max_size=20) | st.sampled_from(BODIES),
     )
 )
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
     async def exchange() -> object:
         async with (
@@ -352,10 +344,8 @@ async def test_programming_error_is_raised_as_it_is(
 
 
 HTML = b"<html><h1>Not Found</h1></html>"
-NO_OBJECT, NO_SERVICE = (
-    "there is no such object",
-    "this does not look like the service; check the address",
-)
+NO_OBJECT = "there is no such object"
+NO_SERVICE = "this does not look like the service; check the address"
 MISSING: dict[tuple[str, str], list[bytes]] = {
     ("/v3/campaigns", NO_SERVICE): [
         HTML,
@@ -370,7 +360,9 @@ MISSING: dict[tuple[str, str], list[bytes]] = {
     ],
     ("/v3/campaigns/42", NO_SERVICE): [HTML, b"[" * 10_000, b'{"detail": "Not Found"}'],
     ("/v3/campaigns/42", NO_OBJECT): [
-        *(b"", b'{"error": "no such campaign"}', b'{"status": "error", "message": "gone"}')
+        b"",
+        b'{"error": "no such campaign"}',
+        b'{"status": "error", "message": "gone"}',
     ],
 }
 

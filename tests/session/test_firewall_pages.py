@@ -45,9 +45,9 @@ async def test_a_page_after_a_success_is_a_firewall_s(
     blocked: tuple[int, int], body: bytes, lost: list[int]
 ) -> None:
     async with session_above(firewalled(*blocked, body), max_concurrency=1) as session:
-        found = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
-    assert [n for n, end in enumerate(found) if isinstance(end, AuthenticationError)] == lost
-    assert all(end == 0 or n in lost for n, end in enumerate(found))
+        results = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
+    assert [n for n, end in enumerate(results) if isinstance(end, AuthenticationError)] == lost
+    assert all(end == 0 or n in lost for n, end in enumerate(results))
 
 
 async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
