@@ -224,8 +224,28 @@ def _access_of_profile(name: str) -> Access:
     )
 
 
-def report_engines(profile: str | None = None) -> object:
-    """Return the names of the search engines for a report, not checked yet, or None.
+@dataclass(frozen=True)
+class ReportEngines:
+    """The names of the search engines for a report, and their origin.
+
+    Attributes:
+        names: not checked yet.
+        source: the variable, or the line of a profile, in words for a message.
+    """
+
+    names: object
+    source: str
+
+    @classmethod
+    def of(cls, value: object, source: str) -> ReportEngines:
+        names = value
+        if isinstance(value, str):
+            names = [name.strip() for name in value.split(",")]
+        return cls(names, source)
+
+
+def report_engines(profile: str | None = None) -> ReportEngines | None:
+    """Return the names of the search engines for a report, or None.
 
     They come from the `profile` that the caller names, else from `SEOREP_REPORT_ENGINES`, else
     from the profile that `find_access` would use.
@@ -233,20 +253,17 @@ def report_engines(profile: str | None = None) -> object:
     Raises:
         ConfigurationError: the profile or its file can't be used.
     """
-    if profile is not None:
-        return _engine_list(load_profile(profile).get("report_engines"))
-    if REPORT_ENGINES in os.environ:
-        return _engine_list(os.environ[REPORT_ENGINES])
-    if BASE_URL in os.environ or API_KEY in os.environ:
+    name = profile
+    if name is None:
+        if REPORT_ENGINES in os.environ:
+            return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
+        # a stored profile is of another account than the environment's
+        if BASE_URL not in os.environ and API_KEY not in os.environ:
+            name = _default_profile()
+    value = None if name is None else load_profile(name).get("report_engines")
+    if value is None:
         return None
-    name = _default_profile()
-    return None if name is None else _engine_list(load_profile(name).get("report_engines"))
-
-
-def _engine_list(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return [name.strip() for name in value.split(",")]
+    return ReportEngines.of(value, f"report_engines of profile {name}")
 
 
 def config_file() -> Path:

@@ -98,8 +98,8 @@ async def sent(
 
 @every_method
 async def test_params_are_the_query(method: str, connect: Connect) -> None:
-    given = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
-    request = await sent(connect, method, "/v3/things", params=given)
+    params = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
+    request = await sent(connect, method, "/v3/things", params=params)
     written = [
         ("page", "2"),
         ("filter", "a&b ü"),
@@ -121,10 +121,8 @@ async def test_a_body_is_encoded_as_the_settings_say(
         params={"dry": "1"}, body={"name": "a&b ü", "tags": ("x",)},
         request_encoding=encoding, array_encoding=ArrayEncoding.REPEAT,
     )  # fmt: skip
-    query, written = (
-        parameters(request.target.partition("?")[2]),
-        [("name", "a&b ü"), ("tags", "x")],
-    )
+    query = parameters(request.target.partition("?")[2])
+    written = [("name", "a&b ü"), ("tags", "x")]
     if encoding is RequestEncoding.JSON:
         assert (query, json.loads(request.body)) == (
             [("dry", "1")],
@@ -181,16 +179,19 @@ async def test_a_block_records_its_answers_as_they_come(connect: Connect) -> Non
             assert len(answers) == number
             await client.campaigns.list(filter="secret")
     await client.campaigns.list()
-    assert [(one.method, one.path, one.status, one.body) for one in answers] == [
-        ("GET", "/v3/campaigns", 200, body)
-    ] * 3
+    assert [
+        (recorded.method, recorded.path, recorded.status, recorded.body) for recorded in answers
+    ] == [("GET", "/v3/campaigns", 200, body)] * 3
 
 
 async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Connect) -> None:
     client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=404))
     with client.record_answers() as answers, pytest.raises(errors.NotFoundError):
         await ask(client)
-    assert [(one.status, one.body) for one in answers] == [(500, b"busy"), (404, b"no")]
+    assert [(recorded.status, recorded.body) for recorded in answers] == [
+        (500, b"busy"),
+        (404, b"no"),
+    ]
 
 
 async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
@@ -199,7 +200,7 @@ async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Con
     )
     with client.record_answers() as answers:
         await client.campaigns.list()
-    assert [json.loads(one.body)["data"][0]["id"] for one in answers] == [1, 2, 3, 4]
+    assert [json.loads(recorded.body)["data"][0]["id"] for recorded in answers] == [1, 2, 3, 4]
 
 
 async def test_answers_of_a_pull_are_recorded() -> None:
@@ -209,7 +210,7 @@ async def test_answers_of_a_pull_are_recorded() -> None:
     ):
         with client.record_answers() as answers:
             await client.rankings.pull([1, 2, 3], "2022-01-01", "2022-01-31")
-    assert [one.path for one in answers] == ["/v3/resources/rankings/campaign"] * 3
+    assert [recorded.path for recorded in answers] == ["/v3/resources/rankings/campaign"] * 3
 
 
 async def test_another_task_at_the_same_time_is_not_recorded(connect: Connect) -> None:
@@ -226,7 +227,7 @@ async def test_another_task_at_the_same_time_is_not_recorded(connect: Connect) -
         await ask(client)
         going_on.set()
         await other
-    assert [one.body for one in answers] == [json.dumps(EMPTY_PAGE).encode()]
+    assert [recorded.body for recorded in answers] == [json.dumps(EMPTY_PAGE).encode()]
 
 
 async def test_blocks_run_side_by_side_each_with_its_own(connect: Connect) -> None:
@@ -242,9 +243,9 @@ async def test_blocks_run_side_by_side_each_with_its_own(connect: Connect) -> No
 
 
 def test_a_raw_answer_does_not_show_its_body() -> None:
-    shown = repr(RawAnswer("GET", "/v3/users/7/loginGrant", 200, b"canary"))
+    text = repr(RawAnswer("GET", "/v3/users/7/loginGrant", 200, b"canary"))
     assert (
-        shown
+        text
         == "RawAnswer(method='GET', path='/v3/users/7/loginGrant', status=200, number=1, seconds=0.0)"
     )
 
@@ -305,10 +306,10 @@ async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connec
 async def test_a_recording_holds_the_answers_of_its_own_client_only(
     connect: Connect, open_client: OpenClient
 ) -> None:
-    one, server = await connect(forever=answer(EMPTY_PAGE))
+    client, server = await connect(forever=answer(EMPTY_PAGE))
     other = await open_client(server.base_url)
-    with one.record_answers() as outer, one.record_answers() as inner:
-        await ask(one)
+    with client.record_answers() as outer, client.record_answers() as inner:
+        await ask(client)
         await ask(other)
     assert len(outer) == len(inner) == 1
 

@@ -55,12 +55,12 @@ def fields(error: errors.SeoRepError) -> dict[str, Any]:
 
 
 def test_the_page_holds_these_errors_and_no_others() -> None:
-    found = {
+    classes = {
         kind
         for _, kind in inspect.getmembers(errors, inspect.isclass)
         if issubclass(kind, BaseException)
     }
-    assert found == set(PARENTS)
+    assert classes == set(PARENTS)
 
 
 @every_class
@@ -107,7 +107,7 @@ def test_each_class_and_each_field_of_an_error_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("details", "text"),
     [
         ({}, "it went wrong"),
         ({"subject": "campaign 42"}, "campaign 42: it went wrong"),
@@ -126,13 +126,16 @@ def test_each_class_and_each_field_of_an_error_is_explained() -> None:
         ),
     ],
 )
-def test_an_error_reads_as_one_line(given: dict[str, Any], text: str) -> None:
-    assert str(errors.SeoRepError("it went wrong", **given)) == text
+def test_an_error_reads_as_one_line(details: dict[str, Any], text: str) -> None:
+    assert str(errors.SeoRepError("it went wrong", **details)) == text
 
 
 def test_what_is_filled_in_later_is_in_the_message() -> None:
     error = errors.NotFoundError("there is no such object")
-    error.method, error.path, error.status, error.attempts = "GET", "/v3/campaigns/7", 404, 1
+    error.method = "GET"
+    error.path = "/v3/campaigns/7"
+    error.status = 404
+    error.attempts = 1
     assert str(error) == "there is no such object [GET /v3/campaigns/7, status 404, 1 attempt]"
 
 

@@ -12,6 +12,7 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.profiles import (
     Access,
+    ReportEngines,
     config_file,
     find_access,
     load_profile,
@@ -107,16 +108,16 @@ FOUND: dict[str, tuple[Mapping[str, str], Mapping[str, str], tuple[object, str, 
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(("variables", "arguments", "found"), FOUND.values(), ids=FOUND)
+@pytest.mark.parametrize(("variables", "arguments", "access_summary"), FOUND.values(), ids=FOUND)
 def test_an_account_is_found_in_one_order(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
     arguments: Mapping[str, str],
-    found: tuple[object, str, str | None],
+    access_summary: tuple[object, str, str | None],
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert summary(find_access(**arguments)) == found
+    assert summary(find_access(**arguments)) == access_summary
 
 
 REFUSED: dict[str, tuple[Mapping[str, str], Mapping[str, object], str]] = {
@@ -462,9 +463,9 @@ FOLDERS = {
 }
 
 
-@pytest.mark.parametrize(("variables", "found"), FOLDERS.values(), ids=FOLDERS)
+@pytest.mark.parametrize(("variables", "beginning"), FOLDERS.values(), ids=FOLDERS)
 def test_the_folder_of_profiles_is_absolute_or_refused(
-    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], found: str
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], beginning: str
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for name, value in variables.items():
@@ -473,25 +474,23 @@ def test_the_folder_of_profiles_is_absolute_or_refused(
         said = str(config_file())
     except ConfigurationError as error:
         said = str(error)
-    assert said.startswith(found)
+    assert said.startswith(beginning)
 
 
 # --- Names of search engines for a report
 
-ENGINES: dict[str, tuple[Mapping[str, str], str | None, object]] = {
+OF_VARIABLE = ReportEngines(["A", "B"], "SEOREP_REPORT_ENGINES")
+OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
+ENGINES: dict[str, tuple[Mapping[str, str], str | None, ReportEngines | None]] = {
     "nothing": ({}, None, None),
-    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, None, ["Google", "Bing"]),
-    "a variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, None, ["A", "B"]),
+    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, None, OF_PROFILE),
+    "a variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, None, OF_VARIABLE),
     "a variable beside SEOREP_PROFILE": (
         {"SEOREP_REPORT_ENGINES": "A, B", "SEOREP_PROFILE": "acme"},
         None,
-        ["A", "B"],
+        OF_VARIABLE,
     ),
-    "a profile beside the variable": (
-        {"SEOREP_REPORT_ENGINES": "A, B"},
-        "acme",
-        ["Google", "Bing"],
-    ),
+    "a profile beside the variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, "acme", OF_PROFILE),
     "a profile without names beside the variable": (
         {"SEOREP_REPORT_ENGINES": "A, B"},
         "default",
@@ -502,13 +501,13 @@ ENGINES: dict[str, tuple[Mapping[str, str], str | None, object]] = {
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(("variables", "profile", "found"), ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize(("variables", "profile", "engines"), ENGINES.values(), ids=ENGINES)
 def test_a_report_finds_the_names_of_its_engines(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
     profile: str | None,
-    found: object,
+    engines: ReportEngines | None,
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert report_engines(profile) == found
+    assert report_engines(profile) == engines

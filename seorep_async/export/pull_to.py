@@ -55,6 +55,7 @@ from seorep_async.export.staging import (
 )
 from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
+from seorep_async.plain_values import SURROGATE
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -509,7 +510,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
         raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
+    if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
     format_ = format_of(path.suffix.lower())

@@ -46,6 +46,11 @@ _DAYS = """
     WHERE account = $account
     ORDER BY as_of
 """
+_DEFINITIONS = """
+    SELECT temporary, lower(view_name), sql
+    FROM duckdb_views()
+    WHERE schema_name = 'main' AND database_name IN ('temp', current_database())
+"""
 _COMPLETE_WINDOWS = """
     WITH feeds AS (
         SELECT unnest($feeds) AS feed, unnest($tables) AS table_name
@@ -165,9 +170,7 @@ def open_history(
         try:
             connection = stack.enter_context(_connect(path, wait_seconds))
             _check_tables(connection, path)
-            # of this connection alone: an older version may have made the database
-            for name, query in VIEWS.items():
-                connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+            _provide_views(connection)
             for name, value in (limits or {}).items():
                 connection.execute(f"SET {name} = '{value}'")
             connection.execute("SET lock_configuration = true")
@@ -208,6 +211,20 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise _refusal(path, problem)
     if connection.execute("FROM pulls LIMIT 1").fetchone() is None:
         raise _refusal(path, "no pull wrote it")
+
+
+def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make this version's views, of this connection alone, where the database has others."""
+    for name, query in VIEWS.items():
+        connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+    definitions: dict[bool, set[str]] = {True: set(), False: set()}
+    for is_temporary, name, statement in connection.execute(_DEFINITIONS).fetchall():
+        if name in VIEWS:
+            definitions[is_temporary].add(statement.partition(" VIEW ")[2])
+    if definitions[True] == definitions[False]:
+        # SHOW TABLES would list them twice
+        for name in VIEWS:
+            connection.execute(f"DROP VIEW temp.{name}")
 
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:

@@ -250,7 +250,9 @@ def _checked_name(name: object, named: Params, argument: str, places: Mapping[st
     if not isinstance(name, str) or not name:
         problem = f"{argument}: a name must be a string that is not empty, got {described(name)}"
         raise ConfigurationError(problem, argument=argument)
-    _check_unicode(f"{argument}: a name", name)
+    if SURROGATE.search(name):
+        problem = f"{argument}: the name {shown(name)} is not valid Unicode"
+        raise ConfigurationError(problem, argument=argument)
     documented_name = name.removesuffix("[]")
     if documented_name in named:
         place = places.get(documented_name, f"{documented_name}=…")

@@ -128,7 +128,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.failure = failure
         if probe or failure.counts_a_third:
             self.throttled += 1
-        if not failure.certainly_not_executed:
+        if not failure.was_turned_away:
             self.may_have_run = True
 
     def complete(self, error: E) -> E:

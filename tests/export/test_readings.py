@@ -90,10 +90,10 @@ async def test_another_reading_retries_nothing(
     await served.pull(out)
     before = read(out)
     served.account.hidden = {}
-    served.service.asked.clear()
+    served.service.requests.clear()
     with refused(f"the pull whose reports failed was made with {words}.*pass the same"):
         await served.pull(out, settings, retry_failed=True, **options)
-    assert not served.service.asked
+    assert not served.service.requests
     assert read(out) == before
     assert (await served.pull(out, retry_failed=True)).ok
 

@@ -56,13 +56,13 @@ def arguments_of(operation: Operation) -> Arguments:
     """Return what is asked of the sandbox: object 2, or the first of campaign 2."""
     if operation.verb == "create":
         return NEW[operation.resource]
-    one = (
+    arguments = (
         {"id": 200_001 if operation.resource in ("backlinks", "keywords") else 2}
         if "id" in operation.inputs
         else {}
     )
     return (
-        one
+        arguments
         | ASKED.get(operation.name, {})
         | (CHANGES[operation.resource] if operation.verb == "update" else {})
     )
@@ -99,12 +99,12 @@ async def both_of(
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return the models that came back, and the objects of the answer that they came from."""
     with client.record_answers() as answers:
-        found = await operation.method_of(client)(**arguments_of(operation))
+        results = await operation.method_of(client)(**arguments_of(operation))
     (raw,) = answers
     data = json.loads(raw.body)["data"]
-    if isinstance(found, RankingReport):
-        return list(found.rows), data if isinstance(data, list) else data["rows"]
-    return (found, data) if isinstance(found, list) else ([found], [data])
+    if isinstance(results, RankingReport):
+        return list(results.rows), data if isinstance(data, list) else data["rows"]
+    return (results, data) if isinstance(results, list) else ([results], [data])
 
 
 @each(giving_back)
@@ -112,14 +112,14 @@ async def test_a_result_has_every_field_of_the_reference(
     operation: Operation, client: SeoRepClient
 ) -> None:
     model, lines = result_of(operation)
-    found, came = await both_of(operation, client)
-    assert found
-    for one, wire in zip(found, came, strict=True):
-        assert type(one) is model
+    results, came = await both_of(operation, client)
+    assert results
+    for model_, wire in zip(results, came, strict=True):
+        assert type(model_) is model
         assert set(wire) - set(UNDOCUMENTED.get(operation.resource, ())) == {
             line.name for line in lines
         }
-        assert_faithful(one, wire)
+        assert_faithful(model_, wire)
 
 
 # --- create, get, list, update, delete, gone
@@ -127,8 +127,8 @@ async def test_a_result_has_every_field_of_the_reference(
 
 def assert_holds(thing: Any, shape: str, written: Arguments) -> None:
     """Assert that a thing that came in a response of some shape holds what was written, as far as that is shown."""
-    shown = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
-    expected = {name: value for name, value in written.items() if name in shown}
+    attributes = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
+    expected = {name: value for name, value in written.items() if name in attributes}
     assert {name: getattr(thing, name) for name in expected} == expected
 
 
@@ -138,7 +138,8 @@ async def test_a_thing_is_created_found_changed_and_deleted(
     encoding: RequestEncoding, resource: str
 ) -> None:
     settings = Settings(request_encoding=encoding)
-    new, changes = NEW[resource], CHANGES[resource]
+    new = NEW[resource]
+    changes = CHANGES[resource]
     of_campaign = {"campaign_id": 2} if resource == "backlinks" else {}
     async with (
         Sandbox(campaigns=3, keywords=2) as sandbox,
@@ -167,14 +168,16 @@ async def test_a_thing_is_created_found_changed_and_deleted(
 async def test_a_response_without_an_id_is_refused_with_its_path(
     operation: Operation, connect: Connect
 ) -> None:
-    name, place = "user_id" if operation.verb == "login_grant" else "id", "data"
+    name = "user_id" if operation.verb == "login_grant" else "id"
+    place = "data"
     data: Any = {
         key: value
         for key, value in LEAST.get(operation.name, LEAST[operation.resource]).items()
         if key != name
     }
     if operation.is_listing:
-        data, place = [LEAST[operation.resource], data], "data[1]"
+        data = [LEAST[operation.resource], data]
+        place = "data[1]"
     client, _ = await connect(answer({"metadata": {}, "data": data}))
     with pytest.raises(errors.DecodeError) as refused:
         await operation.ask(client, **operation.changing)
@@ -201,8 +204,8 @@ async def test_a_deletion_is_a_success_without_an_error(
     body: bytes, operation: Operation, connect: Connect
 ) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
-    found: Any = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
-    assert type(found[0]) is (TO_A_DELETION[body] or type(None))
+    results: Any = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
+    assert type(results[0]) is (TO_A_DELETION[body] or type(None))
 
 
 # --- Sent again, or not
@@ -265,11 +268,11 @@ async def test_a_refusal_names_the_object(
     client, _ = await connect(answer(status=status))
     with pytest.raises(kind) as refused:
         await operation.ask(client, **operation.changing)
-    named = next(
+    id_name = next(
         (name for name in operation.required if name in IDS and operation.verb != "create"), None
     )
-    noun = named[:-3] if named not in (None, "id") else operation.resource[:-1]
-    subject = None if operation.name in UNNAMED else noun + (" 7" if named else "")
+    noun = id_name[:-3] if id_name not in (None, "id") else operation.resource[:-1]
+    subject = None if operation.name in UNNAMED else noun + (" 7" if id_name else "")
     assert (refused.value.subject, refused.value.status) == (subject, status)
 
 

@@ -100,9 +100,12 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize(
     ("echoed", "encoding", "call"),
     [
-        *(("wire", RequestEncoding.FORM, create), ("wire", RequestEncoding.JSON, update)),
-        *(("wire", RequestEncoding.QUERY, create), ("plain", RequestEncoding.FORM, update)),
-        *(("JSON", RequestEncoding.FORM, create), ("JSON", RequestEncoding.JSON, update)),
+        ("wire", RequestEncoding.FORM, create),
+        ("wire", RequestEncoding.JSON, update),
+        ("wire", RequestEncoding.QUERY, create),
+        ("plain", RequestEncoding.FORM, update),
+        ("JSON", RequestEncoding.FORM, create),
+        ("JSON", RequestEncoding.JSON, update),
     ],
 )
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
@@ -171,7 +174,8 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     ],
     "update": [
         *({"id": 7, "password": wrong} for wrong in NO_PASSWORDS),
-        *({"id": 0, "password": PASSWORD}, {"id": 7, "password": PASSWORD, "role": 5}),
+        {"id": 0, "password": PASSWORD},
+        {"id": 7, "password": PASSWORD, "role": 5},
         {"id": 7, "password": PASSWORD, "extra_params": {"password": "x"}},
         {"id": 7, "password": PASSWORD},  # not open yet
         {"id": 7, "username": 5, "extra_params": {"new_password": Secret(PASSWORD)}},
@@ -329,10 +333,13 @@ SPOILT: dict[type[errors.SeoRepError], list[bytes]] = {
     errors.OutcomeUnknownError: [
         *(answer(AS_JSON, status=status) for status in (500, 503)),
         answer({"status": "error", "message": LOGIN_URL}),
-        *(answer(AS_JSON[:-1]), answer(f"<html>{LOGIN_URL}</html>".encode())),
+        answer(AS_JSON[:-1]),
+        answer(f"<html>{LOGIN_URL}</html>".encode()),
         *(answer(AS_JSON, length=length) for length in (10, 9999)),
-        *(b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON, AS_JSON + b"\r\n\r\n"),
-        *(CHUNKED + TOKEN.encode() + b"\r\n", CHUNKED + b"5\r\n" + AS_JSON + b"\r\n0\r\n\r\n"),
+        b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON,
+        AS_JSON + b"\r\n\r\n",
+        CHUNKED + TOKEN.encode() + b"\r\n",
+        CHUNKED + b"5\r\n" + AS_JSON + b"\r\n0\r\n\r\n",
         f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode(),
         f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(),
         answer(AS_JSON, headers=[("Content-Encoding", "gzip")]),

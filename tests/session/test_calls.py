@@ -218,7 +218,8 @@ async def test_a_retry_that_closing_prevents_ends_in_its_failure(
 
 
 async def test_closing_is_no_failure_of_the_service(scripted_server: StartServer) -> None:
-    server, limits = await scripted_server(hang), Limits(max_concurrency=16)
+    server = await scripted_server(hang)
+    limits = Limits(max_concurrency=16)
     async with SeoRepClient(server.base_url, KEY, limits=limits) as other:
         client = await SeoRepClient(server.base_url, KEY, limits=limits).open()
         call = asyncio.create_task(ask(client))
@@ -232,7 +233,8 @@ async def test_closing_that_is_cancelled_closes_all_the_same(
     scripted_server: StartServer, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(FINE)
-    working, released = asyncio.Event(), asyncio.Event()
+    working = asyncio.Event()
+    released = asyncio.Event()
 
     async def work() -> None:
         try:

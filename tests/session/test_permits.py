@@ -54,8 +54,7 @@ async def report(session: Session, pages: int) -> float:
     return here().now - begun
 
 
-@pytest.mark.parametrize("pages", [1, 3, 20])
-@pytest.mark.parametrize("callers", [16, 64])
+@pytest.mark.parametrize(("callers", "pages"), [(16, 1), (16, 20), (64, 3)])
 async def test_a_pull_beside_steady_callers_keeps_a_third_of_its_speed(
     callers: int, pages: int
 ) -> None:
@@ -179,12 +178,12 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
     pause: float, deadline: float, is_too_long: bool, waits_already: bool
 ) -> None:
     share = share_of(max_concurrency=1, retry_after_max=120)
-    held = await granted(share)
+    permit = await granted(share)
     waiting = (
         asyncio.ensure_future(share.acquire(Deadline.of_call(deadline))) if waits_already else None
     )
     await at_rest()
-    release(share, held, refusal(pause))
+    release(share, permit, refusal(pause))
     said = f"not sent, because the service asked for a pause of another {errors.duration(pause)}"
     with (
         pytest.raises(errors.RateLimitedError, match=re.escape(said))
@@ -284,13 +283,13 @@ async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> No
 
 async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     share = share_of(max_concurrency=1)
-    held = await granted(share)
+    permit = await granted(share)
     waits = [
         asyncio.ensure_future(share.acquire(Deadline.of_call(deadline)))
         for deadline in (60.0, 60.0, NEVER)
     ]
     await asyncio.sleep(2)
-    release(share, held, object())
+    release(share, permit, object())
     await waits[0]
     await asyncio.sleep(3)
     waits[1].cancel()
@@ -307,10 +306,10 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
 
 async def test_a_call_cancelled_as_it_is_served_keeps_no_permit() -> None:
     share = share_of(max_concurrency=1)
-    held = await granted(share)
+    permit = await granted(share)
     waiting = asyncio.ensure_future(share.acquire(Deadline()))
     await at_rest()
-    release(share, held, None)
+    release(share, permit, None)
     waiting.cancel()
     await asyncio.wait([waiting])
     assert share.in_flight == 0
@@ -366,7 +365,8 @@ async def test_a_lost_probe_holds_no_later_outage_up() -> None:
 
 
 async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
-    service, limits = SimulatedService(down=(0, 30.0), outage="hang"), Limits()
+    service = SimulatedService(down=(0, 30.0), outage="hang")
+    limits = Limits()
     async with (
         session_above(service, 1, limits=limits, attempt_timeout=600.0) as patient,
         session_above(service, 2, limits=limits, attempt_timeout=1.0) as hasty,
@@ -416,11 +416,11 @@ async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> Non
         service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30
     ) as session:
         results = await asyncio.gather(
-            *(call(session) for _ in range(2000)), return_exceptions=True
+            *(call(session) for _ in range(1000)), return_exceptions=True
         )
         assert here().now <= 30
     assert all(isinstance(result, errors.SeoRepError) for result in results)
-    assert service.attempts <= 1.05 * 2000
+    assert service.attempts <= 1.05 * 1000
 
 
 @pytest.mark.parametrize("kind", ["503", "refused"])
@@ -568,7 +568,7 @@ class AnyUse(RuleBasedStateMachine):
         self.limits = Limits(max_concurrency=self.CEILING, requests_per_second=self.CAP)
         self.shares: list[Share] = []
         self.lanes: dict[Share, list[Lane | None]] = {}
-        self.held: list[tuple[Share, Permit]] = []
+        self.granted_permits: list[tuple[Share, Permit]] = []
         self.waiting: dict[int, tuple[Share, asyncio.Task[None]]] = {}
         self.arrivals = 0
         self.paused_until = 0.0
@@ -614,11 +614,11 @@ class AnyUse(RuleBasedStateMachine):
             return
         finally:
             del self.waiting[key]
-        self.held.append((share, permit))
+        self.granted_permits.append((share, permit))
         self.starts.append(permit.started)
         assert came <= permit.started < deadline.at
         assert permit.started >= self.paused_until
-        assert len(self.held) <= self.CEILING
+        assert len(self.granted_permits) <= self.CEILING
 
     @rule(
         data=st.data(),
@@ -641,7 +641,9 @@ class AnyUse(RuleBasedStateMachine):
             self.defects.append(task.exception())
 
     def release(self, data: st.DataObject, outcome: Failure | object | None) -> None:
-        share, permit = self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+        share, permit = self.granted_permits.pop(
+            data.draw(st.integers(0, len(self.granted_permits) - 1))
+        )
         failure = outcome if isinstance(outcome, Failure) else UNREACHABLE
         seconds = failure.retry_after
         is_of_service = failure.cause is Cause.THROTTLE or permit.is_probe
@@ -660,7 +662,7 @@ class AnyUse(RuleBasedStateMachine):
         + [refusal(seconds, status) for status in (429, 503) for seconds in (None, 0.5, 5.0, 11.0)]
     )
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.granted_permits)
     @rule(data=st.data(), outcome=outcomes)
     def answer(self, data: st.DataObject, outcome: Failure | object | None) -> None:
         self.release(data, outcome)
@@ -672,7 +674,7 @@ class AnyUse(RuleBasedStateMachine):
         self, data: st.DataObject, called_at_once: bool, outcome: Failure | object | None
     ) -> None:
         _, task = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
-        if called_at_once and self.held:
+        if called_at_once and self.granted_permits:
             self.release(data, outcome)
         task.cancel()
         self.let_run()
@@ -685,8 +687,8 @@ class AnyUse(RuleBasedStateMachine):
         closed.close()
         self.loop.run_until_complete(asyncio.sleep(0))
         assert not any(share is closed for share, _ in self.waiting.values())
-        for share, permit in [pair for pair in self.held if pair[0] is closed]:
-            self.held.remove((share, permit))
+        for share, permit in [pair for pair in self.granted_permits if pair[0] is closed]:
+            self.granted_permits.remove((share, permit))
             share.give_back(permit)
         assert closed.in_flight == 0
         self.shares.append(self.open_client())
@@ -707,7 +709,7 @@ class AnyUse(RuleBasedStateMachine):
 
     @invariant()
     def permits_are_neither_lost_nor_invented(self) -> None:
-        assert sum(share.in_flight for share in self.shares) == len(self.held)
+        assert sum(share.in_flight for share in self.shares) == len(self.granted_permits)
 
     @invariant()
     def starts_keep_to_the_rate(self) -> None:
@@ -718,8 +720,8 @@ class AnyUse(RuleBasedStateMachine):
     def teardown(self) -> None:
         # Nobody starves: with answers and time everyone gets a permit.
         for _ in range(200):
-            while self.held:
-                share, permit = self.held.pop()
+            while self.granted_permits:
+                share, permit = self.granted_permits.pop()
                 release(share, permit, object())
             if not self.waiting:
                 break
@@ -731,7 +733,7 @@ class AnyUse(RuleBasedStateMachine):
 
 
 TestAnyUse = AnyUse.TestCase
-TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30)
+TestAnyUse.settings = settings(stateful_step_count=30)
 
 
 async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:

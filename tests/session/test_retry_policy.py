@@ -109,13 +109,13 @@ def test_retry_after_makes_some_refusals_temporary(
         verdict_on_status(status, has_retry_after=True, is_read=is_read)
         for is_read in (True, False)
     ]
-    assert tuple(one.cause for one in verdicts) == causes
+    assert tuple(verdict.cause for verdict in verdicts) == causes
 
 
 def test_a_failure_may_have_fewer_attempts_than_the_settings() -> None:
     once_more = attrs.evolve(failure(Sent.RESPONDED, Cause.TRANSIENT), most_attempts=2)
     decided = [decide(once_more, **(FACTS | {"attempts": attempts})) for attempts in (1, 2)]
-    assert [type(one) for one in decided] == [Retry, errors.ServerError]
+    assert [type(decision) for decision in decided] == [Retry, errors.ServerError]
 
 
 @pytest.mark.parametrize("sent", Sent)
@@ -181,7 +181,8 @@ def test_a_write_is_retried_only_if_certainly_not_executed(
 
 
 def test_error_tells_what_is_known_and_how_to_find_out() -> None:
-    unknown, late = verdict(Sent.MAYBE, idempotent=False), verdict(remaining=0.1)
+    unknown = verdict(Sent.MAYBE, idempotent=False)
+    late = verdict(remaining=0.1)
     assert (type(unknown), type(late)) == (errors.OutcomeUnknownError, errors.DeadlineExceededError)
     assert isinstance(unknown, errors.SeoRepError)
     assert isinstance(late, errors.SeoRepError)
@@ -252,8 +253,13 @@ LATE = errors.DeadlineExceededError
 WAITS: list[tuple[float | None, float, Any]] = [
     *((seconds, math.inf, Retry(seconds, 5)) for seconds in (0.0, 7.0, 60.0)),
     *((seconds, math.inf, errors.ServerError) for seconds in (60.1, 3600.0)),
-    *((5.0, 4.0, errors.ServerError), (5.0, 5.0, LATE), (5.0, 5.1, Retry(5.0, 5))),
-    *((None, 0.5, LATE), (None, 0.6, Retry(0.5, 5)), (None, 0.0, LATE), (None, -1.0, LATE)),
+    (5.0, 4.0, errors.ServerError),
+    (5.0, 5.0, LATE),
+    (5.0, 5.1, Retry(5.0, 5)),
+    (None, 0.5, LATE),
+    (None, 0.6, Retry(0.5, 5)),
+    (None, 0.0, LATE),
+    (None, -1.0, LATE),
 ]
 
 
@@ -273,10 +279,10 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     )
 
 
-@pytest.mark.parametrize(("refused", "named"), [(0, False), (9, False), (10, True), (325, True)])
+@pytest.mark.parametrize(("refused", "is_named"), [(0, False), (9, False), (10, True), (325, True)])
 @pytest.mark.parametrize("last", [None, failure(Sent.RESPONDED, Cause.THROTTLE)])
 def test_end_of_time_after_refusals_alone_speaks_of_a_quota(
-    last: Failure | None, refused: int, named: bool
+    last: Failure | None, refused: int, is_named: bool
 ) -> None:
     words = f"each of the last {refused} requests was refused: a quota may be used up"
-    assert (words in deadline_exceeded(last, refused).message) is named
+    assert (words in deadline_exceeded(last, refused).message) is is_named

@@ -65,7 +65,8 @@ def body_with_key(**fields: Any) -> bytes:
     return answer(json.dumps(fields, ensure_ascii=False).encode())
 
 
-HEAD_OF_KEY, FIRST_OF_KEY = f"HTTP/1.1 {KEY}\r\n\r\n".encode(), f'{{"data": ["{KEY}'.encode()
+HEAD_OF_KEY = f"HTTP/1.1 {KEY}\r\n\r\n".encode()
+FIRST_OF_KEY = f'{{"data": ["{KEY}'.encode()
 UNDER_200 = body_with_key(status="error", message=f"no such key: {KEY}")
 ELSEWHERE = f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}"
 FAILURES: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
@@ -202,7 +203,8 @@ async def test_what_traces_every_session_sees_no_key(
     async def note(_: object, context: object, params: aiohttp.TraceRequestStartParams) -> None:
         seen.append(dict(params.headers))
 
-    trace, make = aiohttp.TraceConfig(), aiohttp.ClientSession.__init__
+    trace = aiohttp.TraceConfig()
+    make = aiohttp.ClientSession.__init__
     trace.on_request_start.append(note)
     monkeypatch.setattr(
         aiohttp.ClientSession,

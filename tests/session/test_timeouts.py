@@ -202,7 +202,8 @@ async def test_a_limit_that_tasks_share_ends_in_each_of_them(
     connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(*[answer(status=500), FINE] * 2, **SLOW)
-    limit, contexts = client.timeout(1), (copy_context(), copy_context())
+    limit = client.timeout(1)
+    contexts = (copy_context(), copy_context())
     for method in (limit.__enter__, partial(limit.__exit__, None, None, None)):
         for context in contexts:
             context.run(method)
@@ -212,7 +213,8 @@ async def test_a_limit_that_tasks_share_ends_in_each_of_them(
 
 
 async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
-    (limited, _), (client, _) = await connect(), await connect(answer(status=500), FINE, **SLOW)
+    (limited, _) = await connect()
+    (client, _) = await connect(answer(status=500), FINE, **SLOW)
     with limited.timeout(1):
         await ask(client)
 
@@ -237,7 +239,7 @@ async def everything(client: SeoRepClient) -> object:
 
 
 async def streamed(client: SeoRepClient) -> object:
-    return [one async for one in client.campaigns.list()]
+    return [campaign async for campaign in client.campaigns.list()]
 
 
 async def pulled(client: SeoRepClient) -> object:

@@ -102,10 +102,8 @@ async def test_cookies_are_not_stored_and_not_sent_back(
 
 
 async def test_cookies_and_headers_of_a_borrowed_session_are_not_sent(connect: Connect) -> None:
-    headers, jar = (
-        {"Authorization": "Basic other", "Accept": "text/html"},
-        aiohttp.CookieJar(unsafe=True),
-    )
+    headers = {"Authorization": "Basic other", "Accept": "text/html"}
+    jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(
         headers=headers, cookies={"track": "1"}, cookie_jar=jar
     ) as session:
@@ -158,7 +156,8 @@ async def test_environment_gives_no_proxy_and_no_password(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    proxy, server = await scripted_server(), await scripted_server(FINE)
+    proxy = await scripted_server()
+    server = await scripted_server(FINE)
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, proxy.base_url)
         monkeypatch.setenv(name.upper(), proxy.base_url)
@@ -186,7 +185,8 @@ async def test_all_that_is_sent_is_counted_and_authenticated(
 
 
 async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
-    together, old = asyncio.Barrier(4), set[Connection]()
+    together = asyncio.Barrier(4)
+    old = set[Connection]()
 
     async def once(connection: Connection) -> None:
         if connection in old:

@@ -48,8 +48,14 @@ async def test_every_write_has_a_connection_of_its_own(connect_session: ConnectS
 
 NEVER_ENDING = ("silence", "body that never ends", "headers that never end")
 REUSED = (
-    *("reset", "closed", "head cut", "short Content-Length", "cut within a chunk"),
-    *("no HTTP", "two lengths", "header of 20 KB"),
+    "reset",
+    "closed",
+    "head cut",
+    "short Content-Length",
+    "cut within a chunk",
+    "no HTTP",
+    "two lengths",
+    "header of 20 KB",
 )
 LOST: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
     **{name: BROKEN[name] for name in REUSED},
@@ -129,8 +135,8 @@ class Backlog:
         return f"http://127.0.0.1:{self._server.getsockname()[1]}"
 
     def __exit__(self, *_: object) -> None:
-        for one in (self._server, *self._plugs):
-            one.close()
+        for resource in (self._server, *self._plugs):
+            resource.close()
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -348,7 +354,8 @@ def test_body_of_a_204_is_dropped_on_uvloop_too() -> None:
 
 GONE = answer({"status": "error", "message": "there is none"}, status=404)
 PAGE_404 = answer(b"<html>404</html>", status=404, headers=[("Content-Type", "text/html")])
-THROTTLED, PAUSED = answer(status=429), answer(status=503, headers=[("Retry-After", "1")])
+THROTTLED = answer(status=429)
+PAUSED = answer(status=503, headers=[("Retry-After", "1")])
 # what a request meets before a 404, and whether that means that it had deleted the object
 BEFORE_404: dict[str, tuple[list[Step], bool]] = {
     **{str(status): ([answer(status=status)], True) for status in (500, 502, 504)},
