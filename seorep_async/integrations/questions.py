@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import Comparison, ComparisonRequest, compare
