@@ -69,14 +69,15 @@ def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
     names += options
 
     @functools.wraps(method)
-    def checked(*arguments: object, **named: object) -> object:
-        for name in named:
+    def checked(*arguments: object, **keywords: object) -> object:
+        for name in keywords:
             if name not in names:
-                named.clear()
+                # tracebacks with locals show this frame, and a value may be a secret
+                keywords.clear()
                 raise unknown_argument(name, names)
-        if "extra_params" in named:  # tracebacks with locals show this frame
-            named["extra_params"] = mask_secrets(named["extra_params"])
-        return method(*arguments, **named)
+        if "extra_params" in keywords:
+            keywords["extra_params"] = mask_secrets(keywords["extra_params"])
+        return method(*arguments, **keywords)
 
     return checked  # type: ignore[return-value]  # it has the same signature
 
@@ -167,20 +168,20 @@ def check_account_name(account: object) -> str:
     raise ConfigurationError(problem, argument="account")
 
 
-def required_strings(**named: object) -> dict[str, str]:
+def required_strings(**values: object) -> dict[str, str]:
     """Return strings by their names. An empty one is rejected, and the error shows no value."""
     strings: dict[str, str] = {}
-    for name, value in named.items():
+    for name, value in values.items():
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
         strings[name] = _sendable(value)
     return strings
 
 
-def optional_strings(**named: object) -> dict[str, str | None]:
+def optional_strings(**values: object) -> dict[str, str | None]:
     """Return strings by their names; None means that an argument is left out."""
     strings: dict[str, str | None] = {}
-    for name, value in named.items():
+    for name, value in values.items():
         if value is not None and not isinstance(value, str):
             problem = f"{name} must be a string, got {described(value)}"
             raise ConfigurationError(problem, argument=name)
@@ -214,7 +215,7 @@ def asks_to_compare(value: object) -> bool:
 
 
 def build_params(
-    named: Params,
+    documented: Params,
     extra_params: ExtraParams | None,
     *,
     argument: str = "extra_params",
@@ -223,7 +224,8 @@ def build_params(
     """Return the documented parameters that are not None, checked, and then the additional ones.
 
     Args:
-        named: the documented parameters.
+        documented: the documented parameters; those that are None are not sent, and their names
+            are taken all the same.
         extra_params: the additional ones.
         argument: the caller's name for the additional ones.
         places: arguments of documented parameters that have another name.
@@ -231,21 +233,26 @@ def build_params(
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
     """
-    checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
+    checked: dict[str, ParamValue] = {}
+    for name, value in documented.items():
+        if value is not None:
+            checked[name] = _checked(name, value)
     if extra_params is None:
         return checked
     extra_params = mask_secrets(extra_params, argument=argument)
     if not isinstance(extra_params, Mapping):
         problem = f"{argument} must map names to values, got {described(extra_params)}"
         raise ConfigurationError(problem, argument=argument)
-    for name, value in extra_params.items():
-        checked_name = _checked_name(name, named, argument, places)
+    for extra_name, value in extra_params.items():
+        checked_name = _checked_name(extra_name, documented, argument, places)
         if value is not None:
             checked[checked_name] = _checked(checked_name, value)
     return checked
 
 
-def _checked_name(name: object, named: Params, argument: str, places: Mapping[str, str]) -> str:
+def _checked_name(
+    name: object, documented: Params, argument: str, places: Mapping[str, str]
+) -> str:
     """Return the name of an additional parameter, which must not be a documented one."""
     if not isinstance(name, str) or not name:
         problem = f"{argument}: a name must be a string that is not empty, got {described(name)}"
@@ -254,7 +261,7 @@ def _checked_name(name: object, named: Params, argument: str, places: Mapping[st
         problem = f"{argument}: the name {short_repr(name)} is not valid Unicode"
         raise ConfigurationError(problem, argument=argument)
     documented_name = name.removesuffix("[]")
-    if documented_name in named:
+    if documented_name in documented:
         place = places.get(documented_name, f"{documented_name}=…")
         problem = f"{argument}: {plain_string(name)!r} has a place of its own: {place}"
         raise ConfigurationError(problem, argument=argument)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Backlink
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
-    Params,
     check_date,
     check_id,
     mask_secrets,
@@ -65,15 +66,15 @@ class Backlinks(DeletableEndpoint[Backlink]):
             OutcomeUnknownError: the backlink may have been created; check with `list(campaign_id, search=title)`.
         """
         extra_params = mask_secrets(extra_params)
-        values: Params = {
+        values: dict[str, Any] = {
             "campaign_id": check_id("campaign_id", campaign_id),
             **required_strings(title=title, url=url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
-            **optional_strings(
-                link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes
-            ),
         }
+        values |= optional_strings(
+            link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes
+        )
         return await self._create(values, extra_params)
 
     async def update(
@@ -102,14 +103,14 @@ class Backlinks(DeletableEndpoint[Backlink]):
             NotFoundError: there is no such backlink.
         """
         extra_params = mask_secrets(extra_params)
-        values: Params = {
-            "date_published": None
-            if date_published is None
-            else check_date("date_published", date_published),
-            "status": None if status is None else _check_status(status),
-            **optional_strings(url=url, title=title, notes=notes, link_type=link_type),
-            **optional_strings(target_anchor=target_anchor, target_url=target_url),
-        }
+        # also those that are left out: `extra_params` may give none of them
+        values: dict[str, Any] = {"date_published": None, "status": None}
+        if date_published is not None:
+            values["date_published"] = check_date("date_published", date_published)
+        if status is not None:
+            values["status"] = _check_status(status)
+        values |= optional_strings(url=url, title=title, notes=notes, link_type=link_type)
+        values |= optional_strings(target_anchor=target_anchor, target_url=target_url)
         return await self._update(id, values, extra_params)
 
     def list(
@@ -142,13 +143,15 @@ class Backlinks(DeletableEndpoint[Backlink]):
             and `target_url` out of it.
         """
         extra_params = mask_secrets(extra_params)
-        values: Params = {
+        values: dict[str, Any] = {
             "campaign_id": check_id("campaign_id", campaign_id),
-            "status": None if status is None else _check_status(status),
+            "status": None,
             "date_string": _date_string(date_string),
-            **optional_strings(search=search, link_type=link_type),
-            **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
+        if status is not None:
+            values["status"] = _check_status(status)
+        values |= optional_strings(search=search, link_type=link_type)
+        values |= optional_strings(sort_metric=sort_metric, sort_direction=sort_direction)
         return self._list(values, limit, extra_params, f"campaign {campaign_id}")
 
 
@@ -167,7 +170,6 @@ def _date_string(dates: object) -> str | None:
         raise ConfigurationError(problem, argument="date_string")
     start, end = (check_date("date_string", date) for date in dates)
     if end < start:
-        raise ConfigurationError(
-            f"date_string: {end} is before {start}; swap them", argument="date_string"
-        )
+        problem = f"date_string: {end} is before {start}; swap them"
+        raise ConfigurationError(problem, argument="date_string")
     return f"{start.isoformat()}-{end.isoformat()}"

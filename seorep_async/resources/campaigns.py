@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from seorep_async.models import Campaign
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
@@ -46,9 +48,10 @@ class Campaigns(DeletableEndpoint[Campaign]):
             OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
         """
         extra_params = mask_secrets(extra_params)
-        values = required_strings(url=url, company=company) | optional_strings(
-            scope=scope, group_title=group_title
-        )
+        values: dict[str, Any] = {
+            **required_strings(url=url, company=company),
+            **optional_strings(scope=scope, group_title=group_title),
+        }
         return await self._create(values, extra_params)
 
     async def update(
