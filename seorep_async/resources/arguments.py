@@ -1,7 +1,7 @@
 """Arguments checked before any I/O; every `check_…` raises a ConfigurationError for a wrong one.
 
-Each returns a plain value (`plain_values.py`), so that members of a `StrEnum`, numpy's numbers and pendulum's dates
-work wherever plain ones do.
+Each returns a plain value (`plain_values.py`), so that members of a `StrEnum`, numpy's numbers and
+pendulum's dates work wherever plain ones do.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MAX_ID = 2**31 - 1
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
@@ -97,14 +97,17 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
-    if isinstance(values, range):  # may be huge, and holds its largest at an end
+    if isinstance(values, range):
+        # it may be huge, and its smallest and its largest id are at its ends
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
         return values
     ids = values if isinstance(values, list | tuple) else list(values)
     try:
-        return dict.fromkeys(msgspec.convert(ids, _IDS))  # a million take 0.1 s
-    except (msgspec.ValidationError, UnicodeError):  # the latter for half a surrogate pair
+        # a million ids take 0.1 s like this
+        return dict.fromkeys(msgspec.convert(ids, _IDS))
+    except (msgspec.ValidationError, UnicodeError):
+        # half a surrogate pair is a UnicodeError; one by one, the wrong id is named
         return dict.fromkeys(check_id(name, value) for value in ids)
 
 
@@ -128,9 +131,13 @@ def check_feeds(value: object) -> tuple[Feed, ...]:
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date, from a date or a string `YYYY-MM-DD`. A datetime is rejected: its zone would matter."""
+    """Return a date, from a date or a string `YYYY-MM-DD`.
+
+    A datetime is rejected, because its zone would matter.
+    """
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return plain_date(value)
+    # `fromisoformat` alone would take weeks, such as 2023-W05, as well
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return CALENDAR.date.fromisoformat(value)
@@ -207,8 +214,8 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
 def asks_to_compare(value: object) -> bool:
     """Return whether a value of `compare_previous_period` requests changes.
 
-    The reference does not name its values: all request them but None, False, 0, an empty value, and the strings `0`,
-    `false`, `no` and `off` in any case.
+    The reference does not name its values: all request them but None, False, 0, an empty value, and
+    the strings `0`, `false`, `no` and `off` in any case.
     """
     string = plain_string(value) if isinstance(value, str) else str(value)
     return bool(value) and string.strip().lower() not in _NO
@@ -260,6 +267,7 @@ def _checked_name(
     if SURROGATE.search(name):
         problem = f"{argument}: the name {short_repr(name)} is not valid Unicode"
         raise ConfigurationError(problem, argument=argument)
+    # an array may be sent under either name, so `role[]` would be the documented `role` again
     documented_name = name.removesuffix("[]")
     if documented_name in documented:
         place = places.get(documented_name, f"{documented_name}=…")
@@ -270,6 +278,7 @@ def _checked_name(
 
 def _checked(name: str, value: object) -> ParamValue:
     """Return a parameter's value as it can be sent; a secret one stays masked."""
+    # a plain integer in place of a masked one would be shown
     if not isinstance(value, SecretInteger):
         number = plain_integer(value)
         if number is not None:
@@ -285,11 +294,13 @@ def _checked(name: str, value: object) -> ParamValue:
         case dt.date() if not isinstance(value, dt.datetime):
             return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):
+            # an iterator can be read only once
             items = tuple(value)
             if all(isinstance(item, str) for item in items):
                 for item in items:
                     _check_unicode(name, item)
                 strings = tuple(map(_sendable, items))
+                # a set has no order, and a query should be the same in each run
                 return tuple(sorted(strings)) if isinstance(value, set | frozenset) else strings
     raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
 

@@ -25,9 +25,9 @@ _STATUSES = ("published", "unpublished")
 class Backlinks(DeletableEndpoint[Backlink]):
     """The backlinks of the account's campaigns (the service's reference, section 4.5).
 
-    A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are `datetime.date` or `YYYY-MM-DD`.
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
-    and nothing is sent.
+    A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are
+    `datetime.date` or `YYYY-MM-DD`. Every method takes `extra_params`: further parameters, sent as
+    they are. A wrong argument is a ConfigurationError, and nothing is sent.
     """
 
     _model = Backlink
@@ -63,7 +63,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
             notes: short note.
 
         Raises:
-            OutcomeUnknownError: the backlink may have been created; check with `list(campaign_id, search=title)`.
+            OutcomeUnknownError: the backlink may have been created; check with
+                `list(campaign_id, search=title)`.
         """
         extra_params = mask_secrets(extra_params)
         values: dict[str, Any] = {
@@ -131,7 +132,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
         Args:
             campaign_id: campaign of the backlinks.
             status: `published` or `unpublished`.
-            date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is sent as it is.
+            date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is
+                sent as it is.
             search: string to search for, in full or in part.
             link_type: type of link, such as `all`; other values are not documented.
             limit: records per page; the service has a default and a maximum of its own.
@@ -139,8 +141,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
             sort_direction: such as `asc` or `desc`; allowed values are not documented.
 
         Returns:
-            A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service leaves `target_anchor`
-            and `target_url` out of it.
+            A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service
+            leaves `target_anchor` and `target_url` out of it.
         """
         extra_params = mask_secrets(extra_params)
         values: dict[str, Any] = {
@@ -163,6 +165,7 @@ def _check_status(status: object) -> str:
 
 
 def _date_string(dates: object) -> str | None:
+    # the reference gives no form for a string, so one is sent as it is
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:

@@ -19,8 +19,8 @@ from seorep_async.tables.tabular import ModelList
 class Campaigns(DeletableEndpoint[Campaign]):
     """The account's campaigns (the service's reference, section 4.1).
 
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
-    and nothing is sent.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a
+    ConfigurationError, and nothing is sent.
     """
 
     _model = Campaign
@@ -45,7 +45,8 @@ class Campaigns(DeletableEndpoint[Campaign]):
             group_title: group that the campaign is assigned to.
 
         Raises:
-            OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
+            OutcomeUnknownError: the campaign may have been created; check with
+                `list(filter=company)`.
         """
         extra_params = mask_secrets(extra_params)
         values: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The operations that resources share, get, create, update, delete and list, and any other request."""
+"""The operations that resources share, from get to list, and any other request."""
 
 from __future__ import annotations
 

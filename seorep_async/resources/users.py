@@ -22,8 +22,8 @@ from seorep_async.tables.tabular import ModelList
 class Users(DeletableEndpoint[User]):
     """The account's users (the service's reference, section 4.2).
 
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
-    and nothing is sent.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a
+    ConfigurationError, and nothing is sent.
     """
 
     _model = User
@@ -51,13 +51,16 @@ class Users(DeletableEndpoint[User]):
             password: initial password; rules are not documented.
             role: type of user, such as `client`; allowed values are not documented.
             email: e-mail address.
-            email_credentials: whether to send a welcome e-mail; accepted strings are not documented.
+            email_credentials: whether to send a welcome e-mail; accepted strings are not
+                documented.
 
         Raises:
             OutcomeUnknownError: the user may have been created; check with `list(filter=username)`.
-            SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
+            SeoRepError: the service refused or failed; a username that is taken is usually an
+                InvalidRequestError.
         """
         extra_params = mask_secrets(extra_params)
+        # tracebacks with locals show this frame while the request is sent
         password = Secret.of(password)
         values: dict[str, Any] = {
             **required_strings(first_name=first_name, last_name=last_name, username=username),
@@ -118,7 +121,8 @@ class Users(DeletableEndpoint[User]):
 
         Args:
             filter: string to search for.
-            role: only users with this role, or one of these; the setting `array_encoding` says how several are sent.
+            role: only users with this role, or one of these; the setting `array_encoding` says how
+                several are sent.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: such as `asc` or `desc`; allowed values are not documented.
