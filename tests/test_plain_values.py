@@ -190,4 +190,5 @@ def test_reports_become_tables_under_frozen_dates(tmp_path: Path) -> None:
     result = subprocess.run(
         command, env=os.environ | {"TZ": "UTC"}, capture_output=True, text=True, check=False
     )
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.returncode == 0
+    assert result.stderr == ""

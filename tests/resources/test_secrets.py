@@ -368,7 +368,9 @@ async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) 
     client, _ = await connect(answer({"data": GRANT | {"token2": TOKEN}}))
     with client.record_answers() as answers:
         grant = await client.users.login_grant(7)
-    assert (grant.token, grant.login_url, grant.extra) == (TOKEN, LOGIN_URL, {"token2": TOKEN})
+    assert grant.token == TOKEN
+    assert grant.login_url == LOGIN_URL
+    assert grant.extra == {"token2": TOKEN}
     assert repr(grant) == str(grant) == "LoginGrant(user_id=7, time=None, origin_user_id=None)"
     CANARY.assert_not_in(f"{[grant]} {answers!r} {client!r} {client.stats!r}")
 

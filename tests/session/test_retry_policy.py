@@ -183,7 +183,8 @@ def test_a_write_is_retried_only_if_certainly_not_executed(
 def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     unknown = verdict(Sent.MAYBE, idempotent=False)
     late = verdict(remaining=0.1)
-    assert (type(unknown), type(late)) == (errors.OutcomeUnknownError, errors.DeadlineExceededError)
+    assert type(unknown) is errors.OutcomeUnknownError
+    assert type(late) is errors.DeadlineExceededError
     assert isinstance(unknown, errors.SeoRepError)
     assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
@@ -192,11 +193,9 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     )
     assert late.message == "the call timed out before it succeeded; last error: as it was"
     for error in (unknown, late):
-        assert (error.status, error.body_excerpt, type(error.__cause__)) == (
-            500,
-            "its body",
-            errors.ServerError,
-        )
+        assert error.status == 500
+        assert error.body_excerpt == "its body"
+        assert type(error.__cause__) == errors.ServerError
 
 
 @pytest.mark.parametrize(
@@ -273,7 +272,9 @@ def test_wait_fits_its_limits_or_the_call_ends_at_once(
 
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     error = deadline_exceeded(None)
-    assert (error.status, error.body_excerpt, error.__cause__) == (None, None, None)
+    assert error.status is None
+    assert error.body_excerpt is None
+    assert error.__cause__ is None
     assert error.message.startswith(
         "the call timed out before its turn came; nothing was sent; raise Settings.call_timeout, "
     )
