@@ -167,7 +167,7 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
             super().__init__(why, status=418)
 
     evolved = Own("tea").evolve(subject="campaign 1")
-    assert type(evolved) == Own
+    assert type(evolved) is Own
     assert evolved.status == 418
     assert str(evolved) == "campaign 1: tea [status 418]"
 

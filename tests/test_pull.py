@@ -113,23 +113,23 @@ async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None
         assert [outcome() for outcome in kept] == [None] * 8
 
 
-WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [
-    (404, NotFoundError, 404),
-    (400, SeoRepError, 400),
-    (500, ServerError, 500),
-    (503, ServerError, 503),
-    (302, SeoRepError, 302),
-    (b"", ProtocolError, 200),
-    (b"<html>", ProtocolError, 200),
-    (b"[]", DecodeError, 200),
-    ({"status": "error", "code": 500}, ServerError, 200),
-    ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
-    (FEED.envelope([1], 1, 2), PaginationError, None),
-    (FEED.envelope([1], 2, 2), PaginationError, None),
-]
-
-
-@pytest.mark.parametrize(("answer", "kind", "status"), WAYS_TO_FAIL)
+@pytest.mark.parametrize(
+    ("answer", "kind", "status"),
+    [
+        (404, NotFoundError, 404),
+        (400, SeoRepError, 400),
+        (500, ServerError, 500),
+        (503, ServerError, 503),
+        (302, SeoRepError, 302),
+        (b"", ProtocolError, 200),
+        (b"<html>", ProtocolError, 200),
+        (b"[]", DecodeError, 200),
+        ({"status": "error", "code": 500}, ServerError, 200),
+        ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
+        (FEED.envelope([1], 1, 2), PaginationError, None),
+        (FEED.envelope([1], 2, 2), PaginationError, None),
+    ],
+)
 async def test_a_failure_is_the_outcome_of_its_campaign_alone(
     answer: Any, kind: type[SeoRepError], status: int | None
 ) -> None:

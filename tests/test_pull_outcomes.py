@@ -113,7 +113,7 @@ async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
         pickle.loads(pickle.dumps(outcomes)),  # noqa: S301
     ]
     for outcomes_ in same:
-        assert type(outcomes_) == PullOutcomes
+        assert type(outcomes_) is PullOutcomes
         assert list(outcomes_) == list(outcomes)
         assert outcomes_.to_dicts() == outcomes.to_dicts()
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
@@ -145,7 +145,7 @@ async def test_a_pickled_outcome_is_as_before(campaign_id: int) -> None:
     (outcome,) = await pulled([campaign_id])
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(outcome, protocol))  # noqa: S301
-        assert type(again) == type(outcome)
+        assert type(again) is type(outcome)
         assert again.id == outcome.id
         assert again.ok == outcome.ok
         assert again.report == outcome.report
@@ -164,7 +164,7 @@ async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     for other in (months, [month], [1], [outcomes[0], None]):
         for mine in (outcomes, outcomes[:0]):
             both: list[Any] = mine + other
-            assert type(both) == list
+            assert type(both) is list
             assert both == [*mine, *other]
     assert type(outcomes + list(months)) is PullOutcomes  # a failure is of any feed
 

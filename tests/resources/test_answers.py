@@ -282,29 +282,31 @@ UNNAMED = ("campaigns.list", "users.list", "keywords.list")
 DAYS = ("2023-01-01", "2023-01-31")
 BY_DATE = "rankings.campaign_by_date"
 LINK = {"id": 3, "title": "t"}
-ANOTHERS: list[tuple[str, Any, str]] = [
-    ("campaigns.get", LEAST["campaigns"] | {"id": 1}, "data.id"),
-    ("keywords.get", {"id": 1, "keyword_phrase": "a", "campaign_id": 7}, "data.id"),
-    ("campaigns.update", LEAST["campaigns"] | {"id": 1}, "data.id"),
-    ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
-    ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
-    ("backlinks.list", [LINK, LINK | {"campaign_id": 1}], "data[1].campaign_id"),
-    ("backlinks.list", {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
-    (BY_DATE, {"rows": [{"date": "2023-01", "campaignId": "1"}]}, "data.rows[0].campaignId"),
-    (BY_DATE, [{"date": "2023-01"}, {"date": "x", "campaign_id": 1}], "data[1].campaign_id"),
-    (BY_DATE, {"rows": [], "campaign_id": 1}, "data.campaign_id"),
-    (BY_DATE, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
-    ("rankings.keyword_by_date", {"data": [], "keyword_id": 1}, "keyword_id"),
-    (
-        "rankings.keyword_by_date",
-        {"rows": [{"date": "2023-01", "keywordId": 1}]},
-        "data.rows[0].keywordId",
-    ),
-    ("rankings.campaign", {"data": [], "metadata": {"campaign_id": 1}}, "metadata.campaign_id"),
-]
 
 
-@pytest.mark.parametrize(("name", "data", "path"), ANOTHERS)
+@pytest.mark.parametrize(
+    ("name", "data", "path"),
+    [
+        ("campaigns.get", LEAST["campaigns"] | {"id": 1}, "data.id"),
+        ("keywords.get", {"id": 1, "keyword_phrase": "a", "campaign_id": 7}, "data.id"),
+        ("campaigns.update", LEAST["campaigns"] | {"id": 1}, "data.id"),
+        ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
+        ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
+        ("backlinks.list", [LINK, LINK | {"campaign_id": 1}], "data[1].campaign_id"),
+        ("backlinks.list", {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
+        (BY_DATE, {"rows": [{"date": "2023-01", "campaignId": "1"}]}, "data.rows[0].campaignId"),
+        (BY_DATE, [{"date": "2023-01"}, {"date": "x", "campaign_id": 1}], "data[1].campaign_id"),
+        (BY_DATE, {"rows": [], "campaign_id": 1}, "data.campaign_id"),
+        (BY_DATE, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
+        ("rankings.keyword_by_date", {"data": [], "keyword_id": 1}, "keyword_id"),
+        (
+            "rankings.keyword_by_date",
+            {"rows": [{"date": "2023-01", "keywordId": 1}]},
+            "data.rows[0].keywordId",
+        ),
+        ("rankings.campaign", {"data": [], "metadata": {"campaign_id": 1}}, "metadata.campaign_id"),
+    ],
+)
 async def test_a_response_about_another_object_is_refused(
     name: str, data: Any, path: str, connect: Connect
 ) -> None:

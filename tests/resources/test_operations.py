@@ -186,14 +186,16 @@ ARRAYS = {
     ArrayEncoding.COMMA: [("role", "client,staff & co")],
 }
 ROLES = ["client", "staff & co"]
-SEVERAL: list[Callable[[], Any]] = [
-    *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
-    dict.fromkeys(ROLES).keys,
-    partial(list, Role),
-]
 
 
-@pytest.mark.parametrize("roles", SEVERAL)
+@pytest.mark.parametrize(
+    "roles",
+    [
+        *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
+        dict.fromkeys(ROLES).keys,
+        partial(list, Role),
+    ],
+)
 async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
     requests = {
         encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding)

@@ -129,21 +129,23 @@ async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
 
 HALF_A_MINUTE = "Tue, 14 Nov 2023 22:13:50 GMT"  # from when the wall clock of the tests begins
 BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
+
+
 # Retry-After, the Date beside it, the jump of our wall clock, and the wait
-WAITS: list[tuple[str, str | None, float, float]] = [
-    ("soon", None, 0.0, 0.25),
-    ("7", None, 3600.0, 7.0),
-    ("7", None, -3600.0, 7.0),
-    *(
-        (HALF_A_MINUTE, None, jump, wait)
-        for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))
-    ),
-    *((HALF_A_MINUTE, BEGIN, hours * 3600.0, 30.0) for hours in (-1, 0, 1)),
-]
-
-
 @pytest.mark.parametrize("status", [429, 500, 503])
-@pytest.mark.parametrize(("retry_after", "date", "jump", "wait"), WAITS)
+@pytest.mark.parametrize(
+    ("retry_after", "date", "jump", "wait"),
+    [
+        ("soon", None, 0.0, 0.25),
+        ("7", None, 3600.0, 7.0),
+        ("7", None, -3600.0, 7.0),
+        *(
+            (HALF_A_MINUTE, None, jump, wait)
+            for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))
+        ),
+        *((HALF_A_MINUTE, BEGIN, hours * 3600.0, 30.0) for hours in (-1, 0, 1)),
+    ],
+)
 async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
     retry_after: str,
     date: str | None,
@@ -180,16 +182,18 @@ async def test_wait_that_is_too_long_is_an_error_that_tells_it(
 
 
 LONG = "語" * 5000
-LONG_TEXTS: dict[str, Step] = {
-    "message": answer({"status": "error", "message": LONG, "code": 404}),
-    "body": answer(LONG.encode(), status=404),
-    "field": answer(b'{"data": [{"%s": NaN}]}' % LONG.encode()),
-    "address": answer(status=302, headers=[("Location", "/" + "ü" * 5000)]),
-    "status line": then_close(f"HTTP/1.1 {LONG}\r\n\r\n".encode()),
-}
 
 
-@pytest.mark.parametrize("step", LONG_TEXTS.values(), ids=LONG_TEXTS)
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(answer({"status": "error", "message": LONG, "code": 404}), id="message"),
+        pytest.param(answer(LONG.encode(), status=404), id="body"),
+        pytest.param(answer(b'{"data": [{"%s": NaN}]}' % LONG.encode()), id="field"),
+        pytest.param(answer(status=302, headers=[("Location", "/" + "ü" * 5000)]), id="address"),
+        pytest.param(then_close(f"HTTP/1.1 {LONG}\r\n\r\n".encode()), id="status line"),
+    ],
+)
 @pytest.mark.parametrize("timeout", [None, 5.0])
 async def test_a_long_text_of_the_service_is_cut_by_bytes(
     step: Step, timeout: float | None, connect: Connect
@@ -292,27 +296,27 @@ async def test_request_that_was_never_sent_is_retried(
     assert_error_does_not_show_key(caught.value)
 
 
-RAISED: list[tuple[Exception, type[errors.SeoRepError]]] = [
-    (
-        aiohttp.ClientConnectionResetError("Cannot write to closing transport"),
-        errors.ConnectionFailedError,
-    ),
-    (aiohttp.ClientConnectionError("Connector is closed."), errors.ConnectionFailedError),
-    (aiohttp.ClientOSError(104, "reset"), errors.ConnectionFailedError),
-    (aiohttp.ServerDisconnectedError(), errors.ConnectionFailedError),
-    (aiohttp.ClientPayloadError("half"), errors.ConnectionFailedError),
-    (aiohttp.ConnectionTimeoutError("late"), errors.AttemptTimeoutError),
-    (aiohttp.SocketTimeoutError("late"), errors.AttemptTimeoutError),
-    (aiohttp.ServerTimeoutError("late"), errors.AttemptTimeoutError),
-    (TimeoutError(), errors.AttemptTimeoutError),
-    (OSError(101, "unreachable"), errors.ConnectionFailedError),
-    (aiohttp.InvalidURL("x"), errors.ProtocolError),
-    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), errors.ProtocolError),
-]
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize(("raised", "kind"), RAISED)
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (
+            aiohttp.ClientConnectionResetError("Cannot write to closing transport"),
+            errors.ConnectionFailedError,
+        ),
+        (aiohttp.ClientConnectionError("Connector is closed."), errors.ConnectionFailedError),
+        (aiohttp.ClientOSError(104, "reset"), errors.ConnectionFailedError),
+        (aiohttp.ServerDisconnectedError(), errors.ConnectionFailedError),
+        (aiohttp.ClientPayloadError("half"), errors.ConnectionFailedError),
+        (aiohttp.ConnectionTimeoutError("late"), errors.AttemptTimeoutError),
+        (aiohttp.SocketTimeoutError("late"), errors.AttemptTimeoutError),
+        (aiohttp.ServerTimeoutError("late"), errors.AttemptTimeoutError),
+        (TimeoutError(), errors.AttemptTimeoutError),
+        (OSError(101, "unreachable"), errors.ConnectionFailedError),
+        (aiohttp.InvalidURL("x"), errors.ProtocolError),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), errors.ProtocolError),
+    ],
+)
 async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
     raised: Exception,
     kind: type[errors.SeoRepError],

@@ -484,18 +484,30 @@ async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
         assert (goes.share, "campaign 1") not in limits.queue.pace.subjects
 
 
-WAITS_AT_CLOSE: dict[str, tuple[SimulatedService, dict[str, Any]]] = {
-    "a permit": (SimulatedService(latency=60.0), {"max_concurrency": 1}),
-    "the rate": (SimulatedService(latency=60.0), {"requests_per_second": 0.1}),
-    "the end of a pause": (SimulatedService("1/m,burst=1", retry_after=50.0), {}),
-    "a probe": (SimulatedService(down=(0, NEVER), outage="refused"), {"backoff_initial": 0.01}),
-    "an answer to a probe": (SimulatedService(down=(0, NEVER), outage="hang"), {}),
-    "the end of a back-off": (SimulatedService(says=lambda path: 500), {"backoff_initial": 60}),
-}
-
-
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("service", "options"), WAITS_AT_CLOSE.values(), ids=WAITS_AT_CLOSE)
+@pytest.mark.parametrize(
+    ("service", "options"),
+    [
+        pytest.param(SimulatedService(latency=60.0), {"max_concurrency": 1}, id="a permit"),
+        pytest.param(SimulatedService(latency=60.0), {"requests_per_second": 0.1}, id="the rate"),
+        pytest.param(
+            SimulatedService("1/m,burst=1", retry_after=50.0), {}, id="the end of a pause"
+        ),
+        pytest.param(
+            SimulatedService(down=(0, NEVER), outage="refused"),
+            {"backoff_initial": 0.01},
+            id="a probe",
+        ),
+        pytest.param(
+            SimulatedService(down=(0, NEVER), outage="hang"), {}, id="an answer to a probe"
+        ),
+        pytest.param(
+            SimulatedService(says=lambda path: 500),
+            {"backoff_initial": 60},
+            id="the end of a back-off",
+        ),
+    ],
+)
 async def test_closing_ends_every_wait_at_once(
     service: SimulatedService, options: dict[str, Any], stream: bool
 ) -> None:

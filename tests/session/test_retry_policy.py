@@ -61,26 +61,26 @@ def verdict(
     return decide(failure(sent, cause, retry_after), **(FACTS | facts))
 
 
-STATUSES: list[tuple[Callable[[int], Cause | Sent], Cause | Sent, list[int]]] = [
-    (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
-    (cause_of_status, Cause.THROTTLE, [429]),
-    (cause_of_status, Cause.OVERLOAD, [503]),
-    (cause_of_status, Cause.TRANSIENT, [408, 425, 500, 502, 504, 506, 507, 511, 520, 599]),
-    (
-        cause_of_status,
-        Cause.PERMANENT,
-        [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505],
-    ),
-    (sent_of_status, Sent.MAYBE, [502, 504]),
-    (
-        sent_of_status,
-        Sent.RESPONDED,
-        [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599],
-    ),
-]
-
-
-@pytest.mark.parametrize(("meaning_of", "meaning", "statuses"), STATUSES)
+@pytest.mark.parametrize(
+    ("meaning_of", "meaning", "statuses"),
+    [
+        (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
+        (cause_of_status, Cause.THROTTLE, [429]),
+        (cause_of_status, Cause.OVERLOAD, [503]),
+        (cause_of_status, Cause.TRANSIENT, [408, 425, 500, 502, 504, 506, 507, 511, 520, 599]),
+        (
+            cause_of_status,
+            Cause.PERMANENT,
+            [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505],
+        ),
+        (sent_of_status, Sent.MAYBE, [502, 504]),
+        (
+            sent_of_status,
+            Sent.RESPONDED,
+            [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599],
+        ),
+    ],
+)
 def test_status_has_a_cause_and_says_how_far_it_got(
     meaning_of: Callable[[int], object], meaning: Cause | Sent, statuses: list[int]
 ) -> None:
@@ -195,7 +195,7 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
     for error in (unknown, late):
         assert error.status == 500
         assert error.body_excerpt == "its body"
-        assert type(error.__cause__) == errors.ServerError
+        assert type(error.__cause__) is errors.ServerError
 
 
 @pytest.mark.parametrize(
@@ -205,23 +205,23 @@ def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any
     assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is errors.OutcomeUnknownError
 
 
-BACK_OFF: list[tuple[float, dict[str, Any]]] = [
-    *((delay, {"attempts": n}) for n, delay in ((1, 0.5), (2, 1.0), (3, 1.5))),
-    *((delay, {"attempts": n, "jitter": 0.5}) for n, delay in ((1, 0.25), (3, 0.75))),
-    (0.0, {"attempts": 2, "jitter": 0.0}),
-    (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}),
-    *((delay, {"attempts": 4, "throttled": n}) for n, delay in ((3, 0.5), (2, 1.0))),
-    *((n / 2, {"attempts": 3, "throttled": n, "cause": Cause.THROTTLE}) for n in (1, 2, 3)),
-    # 30 doublings at most
-    *(
-        (1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)})
-        for n in (31, 32)
-    ),
-    (7.0, {"attempts": 99, "settings": PATIENT(backoff_initial=0.5, backoff_max=7.0)}),
-]
-
-
-@pytest.mark.parametrize(("delay", "facts"), BACK_OFF)
+@pytest.mark.parametrize(
+    ("delay", "facts"),
+    [
+        *((delay, {"attempts": n}) for n, delay in ((1, 0.5), (2, 1.0), (3, 1.5))),
+        *((delay, {"attempts": n, "jitter": 0.5}) for n, delay in ((1, 0.25), (3, 0.75))),
+        (0.0, {"attempts": 2, "jitter": 0.0}),
+        (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}),
+        *((delay, {"attempts": 4, "throttled": n}) for n, delay in ((3, 0.5), (2, 1.0))),
+        *((n / 2, {"attempts": 3, "throttled": n, "cause": Cause.THROTTLE}) for n in (1, 2, 3)),
+        # 30 doublings at most
+        *(
+            (1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)})
+            for n in (31, 32)
+        ),
+        (7.0, {"attempts": 99, "settings": PATIENT(backoff_initial=0.5, backoff_max=7.0)}),
+    ],
+)
 def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
     delay: float, facts: dict[str, Any]
 ) -> None:
@@ -249,20 +249,22 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
 
 
 LATE = errors.DeadlineExceededError
-WAITS: list[tuple[float | None, float, Any]] = [
-    *((seconds, math.inf, Retry(seconds, 5)) for seconds in (0.0, 7.0, 60.0)),
-    *((seconds, math.inf, errors.ServerError) for seconds in (60.1, 3600.0)),
-    (5.0, 4.0, errors.ServerError),
-    (5.0, 5.0, LATE),
-    (5.0, 5.1, Retry(5.0, 5)),
-    (None, 0.5, LATE),
-    (None, 0.6, Retry(0.5, 5)),
-    (None, 0.0, LATE),
-    (None, -1.0, LATE),
-]
 
 
-@pytest.mark.parametrize(("retry_after", "remaining", "expected"), WAITS)
+@pytest.mark.parametrize(
+    ("retry_after", "remaining", "expected"),
+    [
+        *((seconds, math.inf, Retry(seconds, 5)) for seconds in (0.0, 7.0, 60.0)),
+        *((seconds, math.inf, errors.ServerError) for seconds in (60.1, 3600.0)),
+        (5.0, 4.0, errors.ServerError),
+        (5.0, 5.0, LATE),
+        (5.0, 5.1, Retry(5.0, 5)),
+        (None, 0.5, LATE),
+        (None, 0.6, Retry(0.5, 5)),
+        (None, 0.0, LATE),
+        (None, -1.0, LATE),
+    ],
+)
 def test_wait_fits_its_limits_or_the_call_ends_at_once(
     retry_after: float | None, remaining: float, expected: Any
 ) -> None:
