@@ -74,6 +74,7 @@ class Failure:
         most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
         is_own_json: whether the service itself said so, in JSON.
         by_gateway: whether a page of a server in front of the service said so.
+        is_postponed: whether only Retry-After makes it a refusal for now, not for good.
     """
 
     sent: Sent
@@ -85,6 +86,7 @@ class Failure:
     most_attempts: int | None = None
     is_own_json: bool = False
     by_gateway: bool = False
+    is_postponed: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.error.retryable = self.cause.retryable
@@ -111,15 +113,28 @@ class Failure:
         return self.is_refusal
 
     @property
-    def certainly_not_executed(self) -> bool:
-        """Whether the service certainly did not carry out the request."""
+    def was_turned_away(self) -> bool:
+        """Whether the request seems not to have reached what would carry it out."""
         if self.sent is Sent.RESPONDED:
             return self.asks_to_wait
         return self.sent is Sent.NO
 
     @property
+    def certainly_not_executed(self) -> bool:
+        """Whether the service certainly did not carry out the request.
+
+        Only 429, and 503 with Retry-After, say so. A page of a gateway does not say how far the
+        request got, and beside another status Retry-After is no proof.
+        """
+        return self.was_turned_away and not self.by_gateway and not self.is_postponed
+
+    @property
     def counts_a_third(self) -> bool:
-        """Whether the attempt counts as a third, because the service asked to wait, not to stop."""
+        """Whether the attempt counts as a third, because the service asked to wait, not to stop.
+
+        That is a 429, and any other status that Retry-After makes a refusal for now. A bare 503
+        counts whole: a service that is down sends it as well.
+        """
         return self.asks_to_wait and not self.by_gateway
 
 
@@ -276,13 +291,17 @@ def decide(
         return _outcome_unknown(failure.error)
     if not failure.cause.retryable:
         return failure.error
+    if not idempotent and not failure.certainly_not_executed:
+        # The service refused it for now. The caller knows better than we do what that means.
+        return failure.error
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):
         return failure.error
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
 
-    # Three throttled attempts count as one failed one.
+    # Three throttled attempts count as one failed one: with max_attempts=8, the eighth failed or
+    # the 22nd throttled attempt is the last.
     failed = attempts - throttled
     if 3 * failed + throttled > 3 * (settings.max_attempts - 1):
         return failure.error
@@ -308,6 +327,8 @@ def decide(
 
 def _may_have_been_executed(failure: Failure) -> bool:
     if failure.certainly_not_executed or failure.cause is Cause.AUTHENTICATION:
+        return False
+    if failure.is_postponed:
         return False
     # A refusal for good, such as a 400, says that nothing was executed.
     return failure.sent is Sent.MAYBE or failure.cause.retryable

@@ -233,7 +233,7 @@ async def test_too_many_rows_end_the_pull_as_soon_as_they_are_counted(
             ExportError, match=r"a sheet holds 100 rows.*write \.parquet or \.duckdb"
         ):
             await pull(client, out)
-        assert len(service.asked) < 100
+        assert len(service.requests) < 100
     assert not out.exists()
     assert not folder_of(out).exists()
 
@@ -258,7 +258,7 @@ async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes)
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match=r"x\.xlsx exists, and no pull wrote it"):
             await pull(client, out)
-        assert not service.asked
+        assert not service.requests
         assert (await pull(client, out, force=True)).ok
 
 
@@ -288,7 +288,7 @@ async def test_a_workbook_is_no_stream() -> None:
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match="as csv or jsonl"):
             await stream(client, [1], "2023-01-01", "2023-01-31", write=write, format="xlsx")  # type: ignore[arg-type]
-        assert not service.asked
+        assert not service.requests
 
 
 async def test_lost_names_leave_the_company_out(tmp_path: Path) -> None:

@@ -57,8 +57,12 @@ class Pace:
         """Note a start. Return whether it is a probe."""
         if self.breaker.is_open:
             # Rule 4: nothing but probes goes out.
-            tells_of_service = not self.subjects.is_cause(subject)
-            self.breaker.start_probe(1 / self.rate.current, now, tells_of_service=tells_of_service)
+            self.breaker.start_probe(
+                1 / self.rate.current,
+                1 / self.rate.cap,
+                now,
+                tells_of_service=not self.subjects.is_cause(subject),
+            )
             self.last_start = now
             return True
         # After a rest, the attempts accepted before show no rate.
