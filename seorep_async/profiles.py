@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, one_line, shown, suggestion
+from seorep_async.errors import ConfigurationError, one_line, short_repr, suggestion
 from seorep_async.secret import Secret
 from seorep_async.settings import EngineNames, Settings
 
@@ -288,7 +288,7 @@ def config_file() -> Path:
             raise ConfigurationError(problem) from None
     if not os.path.isabs(folder):
         # the profile, and with it the account, would change with the working directory
-        problem = f"{variable} must be an absolute path, got {shown(os.environ.get(variable))}"
+        problem = f"{variable} must be an absolute path, got {short_repr(os.environ.get(variable))}"
         raise ConfigurationError(problem)
     return Path(folder, "seorep", "config.toml")
 
@@ -377,7 +377,7 @@ def load_profile(name: str) -> Mapping[str, object]:
     profiles = stored_profiles()
     if name not in profiles:
         names = one_line(", ".join(profiles)) or "none"
-        problem = f"there is no profile {shown(name)} in {config_file()}; it has: {names}."
+        problem = f"there is no profile {short_repr(name)} in {config_file()}; it has: {names}."
         advice = "`seorep login NAME` makes one"
         raise ConfigurationError(
             f"{problem}{suggestion(name, profiles)} {advice}", argument="profile"
@@ -399,7 +399,7 @@ def refuse_unknown(names: Iterable[str], known_names: Iterable[str], source: str
     for name in names:
         if name not in choices:
             advice = suggestion(name, choices) or f" The settings are {', '.join(choices)}."
-            raise ConfigurationError(f"{source}: there is no setting {shown(name)}.{advice}")
+            raise ConfigurationError(f"{source}: there is no setting {short_repr(name)}.{advice}")
 
 
 def _setting(name: str, value: object) -> object:
@@ -407,7 +407,7 @@ def _setting(name: str, value: object) -> object:
     if isinstance(default, enum.Enum):
         members = {member.value: member for member in type(default)}
         if not isinstance(value, str) or value not in members:
-            problem = f"{name} must be one of {', '.join(members)}, got {shown(value)}"
+            problem = f"{name} must be one of {', '.join(members)}, got {short_repr(value)}"
             raise ConfigurationError(problem, argument=name)
         return members[value]
     if name == "engine_names":

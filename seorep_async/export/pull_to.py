@@ -28,7 +28,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, short_repr
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
@@ -506,7 +506,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str):
-        raise ConfigurationError(f"out must be a path, got {shown(place.out)}", argument="out")
+        raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
         raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")

@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.errors import ConfigurationError, one_line, short_repr
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
     Date,
@@ -291,7 +291,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
-        problem = f"groups must hold titles of groups, got {shown(groups)}"
+        problem = f"groups must hold titles of groups, got {short_repr(groups)}"
         raise ConfigurationError(problem, argument="groups")
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.schema import (
     VIEWS,
     first_line,
@@ -127,8 +127,10 @@ class History:
         if name is None:
             problem = f"{self.label} has several accounts; name one with account=…:"
         else:
-            problem = f"there is no account {shown(name)} in {self.label}; it has"
-        raise ConfigurationError(f"{problem} {listed(map(shown, accounts))}", argument="account")
+            problem = f"there is no account {short_repr(name)} in {self.label}; it has"
+        raise ConfigurationError(
+            f"{problem} {listed(map(short_repr, accounts))}", argument="account"
+        )
 
     def days(self, account: str) -> list[dt.date]:
         """Return the ranking days of an account, in order.
@@ -160,7 +162,7 @@ def open_history(
         ImportError: the extra `duckdb` is missing.
     """
     if not isinstance(database, str | os.PathLike):
-        problem = f"database must be the path of a file, got {shown(database)}"
+        problem = f"database must be the path of a file, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
     duckdb = require("duckdb")
     path = Path(database)

@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.history.comparing import ChangeKind
 from seorep_async.integrations.questions import ChangesQuestion, Question, SqlQuestion, ask
@@ -138,7 +138,7 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
     for name in values:
         if name not in fields:
             known = ", ".join(fields)
-            raise ConfigurationError(f"there is no argument {shown(name)}; there are {known}")
+            raise ConfigurationError(f"there is no argument {short_repr(name)}; there are {known}")
     sent = {}
     for name, value in values.items():
         _require_unicode(name, value)
@@ -208,7 +208,7 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         problem = f"client must be a SeoRepClient, got {type(client).__name__}"
         raise ConfigurationError(problem, argument="client")
     if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
-        problem = f"database must be a .duckdb file of this machine, got {shown(database)}"
+        problem = f"database must be a .duckdb file of this machine, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
     if account is not None:
         account = check_account_name(account)
@@ -292,7 +292,7 @@ async def _answer(
     try:
         tool = _TOOLS.get(name)
         if tool is None:
-            problem = f"there is no tool {shown(name)}; the tools are {', '.join(_TOOLS)}"
+            problem = f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
             raise ConfigurationError(problem)
         arguments = read_arguments(values, tool.arguments)
         return await tool.answer(agent, arguments, progress), False

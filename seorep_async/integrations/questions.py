@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
-from seorep_async.errors import ConfigurationError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import Comparison, ComparisonRequest, compare
@@ -233,7 +233,7 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         accounts = history.accounts()
         if request.account is None and len(accounts) > 1:
             if question.default_account not in accounts:
-                names = ", ".join(map(shown, accounts))
+                names = ", ".join(map(short_repr, accounts))
                 problem = f"the database has several accounts, {names}; this server has no name"
                 raise ConfigurationError(f"{problem} of one; the tool history sees them all")
             request = attrs.evolve(request, account=question.default_account)

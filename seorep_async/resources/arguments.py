@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, shown, suggestion
+from seorep_async.errors import ConfigurationError, short_repr, suggestion
 from seorep_async.models import Feed
 from seorep_async.plain_values import (
     CALENDAR,
@@ -51,7 +51,7 @@ Date: TypeAlias = dt.date | str
 
 def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
     """Return the error for an argument that is not among the known names."""
-    problem = f"there is no argument {shown(name)}.{suggestion(name, names)}"
+    problem = f"there is no argument {short_repr(name)}.{suggestion(name, names)}"
     return ConfigurationError(f"{problem} It takes {', '.join(names)}", argument=name)
 
 
@@ -85,7 +85,7 @@ def check_id(name: str, value: object) -> int:
     """Accept an integer from 1 to 2**31 - 1. Strings and booleans are rejected."""
     number = plain_integer(value)
     if number is None or not 1 <= number <= MAX_ID:
-        problem = f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}"
+        problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
         raise ConfigurationError(problem, argument=name)
     return number
 
@@ -94,7 +94,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return the ids of campaigns or keywords in their order, each once."""
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        problem = f"ids must be several {object_name} ids, got {shown(values)}"
+        problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):  # may be huge, and holds its largest at an end
         for end in (*values[:1], *values[-1:]):
@@ -113,7 +113,7 @@ def check_feed(value: object) -> Feed:
         return Feed(value)
     except ValueError:
         feeds = ", ".join(f'{feed} or "{feed.value}"' for feed in Feed)
-        problem = f"feed must be one of {feeds}; got {shown(value)}"
+        problem = f"feed must be one of {feeds}; got {short_repr(value)}"
         raise ConfigurationError(problem, argument="feed") from None
 
 
@@ -136,7 +136,7 @@ def check_date(name: str, value: object) -> dt.date:
         except ValueError:
             problem = f"{name}: the date {plain_string(value)} does not exist"
             raise ConfigurationError(problem, argument=name) from None
-    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}'
+    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {short_repr(value)}'
     if isinstance(value, dt.datetime):
         problem += "; pass its .date()"
     raise ConfigurationError(problem, argument=name)
@@ -251,7 +251,7 @@ def _checked_name(name: object, named: Params, argument: str, places: Mapping[st
         problem = f"{argument}: a name must be a string that is not empty, got {described(name)}"
         raise ConfigurationError(problem, argument=argument)
     if SURROGATE.search(name):
-        problem = f"{argument}: the name {shown(name)} is not valid Unicode"
+        problem = f"{argument}: the name {short_repr(name)} is not valid Unicode"
         raise ConfigurationError(problem, argument=argument)
     documented_name = name.removesuffix("[]")
     if documented_name in named:

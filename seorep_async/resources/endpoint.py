@@ -9,7 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, ModelListing, PageSize, Query, choose_page_size
@@ -189,7 +189,8 @@ async def raw_request(
     settings = session.settings
     if not isinstance(method, str) or method.upper() not in _METHODS:
         raise ConfigurationError(
-            f"method must be one of {', '.join(_METHODS)}, got {shown(method)}", argument="method"
+            f"method must be one of {', '.join(_METHODS)}, got {short_repr(method)}",
+            argument="method",
         )
     if (
         not isinstance(path, str)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.plain_values import plain
 from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
@@ -52,7 +52,7 @@ class _Hidden:
 def described(value: object) -> str:
     """Describe a refused value: a number or a date by itself, anything else by its type alone."""
     if value is None or isinstance(value, int | float | dt.date):
-        return shown(value)
+        return short_repr(value)
     if isinstance(value, _Hidden):
         return f"a value of type {value.type_name}"
     return f"a value of type {type(value).__name__}"
@@ -73,7 +73,9 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     names = [name for name, _value in values.items()]
     if len(set(names)) < len(names):  # for example a MultiDict
         repeated_name = next(name for name in names if names.count(name) > 1)
-        problem = f"{shown(repeated_name)} is given more than once; pass its values as one list"
+        problem = (
+            f"{short_repr(repeated_name)} is given more than once; pass its values as one list"
+        )
         raise ConfigurationError(f"{argument}: {problem}", argument=argument)
     return {
         name: _masked(value) if _is_secret(name) else _hidden(value)

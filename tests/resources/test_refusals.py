@@ -19,7 +19,7 @@ from seorep_async import (
     SeoRepClient,
     Settings,
 )
-from seorep_async.errors import shown
+from seorep_async.errors import short_repr
 from seorep_async.resources.secret_arguments import described
 from tests.resources.operations import (
     BY_NAME,
@@ -82,7 +82,7 @@ BAD_DATES = [
 
 
 def no_id(name: str, bad: Any) -> str:
-    return f"{name} must be an integer from 1 to 2147483647, got {shown(bad)}"
+    return f"{name} must be an integer from 1 to 2147483647, got {short_repr(bad)}"
 
 
 IMPOSSIBLE_DATES = ("2023-02-30", "2023-13-01", "2023-00-01")
