@@ -193,6 +193,13 @@ class Block(Generic[T]):
             "this is no decorator: write `with client.…(…):` inside the function"
         )
 
+    async def __aenter__(self) -> NoReturn:
+        """Raise a ConfigurationError: the block is a plain `with`."""
+        raise ConfigurationError("write `with client.…(…):`, not `async with`")
+
+    async def __aexit__(self, *_: object) -> None:
+        """Complete `__aenter__`, without which Python would not call it."""
+
 
 Blocks: TypeAlias = tuple[Block[T], ...]
 _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", default=())
