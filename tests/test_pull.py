@@ -113,23 +113,23 @@ async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None
         assert [outcome() for outcome in kept] == [None] * 8
 
 
-WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [
-    (404, NotFoundError, 404),
-    (400, SeoRepError, 400),
-    (500, ServerError, 500),
-    (503, ServerError, 503),
-    (302, SeoRepError, 302),
-    (b"", ProtocolError, 200),
-    (b"<html>", ProtocolError, 200),
-    (b"[]", DecodeError, 200),
-    ({"status": "error", "code": 500}, ServerError, 200),
-    ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
-    (FEED.envelope([1], 1, 2), PaginationError, None),
-    (FEED.envelope([1], 2, 2), PaginationError, None),
-]
-
-
-@pytest.mark.parametrize(("answer", "kind", "status"), WAYS_TO_FAIL)
+@pytest.mark.parametrize(
+    ("answer", "kind", "status"),
+    [
+        (404, NotFoundError, 404),
+        (400, SeoRepError, 400),
+        (500, ServerError, 500),
+        (503, ServerError, 503),
+        (302, SeoRepError, 302),
+        (b"", ProtocolError, 200),
+        (b"<html>", ProtocolError, 200),
+        (b"[]", DecodeError, 200),
+        ({"status": "error", "code": 500}, ServerError, 200),
+        ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
+        (FEED.envelope([1], 1, 2), PaginationError, None),
+        (FEED.envelope([1], 2, 2), PaginationError, None),
+    ],
+)
 async def test_a_failure_is_the_outcome_of_its_campaign_alone(
     answer: Any, kind: type[SeoRepError], status: int | None
 ) -> None:
@@ -141,7 +141,8 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
     assert {unit for unit, outcome in outcomes.items() if outcome.ok} == {1, 2, 4, 5}
     error = outcomes[3].error
     assert isinstance(error, kind)
-    assert (error.subject, error.status) == ("campaign 3", status)
+    assert error.subject == "campaign 3"
+    assert error.status == status
 
 
 @pytest.mark.parametrize("kind", [list, iter, np.array])
@@ -311,7 +312,8 @@ async def test_200_campaigns_keep_16_requests_in_flight() -> None:
 
     async with serving(script, max_concurrency=16) as (client, service):
         assert all(outcome.ok for outcome in await outcomes_of(client, range(1, 201)))
-    assert (len(service.requests), service.most_in_flight) == (600, 16)
+    assert len(service.requests) == 600
+    assert service.most_in_flight == 16
 
 
 async def test_500_campaigns_are_streamed_with_few_tasks() -> None:
@@ -415,11 +417,9 @@ async def test_a_wrong_key_and_three_campaigns_are_one_error(on_error: Any) -> N
     async with serving(lambda request: 403) as (client, service):
         with pytest.raises(AuthenticationError) as caught:
             await outcomes_of(client, range(1, 4), on_error=on_error)
-    assert (caught.value.subject, caught.value.path, len(service.requests) <= 4) == (
-        None,
-        "/v3/campaigns",
-        True,
-    )
+    assert caught.value.subject is None
+    assert caught.value.path == "/v3/campaigns"
+    assert len(service.requests) <= 4
 
 
 async def test_three_forbidden_campaigns_of_a_good_key_fail_alone() -> None:
@@ -653,7 +653,8 @@ async def test_what_a_call_tries_again_a_pull_does_at_its_end(
     assert [outcome.id for outcome in outcomes if not outcome.ok] == [2] * (
         statuses not in ([500], [408])
     )
-    assert (sorted(requested_ids[:5]), requested_ids[5:]) == ([1, 2, 3, 4, 5], later)
+    assert sorted(requested_ids[:5]) == [1, 2, 3, 4, 5]
+    assert requested_ids[5:] == later
 
 
 async def test_nothing_is_tried_again_where_nothing_succeeded() -> None:

@@ -328,10 +328,8 @@ class AnyPull(RuleBasedStateMachine):
         self.receive(outcome.id, outcome.error)
         if outcome.report is not None:
             rows = [row.keyword_id for row in outcome.report.rows]
-            assert (outcome.report.campaign_id, rows) == (
-                outcome.id,
-                self.fates[outcome.id].rows(outcome.id),
-            )
+            assert outcome.report.campaign_id == outcome.id
+            assert rows == self.fates[outcome.id].rows(outcome.id)
         self.outcomes[outcome.id] = outcome
         assert not self.ordered or [*self.outcomes] == [*self.fates][: len(self.outcomes)]
 
@@ -431,7 +429,8 @@ class AnyPull(RuleBasedStateMachine):
             self.desk.answer(probes[0])  # which others may wait for
             self.settle()
         assert self.visit.cancelled() == cancelled
-        assert (asyncio.all_tasks(self.loop), self.session.stats.in_flight) == (set(), 0)
+        assert asyncio.all_tasks(self.loop) == set()
+        assert self.session.stats.in_flight == 0
 
     def close_client(self) -> None:
         self.is_closed = True

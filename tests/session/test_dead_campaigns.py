@@ -82,16 +82,17 @@ def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[in
     assert last_good <= 2 * alone
 
 
-LOSSES = [
-    Cell("sliding window of a second", 2, False, 0.02, 300),
-    Cell("bucket of one", 2, True, 0.2, 60),
-    Cell("bucket of one", 5, True, 0.02, 60),
-    Cell("bucket of one", 1, False, 0.02, 60),
-]
-
-
 @pytest.mark.virtual
-@pytest.mark.parametrize("cell", LOSSES, ids=str)
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell("sliding window of a second", 2, False, 0.02, 300),
+        Cell("bucket of one", 2, True, 0.2, 60),
+        Cell("bucket of one", 5, True, 0.02, 60),
+        Cell("bucket of one", 1, False, 0.02, 60),
+    ],
+    ids=str,
+)
 def test_a_low_limit_loses_nothing(cell: Cell) -> None:
     assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
 
