@@ -106,7 +106,10 @@ class PermitQueue:
             return
         breaker = self.pace.breaker
         limit = waiter.deadline.seconds_from_permit
-        if breaker.is_open and limit is not None and now - breaker.opened_at > limit:
+        if not breaker.is_open or limit is None:
+            return
+        # A pull that begins in an outage waits as long as one that the outage interrupts.
+        if now - max(breaker.opened_at, waiter.deadline.stream_began) > limit:
             waiter.expire()
 
     def dispatch(self) -> None:
