@@ -227,7 +227,7 @@ def one_line(string: str) -> str:
     )
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Quote a wrong value for a message, shortened."""
     try:
         quoted = repr(value)

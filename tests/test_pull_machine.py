@@ -31,7 +31,7 @@ from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
-from tests.scripted_api import FEED, Asked
+from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 
@@ -73,16 +73,20 @@ class Fate:
         """Whether it may fail in a way that is tried again at the end."""
         return self.wrong in TRANSIENT and self.times >= ATTEMPTS
 
-    def rows(self, one: int) -> list[int]:
-        return [row for page in range(1, self.pages + 1) for row in self.rows_on(one, page)]
+    def rows(self, campaign_id: int) -> list[int]:
+        return [row for page in range(1, self.pages + 1) for row in self.rows_on(campaign_id, page)]
 
-    def rows_on(self, one: int, page: int) -> list[int]:
-        return [one * 100 + 2 * page, one * 100 + 2 * page + 1] if page <= self.pages else []
+    def rows_on(self, campaign_id: int, page: int) -> list[int]:
+        return (
+            [campaign_id * 100 + 2 * page, campaign_id * 100 + 2 * page + 1]
+            if page <= self.pages
+            else []
+        )
 
-    def answer(self, asked: Asked, times: int) -> Response:
+    def answer(self, request: ApiRequest, times: int) -> Response:
         """Return the answer to a request that was made so many times before."""
-        rows = self.rows_on(asked.id, asked.page)
-        if self.wrong is not None and asked.page == self.page and times < self.times:
+        rows = self.rows_on(request.id, request.page)
+        if self.wrong is not None and request.page == self.page and times < self.times:
             if isinstance(self.wrong, int):
                 return Response(self.wrong, b"")
             if isinstance(self.wrong, bytes):
@@ -106,7 +110,8 @@ class Fate:
 
 @st.composite
 def fates(draw: st.DrawFn) -> Fate:
-    pages, announced = draw(st.integers(0, 4)), draw(st.booleans())
+    pages = draw(st.integers(0, 4))
+    announced = draw(st.booleans())
     wrong = draw(st.sampled_from([None, None, *TRANSIENT, *LASTING, "twice"]))
     page = draw(st.integers(1, max(pages, 1)))
     if wrong == "twice" and not pages:
@@ -128,7 +133,8 @@ class Desk(SimulatedService):
 
     def __init__(self, fates: dict[int, Fate], permits: int) -> None:
         super().__init__()
-        self.fates, self._permits = fates, permits
+        self.fates = fates
+        self._permits = permits
         self._asked: list[tuple[Request[Any], asyncio.Future[Response | Failure]]] = []
         self.reset()
 
@@ -141,10 +147,10 @@ class Desk(SimulatedService):
     @property
     def ids(self) -> set[int]:
         """The campaigns that were asked for."""
-        return {one for one, _ in self.answered}
+        return {campaign_id for campaign_id, _ in self.answered}
 
     def open_requests(self) -> list[tuple[Request[Any], asyncio.Future[Response | Failure]]]:
-        self._asked = [one for one in self._asked if not one[1].done()]
+        self._asked = [pair for pair in self._asked if not pair[1].done()]
         return self._asked
 
     def attempt(
@@ -152,8 +158,8 @@ class Desk(SimulatedService):
     ) -> asyncio.Future[Response | Failure]:
         self.unwanted += self.is_closed
         if request.subject is not None:
-            asked = Asked(request.path, request.query)
-            self.answered.setdefault((asked.id, asked.page), 0)
+            api_request = ApiRequest(request.path, request.query)
+            self.answered.setdefault((api_request.id, api_request.page), 0)
         answer: asyncio.Future[Response | Failure] = here().create_future()
         self.open_requests().append((request, answer))
         self.unwanted += len(self._asked) > self._permits
@@ -173,10 +179,10 @@ class Desk(SimulatedService):
         elif request.subject is None:  # it only asks whether the key works
             answer.set_result(Response(200, b'{"metadata": {}, "data": []}'))
         else:
-            asked = Asked(request.path, request.query)
-            times = self.answered[asked.id, asked.page]
-            self.answered[asked.id, asked.page] += 1
-            answer.set_result(self.fates[asked.id].answer(asked, times))
+            api_request = ApiRequest(request.path, request.query)
+            times = self.answered[api_request.id, api_request.page]
+            self.answered[api_request.id, api_request.page] += 1
+            answer.set_result(self.fates[api_request.id].answer(api_request, times))
 
 
 async def turns(iterations: int) -> None:
@@ -209,8 +215,11 @@ class AnyPull(RuleBasedStateMachine):
         self.loop.set_exception_handler(lambda loop, context: self.complaints.append(context))
         self.fates = dict(enumerate(fates, 1))
         self.desk = Desk(self.fates, permits)
-        self.window, self.first_pages = 2 * permits, 2 * permits - 3 * 2 * permits // 8
-        self.ordered, self.raising, self.seconds = ordered, raising, seconds
+        self.window = 2 * permits
+        self.first_pages = 2 * permits - 3 * 2 * permits // 8
+        self.ordered = ordered
+        self.raising = raising
+        self.seconds = seconds
         self.permits = permits
         self.open_client()
         self.enter()
@@ -235,7 +244,7 @@ class AnyPull(RuleBasedStateMachine):
 
     def enter(self) -> None:
         self.desk.reset()
-        self.taken: dict[int, PullOutcome[Any]] = {}
+        self.outcomes: dict[int, PullOutcome[Any]] = {}
         self.most = len(self.fates)  # ids that may have an outcome
         self.is_finished = self.is_over = self.is_closed = False
         self.consumers: list[asyncio.Task[None]] = []
@@ -280,15 +289,17 @@ class AnyPull(RuleBasedStateMachine):
         early_pages = sum(len(reading.early) for reading in readings)
         assert run.crawl._early_pages == early_pages
         assert len(workers) + early_pages <= self.window
-        assert {id(reading) for reading in readings} <= {id(one) for one in workers.values()}
+        assert {id(reading) for reading in readings} <= {
+            id(reading) for reading in workers.values()
+        }
         return len(readings)
 
     def check_window(self) -> None:
         running = self.check_budget()
         assert running <= (0 if self.is_over else self.first_pages)
         assert len(self.desk.ids) <= self.most
-        not_taken = self.desk.ids - self.taken.keys()
-        failed = sum(self.fates[one].may_be_deferred for one in not_taken)
+        not_taken = self.desk.ids - self.outcomes.keys()
+        failed = sum(self.fates[campaign_id].may_be_deferred for campaign_id in not_taken)
         assert len(not_taken) <= self.window + self.ordered + failed
         undisturbed = not (
             self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed
@@ -296,9 +307,9 @@ class AnyPull(RuleBasedStateMachine):
         if undisturbed and not running and self.desk.ids != self.fates.keys():
             assert len(not_taken) >= self.window, "nothing happens, though there is room"
 
-    def receive(self, one: int, error: SeoRepError | None) -> None:
-        assert error is None or error.subject == f"campaign {one}"
-        fate = self.fates[one]
+    def receive(self, campaign_id: int, error: SeoRepError | None) -> None:
+        assert error is None or error.subject == f"campaign {campaign_id}"
+        fate = self.fates[campaign_id]
         if self.desk.refusal and isinstance(error, AuthenticationError):
             return
         if self.seconds and isinstance(error, DeadlineExceededError):
@@ -310,26 +321,24 @@ class AnyPull(RuleBasedStateMachine):
         if gives_up_early and not (
             self.raising or self.ordered or self.seconds or self.desk.refusal
         ):
-            assert not any(outcome.ok for outcome in self.taken.values())
+            assert not any(outcome.ok for outcome in self.outcomes.values())
 
     def take(self, outcome: PullOutcome[Any]) -> None:
-        assert outcome.id not in self.taken
+        assert outcome.id not in self.outcomes
         self.receive(outcome.id, outcome.error)
         if outcome.report is not None:
             rows = [row.keyword_id for row in outcome.report.rows]
-            assert (outcome.report.campaign_id, rows) == (
-                outcome.id,
-                self.fates[outcome.id].rows(outcome.id),
-            )
-        self.taken[outcome.id] = outcome
-        assert not self.ordered or [*self.taken] == [*self.fates][: len(self.taken)]
+            assert outcome.report.campaign_id == outcome.id
+            assert rows == self.fates[outcome.id].rows(outcome.id)
+        self.outcomes[outcome.id] = outcome
+        assert not self.ordered or [*self.outcomes] == [*self.fates][: len(self.outcomes)]
 
     async def consume(self) -> None:
         try:
             outcome = await anext(self.pull)
         except StopAsyncIteration:
-            assert self.desk.ids <= self.taken.keys()
-            assert self.is_finished or self.taken.keys() == self.fates.keys()
+            assert self.desk.ids <= self.outcomes.keys()
+            assert self.is_finished or self.outcomes.keys() == self.fates.keys()
             self.is_over = True
         except SeoRepError as error:
             is_key = isinstance(error, AuthenticationError) and error.subject is None
@@ -415,12 +424,13 @@ class AnyPull(RuleBasedStateMachine):
             self.leaving.set()
         self.settle()
         while probes := [
-            n for n, (asked, _) in enumerate(self.desk.open_requests()) if asked.subject is None
+            n for n, (request, _) in enumerate(self.desk.open_requests()) if request.subject is None
         ]:
             self.desk.answer(probes[0])  # which others may wait for
             self.settle()
         assert self.visit.cancelled() == cancelled
-        assert (asyncio.all_tasks(self.loop), self.session.stats.in_flight) == (set(), 0)
+        assert asyncio.all_tasks(self.loop) == set()
+        assert self.session.stats.in_flight == 0
 
     def close_client(self) -> None:
         self.is_closed = True
@@ -464,4 +474,4 @@ class AnyPull(RuleBasedStateMachine):
 
 
 TestAnyPull = AnyPull.TestCase
-TestAnyPull.settings = settings(max_examples=40, stateful_step_count=30)
+TestAnyPull.settings = settings(stateful_step_count=30)

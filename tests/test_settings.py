@@ -136,8 +136,10 @@ def test_a_wrong_value_is_refused_and_the_setting_named(name: str) -> None:
 @pytest.mark.parametrize("name", attrs.fields_dict(Settings))
 def test_a_right_value_stays_as_it_is(name: str) -> None:
     values = [right for setting, right in RIGHT if setting == name]
-    found = [getattr(Settings(**{name: right}), name) for right in values]
-    assert [(type(one), one) for one in found] == [(type(right), right) for right in values]
+    values_taken = [getattr(Settings(**{name: right}), name) for right in values]
+    assert [(type(value), value) for value in values_taken] == [
+        (type(right), right) for right in values
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import attrs
 
 from seorep_async import history
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.errors import ExitCode, UsageError, reason
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, counted, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.errors import ExportError
+from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.history import Change, Changes
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.profiles import report_engines
@@ -79,11 +79,16 @@ def _headline(changes: Changes) -> str:
 
 def write_report(database: str, *, profile: str | None, opens: bool, **choices: Any) -> None:
     """Make a page, write its path, and show it in a browser if that is asked."""
-    engine_names = report_engines(profile)
-    if engine_names is not None:
-        choices["engine_names"] = engine_names
-    with logged():
-        page = history.report(database, **choices)
+    engines = report_engines(profile)
+    if engines is not None:
+        choices["engine_names"] = engines.names
+    try:
+        with logged():
+            page = history.report(database, **choices)
+    except ConfigurationError as error:
+        if engines is None or error.argument != "engine_names":
+            raise
+        raise UsageError(reason(error, engines.source)) from None
     write(f"{page}\n")
     if opens:
         webbrowser.open(page.resolve().as_uri())

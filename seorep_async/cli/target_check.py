@@ -108,4 +108,4 @@ def _words_of_staged(staged: StagedPull) -> str:
     state = "ended with failures" if staged.ended else "is unfinished"
     reports = counted(staged.reports, "report")
     window = f"{staged.start_date} to {staged.end_date}"
-    return f"a pull of {window} {state}; {reports} of it are stored"
+    return f"a pull of {window} {state}, with {reports} stored"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -42,7 +43,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import fits
+from seorep_async.tables.columns import FeedTable, fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -115,15 +116,11 @@ class Database(Target):
         return [name for (name,) in rows]
 
     def failed(self) -> Retry:
-        """Find the requested campaigns that failed in earlier pulls of this night and these days."""
-        request = self.request
-        earlier_pulls = """
-            SELECT string_split(feeds, ','), selection, reading
-            FROM pulls
-            WHERE account = $account AND snapshot_date = $snapshot_date
-                AND start_date = $start_date AND end_date = $end_date
-            ORDER BY started_at DESC
+        """Find the campaigns that failed in earlier pulls of this night and these days.
+
+        There is something to retry only if one of these pulls requested all that is requested now.
         """
+        request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
             FROM failures
@@ -136,25 +133,24 @@ class Database(Target):
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return Retry()
-            pulls = database.execute(earlier_pulls, request.labels).fetchall()
+            pulls = _earlier_pulls(database, request)
             failures = database.execute(
                 failed_campaigns, {**request.labels, "tables": tables}
             ).fetchall()
         feeds = {feed.value for feed in request.feeds}
-        sharing = [pull for pull in pulls if feeds.intersection(pull[0])]
+        sharing = [pull for pull in pulls if feeds.intersection(pull.feeds)]
         if not sharing:
             return Retry()
         # rows of one night may come from several pulls: the last one that shares a feed decides
-        _, _, last_reading = sharing[0]
-        refused = check_reading(request, last_reading)
-        takes_any = not (request.campaigns or request.groups or request.filter)
-        for pulled_feeds, selection, reading in sharing:
-            has_campaigns = selection == request.selection or (selection is None and takes_any)
-            if has_campaigns and feeds.issubset(pulled_feeds):
-                # The rows beside the failures that are fetched again are of this pull.
-                refused = refused or check_reading(request, reading)
-                ids = [campaign_id for (campaign_id,) in failures if request.takes(campaign_id)]
-                return Retry(ids, refused)
+        refused = check_reading(request, sharing[0].reading)
+        for pull in sharing:
+            # a pull of all campaigns had those of each group, but not an id that is not listed
+            has_listed = pull.selection is None and request.campaigns is None
+            has_campaigns = has_listed or pull.selection == request.selection
+            if has_campaigns and feeds.issubset(pull.feeds):
+                # the rows beside the failures that are fetched again are of this pull
+                refused = refused or check_reading(request, pull.reading)
+                return Retry([campaign_id for (campaign_id,) in failures], refused)
         return Retry(None, refused)
 
     def _is_new(self) -> bool:
@@ -264,6 +260,62 @@ def _account_names(database: duckdb.DuckDBPyConnection) -> set[str]:
     return {name for (name,) in rows}
 
 
+@attrs.frozen
+class _EarlierPull:
+    """A pull of the same account, night and days, as the table `pulls` has it."""
+
+    feeds: list[str]
+    selection: str | None
+    reading: str | None
+
+    def may_have_requested(self, campaign_id: int) -> bool:
+        """Return whether it requested a campaign, or one that its groups or its filter may take."""
+        choice = json.loads(self.selection or "{}")
+        if "ids" in choice:
+            return campaign_id in choice["ids"]
+        return campaign_id not in choice.get("exclude", ())
+
+    @property
+    def asked_the_service(self) -> bool:
+        """Whether the service chose the campaigns, by groups or a filter."""
+        choice = json.loads(self.selection or "{}")
+        return "groups" in choice or "filter" in choice
+
+
+def _earlier_pulls(
+    database: duckdb.DuckDBPyConnection, request: ExportRequest
+) -> list[_EarlierPull]:
+    """Return the pulls of a request's account, night and days, the newest first."""
+    query = """
+        SELECT string_split(feeds, ','), selection, reading
+        FROM pulls
+        WHERE account = $account AND snapshot_date = $snapshot_date
+            AND start_date = $start_date AND end_date = $end_date
+        ORDER BY started_at DESC
+    """
+    rows = database.execute(query, request.labels).fetchall()
+    return [_EarlierPull(*row) for row in rows]
+
+
+def _has_another_reading(
+    pulls: Iterable[_EarlierPull], request: ExportRequest, campaign_id: int
+) -> bool:
+    """Return whether a campaign's rows of the night may come from a pull of another reading.
+
+    Args:
+        pulls: the earlier pulls of the feed, the newest first.
+    """
+    for pull in pulls:
+        if not pull.may_have_requested(campaign_id):
+            continue
+        if pull.reading != request.reading:
+            return True
+        # after a pull of our reading that had this campaign, no older one has rows of it
+        if pull.selection == request.selection or not pull.asked_the_service:
+            return False
+    return False
+
+
 def _check_accounts(
     database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
 ) -> None:
@@ -307,13 +359,17 @@ def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: Expor
         LIMIT 1
     """
     for night, reading in database.execute(query, {"account": request.account}).fetchall():
-        if reading is not None and reading != request.reading:
-            _log.warning(
-                "the last pull of %s into this database, of %s, had other options or engine "
-                "names: rows of its nights may mean something else",
-                request.account,
-                night,
-            )
+        if reading is None or reading == request.reading:
+            continue
+        consequence = "rows of its nights may mean something else"
+        if night == request.snapshot_date:
+            consequence = "reports that fail now lose their rows of that pull"
+        _log.warning(
+            "the last pull of %s into this database, of %s, had other options or engine names: %s",
+            request.account,
+            night,
+            consequence,
+        )
 
 
 def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
@@ -327,6 +383,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     _check_accounts(database, request, contents.staging.plan.account_ids)
     database.execute(MONTH_RULE)
     _register_outcomes(database, contents)
+    _register_outdated(database, contents)
     parameters = {
         **request.labels,
         "tables": [table_of(feed).name for feed in request.feeds],
@@ -371,6 +428,27 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
         {"campaign_id": "int64", "keyword_id": "int64"},
         failed_keywords,
     )
+
+
+def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+    """Register the failed reports whose rows of this night an earlier pull read in another way.
+
+    Beside the new rows they would mean something else.
+    """
+    staging = contents.staging
+    request = contents.request
+    outdated = []
+    pulls = _earlier_pulls(database, request) if contents.received else []
+    for table, campaign_id, keyword_id, _ in staging.failed_reports():
+        # only ids of 64 bits can have rows
+        is_storable = fits(campaign_id or 0) and fits(keyword_id or 0)
+        if not isinstance(table, FeedTable) or campaign_id is None or not is_storable:
+            continue
+        pulls_of_feed = [pull for pull in pulls if table.feed.value in pull.feeds]
+        if _has_another_reading(pulls_of_feed, request, campaign_id):
+            outdated.append((table.name, campaign_id, keyword_id))
+    columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
+    _register(database, "outdated_reports", columns, outdated)
 
 
 def _register(

@@ -303,6 +303,22 @@ def opened_in(folder: Path) -> BlockFile:
     return BlockFile(folder / PIECES)
 
 
+def drop_staged(folder: Path) -> None:
+    """Drop what a folder has staged, unread, and the folder with it.
+
+    Raises:
+        ExportError: the folder is no private one, or another pull has the file open.
+    """
+    if not os.path.lexists(folder):
+        return
+    file = opened_in(folder)
+    try:
+        drop_leftovers(folder, restart=True)
+        file.clear()
+    finally:
+        file.close()
+
+
 def drop_leftovers(folder: Path, *, restart: bool) -> None:
     """Remove files in the making; refuse other files, or remove them if `restart`.
 

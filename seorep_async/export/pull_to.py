@@ -28,13 +28,13 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, short_repr
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
 from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
-from seorep_async.export.pieces import errors_of
+from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
     PullFailure,
@@ -55,6 +55,7 @@ from seorep_async.export.staging import (
 )
 from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
+from seorep_async.plain_values import SURROGATE
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -323,11 +324,13 @@ class OpenTarget:
 
     Attributes:
         run: runs a function in the thread that uses both.
+        folder: the staging folder.
         notes: sentences for the summary.
     """
 
     run: Background
     target: AnyTarget
+    folder: Path
     staging: Staging
     notes: tuple[str, ...] = ()
 
@@ -344,27 +347,33 @@ async def opened_target(
         # importing an extra takes long
         target = await run(_target, place, request, run.stop)
         notes: list[str] = []
-        with errors_of(target.staging_folder):
+        # the folder has the name that the caller gave: a repeated call must find it again
+        folder = target.staging_folder
+        with errors_of(folder):
+            if beginning.restart and not beginning.only_look:
+                # Before anything that may fail for now, such as a database that is open elsewhere.
+                # The call is repeated without `restart`, and must not meet an older night then.
+                await run(drop_staged, folder)
             await run(target.check)
             if isinstance(target, Database) and not request.names_account:
                 target = await _under_known_name(client, target, run, notes)
+                if target.staging_folder.exists():
+                    folder = target.staging_folder
         request = target.request
-        with errors_of(target.staging_folder):
+        with errors_of(folder):
             requests = [request]
             retry = Retry()
             if beginning.retry_failed:
                 retry = await run(target.failed)
             if retry.campaign_ids is not None:
-                only_failed = {"campaigns": tuple(retry.campaign_ids), "exclude": ()}
-                requests.append(
-                    msgspec.structs.replace(request, groups=(), filter=None, **only_failed)
-                )
+                failed_ids = retry.campaign_ids
+                if retry.refusal is None:
+                    failed_ids = await _requested_ids(client, request, failed_ids)
+                requests.append(request.only(failed_ids))
             stack = ExitStack()
             try:
-                folder = opened(
-                    target.staging_folder, target.format, requests, beginning, retry.refusal
-                )
-                staging = await run(stack.enter_context, folder)
+                opening = opened(folder, target.format, requests, beginning, retry.refusal)
+                staging = await run(stack.enter_context, opening)
                 is_retry = retry.campaign_ids is not None or staging.plan.ids
                 if beginning.retry_failed and not is_retry:
                     _log.warning(
@@ -374,9 +383,21 @@ async def opened_target(
                         request.end_date,
                         request.snapshot_date,
                     )
-                yield OpenTarget(run, target, staging, tuple(notes))
+                yield OpenTarget(run, target, folder, staging, tuple(notes))
             finally:
                 await run(stack.close)
+
+
+async def _requested_ids(
+    client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
+) -> list[int]:
+    """Return the failed campaigns that a request takes, also by its groups and its filter."""
+    if failed_ids and (request.groups or request.filter is not None):
+        # only the service knows what its filter finds
+        campaigns = request.chosen(await listed(client, request.filter))
+        requested_ids = {campaign.id for campaign in campaigns}
+        return [id_ for id_ in failed_ids if id_ in requested_ids]
+    return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
 async def _under_known_name(
@@ -426,7 +447,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
         replaced = target.replaced_period()
         if replaced is not None:
             notes += (f"replaces {replaced}",)
-    paths = target.write(contents, target.staging_folder)
+    paths = target.write(contents, opened.folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     if summary.ok:
         staging.file.clear()
@@ -485,11 +506,11 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str):
-        raise ConfigurationError(f"out must be a path, got {shown(place.out)}", argument="out")
+        raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
         raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
+    if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
     format_ = format_of(path.suffix.lower())

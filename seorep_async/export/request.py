@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.errors import ConfigurationError, one_line, short_repr
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
     Date,
@@ -216,6 +216,12 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 differences[name] = _difference(name, before, now)
         return differences
 
+    def only(self, campaign_ids: Iterable[int]) -> ExportRequest:
+        """Return the same request for a few campaigns."""
+        return msgspec.structs.replace(
+            self, campaigns=tuple(campaign_ids), groups=(), filter=None, exclude=()
+        )
+
     def takes(self, campaign_id: int) -> bool:
         """Return whether the requested ids include a campaign."""
         if campaign_id in self.exclude:
@@ -285,7 +291,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
-        problem = f"groups must hold titles of groups, got {shown(groups)}"
+        problem = f"groups must hold titles of groups, got {short_repr(groups)}"
         raise ConfigurationError(problem, argument="groups")
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import shutil
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -59,6 +60,7 @@ _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
 _LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
 _COMMON_COLUMNS = 3
+_PROPERTIES = "docProps/core.xml"
 
 
 @attrs.frozen
@@ -72,15 +74,20 @@ class WorkbookFile(Target):
         return [self.named]
 
     def check(self) -> None:
-        """Refuse to replace a file that no pull wrote, unless `force`."""
+        """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
         check_file(self.named, self.path)
         is_empty = not self.path.exists() or not self.path.stat().st_size
         if self.force or is_empty:
             return
-        names = [column.name for column in pulls_table().columns[:_COMMON_COLUMNS]]
-        if not any(list(row)[:_COMMON_COLUMNS] == names for row in self._pulls()):
+        problem = None
+        names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
+        if not any(names <= row.keys() for row in self._pulls()):
+            problem = "exists, and no pull wrote it"
+        elif was_changed(self.path):
+            problem = "was changed since a pull wrote it"
+        if problem is not None:
             advice = "name another file, or replace it with force=True"
-            raise refusal(self.named, f"{self.path.name} exists, and no pull wrote it; {advice}")
+            raise refusal(self.named, f"{self.path.name} {problem}; {advice}")
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
@@ -124,6 +131,8 @@ class WorkbookFile(Target):
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
+        # somebody may have saved it while the reports were fetched
+        self.check()
         put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
         return [self.named]
@@ -336,6 +345,21 @@ def _cut(text: str) -> str:
     kept = units[: 2 * (_LONGEST_TEXT - len(_CUT_MARK))]
     # a character of two units may have been halved
     return kept.decode("utf-16-le", errors="ignore") + _CUT_MARK
+
+
+def was_changed(file: Path) -> bool:
+    """Return whether a program saved a workbook after a pull had written it.
+
+    A pull writes equal times of creation and of modification. Each program that saves a workbook
+    sets the second one, or leaves both out.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if _PROPERTIES not in archive.namelist():
+            return True
+        tree = require("openpyxl.xml.functions").fromstring(archive.read(_PROPERTIES))
+    properties = require("openpyxl.packaging.core").DocumentProperties.from_tree(tree)
+    # LibreOffice may be set to keep the times, but always counts its revisions
+    return properties.created != properties.modified or properties.revision is not None
 
 
 def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
@@ -390,7 +390,7 @@ class ComparisonRequest:
     ) -> ComparisonRequest:
         """Check the arguments; a wrong one is a ConfigurationError."""
         if kind is not None and kind not in KINDS:
-            problem = f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}"
+            problem = f"kind must be one of {', '.join(KINDS)}, got {short_repr(kind)}"
             raise ConfigurationError(problem, argument="kind")
         check_group(group, campaign)
         return cls(
@@ -408,7 +408,7 @@ class ComparisonRequest:
 def check_group(group: object, campaign: object) -> None:
     """Refuse a group that is no title, or that stands beside a campaign."""
     if group is not None and not isinstance(group, str):
-        problem = f"group must be the title of a group, got {shown(group)}"
+        problem = f"group must be the title of a group, got {short_repr(group)}"
         raise ConfigurationError(problem, argument="group")
     if group is not None and campaign is not None:
         problem = "campaign=… and group=… can't be combined; give one"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.history.source import History, listed
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ class Selection:
         campaign_ids = [row_id for row_id, title in titles.items() if title.casefold() == wanted]
         if not campaign_ids:
             others = listed(sorted(set(titles.values()))) or "none"
-            problem = f"{history.label} has no rankings of group {shown(group)}; it has {others}"
+            problem = (
+                f"{history.label} has no rankings of group {short_repr(group)}; it has {others}"
+            )
             raise ConfigurationError(problem, argument="group")
         return cls(history, account, campaign_ids, titles[campaign_ids[0]])
 

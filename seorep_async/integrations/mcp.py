@@ -18,11 +18,12 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.history.comparing import ChangeKind
 from seorep_async.integrations.questions import ChangesQuestion, Question, SqlQuestion, ask
 from seorep_async.models import Campaign, KeywordRanking, Page
+from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
@@ -119,14 +120,16 @@ class PullArguments(Arguments):
 
 
 _LISTS = ("campaign_ids", "feeds")
-"""The arguments that are lists. Some hosts send one as a JSON string, or its only item alone."""
+"""The arguments that are lists. Some hosts send a string: JSON, or items with commas between."""
+_ABSENT = (None, "", "null")
+"""What hosts send for an argument that was left out."""
 
 
 def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
     """Check the arguments that a host sent.
 
-    Null and an empty string stand for the default of an argument that has one; numbers, booleans
-    and lists may be strings.
+    Null, also as a string, and an empty string stand for the default of an argument that has one.
+    Numbers, booleans and lists may be strings.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
@@ -135,10 +138,11 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
     for name in values:
         if name not in fields:
             known = ", ".join(fields)
-            raise ConfigurationError(f"there is no argument {shown(name)}; there are {known}")
+            raise ConfigurationError(f"there is no argument {short_repr(name)}; there are {known}")
     sent = {}
     for name, value in values.items():
-        if value in (None, "") and not fields[name].required:
+        _require_unicode(name, value)
+        if value in _ABSENT and not fields[name].required:
             continue
         if name in _LISTS and not isinstance(value, list):
             value = _as_list(value)
@@ -152,13 +156,23 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
         raise ConfigurationError(problem) from None
 
 
+def _require_unicode(name: str, value: object) -> None:
+    """Refuse a string that can't be UTF-8: JSON may name half of a surrogate pair."""
+    strings = value if isinstance(value, list) else [value]
+    for string in strings:
+        if isinstance(string, str) and SURROGATE.search(string):
+            raise ConfigurationError(f"{name} must be Unicode, and has half a surrogate pair")
+
+
 def _as_list(value: object) -> list[object]:
+    items = value
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except ValueError:  # a single string
-            return [value]
-    return value if isinstance(value, list) else [value]
+            items = json.loads(value)
+        except ValueError:
+            # not JSON: names or numbers, which have no commas in them
+            return [part.strip() for part in value.split(",")]
+    return items if isinstance(items, list) else [items]
 
 
 def _enumerations(kind: type[Arguments]) -> str:
@@ -194,7 +208,7 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         problem = f"client must be a SeoRepClient, got {type(client).__name__}"
         raise ConfigurationError(problem, argument="client")
     if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
-        problem = f"database must be a .duckdb file of this machine, got {shown(database)}"
+        problem = f"database must be a .duckdb file of this machine, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
     if account is not None:
         account = check_account_name(account)
@@ -278,7 +292,7 @@ async def _answer(
     try:
         tool = _TOOLS.get(name)
         if tool is None:
-            problem = f"there is no tool {name}; the tools are {', '.join(_TOOLS)}"
+            problem = f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
             raise ConfigurationError(problem)
         arguments = read_arguments(values, tool.arguments)
         return await tool.answer(agent, arguments, progress), False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
-from seorep_async.errors import ConfigurationError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import Comparison, ComparisonRequest, compare
@@ -57,6 +58,13 @@ _TYPES_OF_JSON = {
     "DOUBLE",
     "VARCHAR",
 }
+
+
+_PIVOT_QUERY = re.compile(
+    r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*+(PIVOT|SELECT|FROM|WITH|DESCRIBE|SUMMARIZE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The beginning of a query, after blanks, parentheses and comments."""
 
 
 class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
@@ -197,12 +205,11 @@ def _answer_query(question: SqlQuestion) -> str:
     with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
         connection = history.connection
         statements = connection.extract_statements(question.sql)
-        types = [statement.type for statement in statements]
-        if types != [require("duckdb").StatementType.SELECT]:
+        if len(statements) != 1 or not _only_reads(statements[0]):
             raise ConfigurationError(
-                "sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)"
+                "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, SUMMARIZE)"
             )
-        relation = connection.sql(statements[0])
+        relation = connection.sql(statements[0].query)
         # DuckDB's own text: Python has no months, no infinite days, and objects for each element
         columns = []
         for number, kind in enumerate(relation.types, 1):
@@ -212,13 +219,21 @@ def _answer_query(question: SqlQuestion) -> str:
         return excerpt(relation.columns, iter(result.fetchone, None))
 
 
+def _only_reads(statement: Any) -> bool:
+    """Return whether a statement of DuckDB is a query."""
+    if statement.type.name == "MULTI":
+        # DuckDB carries out a PIVOT in two steps; so it does a CREATE or a COPY with one in it
+        return _PIVOT_QUERY.match(statement.query) is not None
+    return bool(statement.type.name == "SELECT")
+
+
 def _answer_comparison(question: ChangesQuestion) -> str:
     request = ComparisonRequest.of(account=question.account, **question.options)
     with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
         accounts = history.accounts()
         if request.account is None and len(accounts) > 1:
             if question.default_account not in accounts:
-                names = ", ".join(map(shown, accounts))
+                names = ", ".join(map(short_repr, accounts))
                 problem = f"the database has several accounts, {names}; this server has no name"
                 raise ConfigurationError(f"{problem} of one; the tool history sees them all")
             request = attrs.evolve(request, account=question.default_account)

@@ -29,6 +29,11 @@ class Listing(Generic[T, R_co]):
 
     Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not
     add up.
+
+    Attributes:
+        query: the requests of its pages.
+        assemble: makes the result from all pages: a list of records, or a report, as
+            `FeedQuery.report` does.
     """
 
     def __init__(

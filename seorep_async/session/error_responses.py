@@ -173,7 +173,12 @@ class ErrorReader:
             response,
         )
         is_own_json = origin is Origin.SERVICE and bool(response.body)
-        return attrs.evolve(failure, most_attempts=verdict.most_attempts, is_own_json=is_own_json)
+        return attrs.evolve(
+            failure,
+            most_attempts=verdict.most_attempts,
+            is_postponed=verdict.is_postponed,
+            is_own_json=is_own_json,
+        )
 
     def failure_of_body(
         self,

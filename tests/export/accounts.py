@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from seorep_async import SeoRepClient
-from tests.scripted_api import Asked, Service, serving
+from tests.scripted_api import ApiRequest, Service, serving
 
 
 class Account:
@@ -23,13 +23,13 @@ class Account:
     lists = True
     zero: tuple[int, ...] = ()
     hidden: Mapping[int, object] = {}
-    rows: Callable[[Asked], list[dict[str, Any]]]
+    rows: Callable[[ApiRequest], list[dict[str, Any]]]
 
     def __init__(self, account_id: int | None = 1, *, campaigns: int = 2, **facts: Any) -> None:
         self.account_id, self.campaigns, self.rows = account_id, campaigns, self.one_row
         self.__dict__ |= facts
 
-    def answer(self, asked: Asked) -> object:
+    def answer(self, asked: ApiRequest) -> object:
         if asked.path.startswith("/v3/campaigns/"):
             id_ = int(asked.path.rpartition("/")[2])
             return self.hidden.get(id_, {"data": self.campaign(id_)})
@@ -39,7 +39,7 @@ class Account:
         rows = self.rows(asked)
         return self.hidden.get(asked.id, page({"rows": rows, "totals": False}, rows))
 
-    def one_row(self, asked: Asked) -> list[dict[str, Any]]:
+    def one_row(self, asked: ApiRequest) -> list[dict[str, Any]]:
         row = (
             {"date": "2023-03"}
             if "date" in asked.path

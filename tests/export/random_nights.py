@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async import Feed
-from tests.scripted_api import Asked
+from tests.scripted_api import ApiRequest
 
 FIRST_NIGHT = dt.date(2023, 3, 1)
 CAMPAIGNS, KEYWORDS = (1, 2, 3), (10, 20, 30, 40)
@@ -80,7 +80,7 @@ class World:
     account_id: int = 1
     failing: frozenset[tuple[Feed, int] | None] = frozenset()
 
-    def answer(self, asked: Asked) -> object:
+    def answer(self, asked: ApiRequest) -> object:
         if asked.path.startswith("/v3/campaigns/"):
             id_ = int(asked.path.rpartition("/")[2])
             return self.campaign(id_) if id_ in self.keywords else 404
@@ -133,7 +133,7 @@ class World:
         return [one for one in sorted(dates) if random.random() < 0.7]
 
 
-def report_of(asked: Asked) -> tuple[Feed, int] | None:
+def report_of(asked: ApiRequest) -> tuple[Feed, int] | None:
     """Return the feed and the id of a request, or None for the list of campaigns."""
     if asked.path.startswith("/v3/campaigns"):
         return None
@@ -167,7 +167,7 @@ class Pull:
     def asks(self) -> tuple[object, ...]:
         return self.account, self.night, self.start, self.end, self.feeds, self.ids
 
-    def answer(self, asked: Asked) -> object:
+    def answer(self, asked: ApiRequest) -> object:
         answer, report = self.world.answer(asked), report_of(asked)
         if asked.path.startswith("/v3/campaigns/"):
             return answer

@@ -81,10 +81,10 @@ async def test_several_names_of_one_account_are_a_question(tmp_path: Path) -> No
     async with serving(Account(7).answer) as (client, service):
         for name in ("acme", "other"):
             await pull(client, out, "2023-04-01", account=name)
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(ConfigurationError, match="acme and other for the service's account 7"):
             await pull(client, out, "2023-04-02")
-        assert not [asked for asked in service.asked if "rankings" in asked.path]
+        assert not [asked for asked in service.requests if "rankings" in asked.path]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Pa
     out = tmp_path / "x.duckdb"
     async with serving(Account(7).answer) as (client, service):
         await pull(client, out, "2023-04-01")
-        service.asked.clear()
+        service.requests.clear()
         await pull(client, out, "2023-04-02")
-    assert len([asked for asked in service.asked if asked.path == "/v3/campaigns"]) == 1
+    assert len([asked for asked in service.requests if asked.path == "/v3/campaigns"]) == 1
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
@@ -138,7 +138,7 @@ async def test_a_period_that_has_not_begun_is_refused(tmp_path: Path, feed: Feed
     async with serving(Account(rows=lambda _: []).answer) as (client, service):
         with pytest.raises(ConfigurationError, match="start_date 2999-01-01 has not begun"):
             await pull_to(client, None, "2999-01-01", "2999-01-31", out=out, feeds=feed)
-        assert len([asked for asked in service.asked if "rankings" in asked.path]) == 2
+        assert len([asked for asked in service.requests if "rankings" in asked.path]) == 2
     assert not [*tmp_path.iterdir()]
 
 

@@ -66,14 +66,14 @@ async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_
         for folder in states.kept:
             out = folder / f"a.{format_}"
             staged = staged_in(out, account_of(format_))
-            service.asked.clear()
+            service.requests.clear()
             found = await run(client, out)
             if (
                 staged is None or staged.ended
             ):  # it had come to its end, so this was a second pull of the night
                 found["pulls"][1][1:] = []
             assert found == whole
-            asked = {report_of(one) for one in service.asked}
+            asked = {report_of(one) for one in service.requests}
             stored = {} if staged is None or staged.ended else staged.stored
             for table, feed in TABLES.items():
                 assert asked.isdisjoint((feed, id_) for id_ in stored.get(table, ()))

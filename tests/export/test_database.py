@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
-from seorep_async.export import PullSummary, database, pull_to
+from seorep_async.export import PullSummary, database, preview, pull_to
 from seorep_async.export.schema import VIEWS
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
@@ -77,7 +77,7 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
             ConfigurationError, match=f"{words}.*give this account a name of its own with account="
         ):
             await pull(client, out, ids)
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not [one for one in service.requests if "rankings" in one.path]
         assert not folder_of(out, "acme").exists()
         await pull(client, out, ids, account="globex")
     assert ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1") == [
@@ -96,12 +96,12 @@ async def test_a_resume_with_another_accounts_key_is_refused(
         with pytest.raises(Exception, match="max_requests"):
             await pull(client, tmp_path / "x.csv", max_requests=2)
         account.account_id, account.hidden, account.lists = 2, {1: status} if status else {}, lists
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(
             ConfigurationError, match=r"(is of account 2|no campaign can be seen), and what is"
         ):
             await pull(client, tmp_path / "x.csv")
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not [one for one in service.requests if "rankings" in one.path]
         account.account_id, account.hidden = 1, {}
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
@@ -114,10 +114,10 @@ async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path)
         with pytest.raises(PullPausedError):
             await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
         account.account_id = 2
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(ConfigurationError, match="of the service's account 1"):
             await pull(client, out, snapshot_date="2023-04-01")
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not [one for one in service.requests if "rankings" in one.path]
 
 
 async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
@@ -164,12 +164,12 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
         with pytest.raises(PullPausedError):
             await pull(client, tmp_path / name, ids, max_requests=requests)
         account.account_id = 2
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(
             ConfigurationError, match="is of account 2, and what is staged is of account 1"
         ):
             await pull(client, tmp_path / name, ids)
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not [one for one in service.requests if "rankings" in one.path]
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ async def test_what_was_touched_is_refused_before_any_request_or_kept(
     async with served(Account()) as (client, service):
         await pull(client, out)
         change(out, *statements.split("; "))
-        service.asked.clear()
+        service.requests.clear()
         if words is None:
             await pull(client, out)
             return
         with pytest.raises(ConfigurationError, match=words):
             await pull(client, out)
-        assert not service.asked
+        assert not service.requests
 
 
 LAST_COLUMNS = {
@@ -297,12 +297,12 @@ async def test_the_refusal_of_an_older_database_mends_it(
     async with served(Account()) as (client, service):
         await pull(client, out)
         change(out, *statements)
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(
             ConfigurationError, match="an older version made it, or columns were dropped"
         ) as refused:
             await pull(client, out)
-        assert not service.asked
+        assert not service.requests
         script = re.search(r"duckdb\.connect\('.*?'\)\.execute\('.*?'\)", str(refused.value))
         assert script is not None
         exec(script[0], {"duckdb": duckdb})  # noqa: S102
@@ -316,7 +316,7 @@ async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match="name another file"):
             await pull(client, tmp_path / "x.duckdb")
-        assert not service.asked
+        assert not service.requests
 
 
 async def test_a_database_that_is_open_elsewhere_is_waited_for(
@@ -329,7 +329,7 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
     command = [sys.executable, "-c", program, str(out)]
     async with served(Account()) as (client, service):
         await pull(client, out)
-        service.asked.clear()
+        service.requests.clear()
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             assert other.stdout is not None
             other.stdout.readline()
@@ -338,12 +338,41 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
                 ExportError, match=r"open in another program.*close it there, and run this again"
             ):
                 await pull(client, out)
-            assert not service.asked
+            assert not service.requests
             monkeypatch.setattr(database, "WAIT_SECONDS", 60)
             assert other.stdin is not None
             threading.Timer(0.3, other.stdin.close).start()
             assert (await pull(client, out)).rows == 2
     assert "is open in another program; waiting" in caplog.text
+
+
+@pytest.mark.parametrize("account", ["acme", None], ids=["named", "by its host"])
+async def test_a_locked_database_keeps_no_older_night_from_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: str | None
+) -> None:
+    out = tmp_path / "x.duckdb"
+    options: dict[str, Any] = {"account": account, "snapshot_date": "2023-04-02"}
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2, account=account, snapshot_date="2023-04-01")
+        monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+        with duckdb.connect(config={"threads": "1"}) as other:
+            other.execute(f"ATTACH '{out}' AS attached")
+            with pytest.raises(ExportError, match="has it open"):
+                await pull(client, out, restart=True, **options)
+        summary = await pull(client, out, **options)
+    assert (summary.rows, summary.resumed) == (2, 0)
+    assert ask(out, "SELECT DISTINCT account FROM pulls") == [("acme",)]
+
+
+async def test_a_look_drops_nothing_though_it_would_start_over(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2)
+        await preview(client, None, "2023-03-01", DAY, out=out, account="acme", restart=True)
+        assert (await pull(client, out)).resumed == 1
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -367,12 +396,12 @@ async def test_a_database_that_stays_open_in_this_program_is_named(
     monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
     async with served(Account()) as (client, service):
         await pull(client, out)
-        service.asked.clear()
+        service.requests.clear()
         with duckdb.connect() as other:
             other.execute(f"ATTACH '{out}' AS attached")
             with pytest.raises(ExportError, match="this program has it open already; close that"):
                 await pull(client, out)
-    assert not service.asked
+    assert not service.requests
 
 
 OF_OTHER_SYSTEMS = {
@@ -422,7 +451,7 @@ async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
             ConfigurationError, match=r"x\.duckdb\.wal is of a database that was here"
         ):
             await pull(client, tmp_path / "x.duckdb")
-        assert not service.asked
+        assert not service.requests
 
 
 async def test_a_night_counts_though_a_reader_keeps_its_log_open(

@@ -37,7 +37,7 @@ from tests.export.random_nights import (
     world,
 )
 from tests.export.staged import staged_in
-from tests.scripted_api import Asked, serving
+from tests.scripted_api import ApiRequest, serving
 
 pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("no_waiting_for_the_disk")]
 
@@ -96,7 +96,7 @@ class AnyNights(RuleBasedStateMachine):
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 
-    def answer(self, asked: Asked) -> object:
+    def answer(self, asked: ApiRequest) -> object:
         return None if self.asked is None else self.asked.answer(asked)
 
     def new_pull(self, asks: Any, events: Any, failing: Any, again: bool) -> Pull:
@@ -180,7 +180,7 @@ class AnyNights(RuleBasedStateMachine):
             assert (
                 limit
                 <= sent
-                <= limit + sum("campaigns" in one.path for one in self.service.asked[-sent:])
+                <= limit + sum("campaigns" in one.path for one in self.service.requests[-sent:])
             )
             self.staged[pull.account] = begun, False
         elif isinstance(error, NotFoundError):

@@ -43,7 +43,7 @@ from tests.export import golden_nights
 from tests.export.accounts import Account, served
 from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
 from tests.export.staged import folder_of, staged_in
-from tests.scripted_api import Asked
+from tests.scripted_api import ApiRequest
 
 STAGES = [Stage.LISTING, Stage.ROWS, Stage.ROWS, Stage.WRITING]
 
@@ -398,9 +398,9 @@ async def test_retry_failed_fetches_what_was_not_asked_before(
     out = tmp_path / f"x.{format_}"
     async with served(Account(campaigns=4)) as (client, service):
         await pull(client, out, [1, 3])
-        service.asked.clear()
+        service.requests.clear()
         assert (await pull(client, out, **{"ids": [1, 3], **options}, retry_failed=True)).rows
-        assert service.asked
+        assert service.requests
 
 
 async def test_retry_failed_leaves_out_what_is_not_chosen(tmp_path: Path) -> None:
@@ -410,6 +410,62 @@ async def test_retry_failed_leaves_out_what_is_not_chosen(tmp_path: Path) -> Non
         for options in ({"exclude": [2]}, {"ids": [3]}):
             found = await pull(client, out, **options, retry_failed=True)
             assert [one.campaign_id for one in found.outcomes] == [3]
+
+
+class GroupedAccount(Account):
+    """An account whose campaigns 1 and 2 are in the group Odd or Even; the filter finds an id."""
+
+    def answer(self, asked: ApiRequest) -> object:
+        filters = [value for name, value in asked.pairs if name == "filter"]
+        if asked.path == "/v3/campaigns" and filters:
+            campaigns = [self.campaign(int(filters[0]))]
+            return {"metadata": {"total_pages": 1, "total_records": 1}, "data": campaigns}
+        return super().answer(asked)
+
+    def campaign(self, id_: int) -> dict[str, Any]:
+        return {**super().campaign(id_), "group_title": ("Even", "Odd")[id_ % 2]}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    ("choices", "failed", "retried"),
+    [
+        ([{"groups": ["Odd"]}, {"groups": ["Even"]}], [1, 2], {"groups": ["odd "]}),
+        ([{"filter": "1"}, {"filter": "2"}], [1, 2], {"filter": "1"}),
+        ([{}], [1, 2], {"groups": ["Odd"]}),
+        ([{}], [1, 2, 3], {"groups": ["Odd"], "exclude": [3]}),
+        ([{"exclude": [4]}, {}], [1, 2], {"filter": "1"}),
+    ],
+)
+async def test_retry_failed_keeps_to_groups_and_filter(
+    tmp_path: Path,
+    format_: str,
+    choices: list[dict[str, Any]],
+    failed: list[int],
+    retried: dict[str, Any],
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    account = GroupedAccount(campaigns=4, hidden=dict.fromkeys(failed, 500))
+    async with served(account) as (client, service):
+        for choice in choices:
+            await pull(client, out, **choice)
+        service.requests.clear()
+        await pull(client, out, retry_failed=True, **retried)
+    reports = {asked.id for asked in service.requests if "rankings" in asked.path}
+    # a file holds one pull, so another choice of campaigns is pulled whole
+    taken = {1, 3} if "groups" in retried and "exclude" not in retried else {1}
+    assert reports == ({1} if format_ == "duckdb" else taken)
+
+
+async def test_nothing_failed_in_a_group_is_no_empty_group(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(GroupedAccount(campaigns=4, hidden={2: 500})) as (client, service):
+        await pull(client, out)
+        await pull(client, out, ids=[4])
+        service.requests.clear()
+        summary = await pull(client, out, retry_failed=True, groups=["Odd"])
+    assert summary.campaigns == 0
+    assert not [asked for asked in service.requests if "rankings" in asked.path]
 
 
 async def test_a_database_knows_what_failed_in_an_earlier_window(
@@ -584,7 +640,7 @@ async def test_a_stream_is_the_file_of_its_feed(
 
 
 async def test_a_stream_goes_on_after_an_id_that_is_none() -> None:
-    def rows(asked: Asked) -> list[dict[str, Any]]:
+    def rows(asked: ApiRequest) -> list[dict[str, Any]]:
         id_ = 2**31 if asked.id == 1 else asked.id
         return (
             [{"date": "2023-03"}]
@@ -662,7 +718,7 @@ async def test_parquet_has_descriptions_and_small_row_groups(
 
 
 async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> None:
-    def rows(asked: Asked) -> list[dict[str, Any]]:
+    def rows(asked: ApiRequest) -> list[dict[str, Any]]:
         return (
             [{"date": "2023-02"}]
             if "keyword_id" in asked.query
@@ -673,14 +729,14 @@ async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> Non
         await pull(client, tmp_path / "x.csv", feeds=Feed.KEYWORD_BY_DATE)
     found = csv.DictReader((tmp_path / "x.csv").read_text().splitlines())
     assert [(one["campaign_id"], one["keyword_id"]) for one in found] == [("1", "7"), ("2", "7")]
-    assert sum("keyword_id" in one.query for one in service.asked) == 1
+    assert sum("keyword_id" in one.query for one in service.requests) == 1
 
 
 @pytest.mark.parametrize("format_", ["parquet", "duckdb"])
 async def test_an_integer_of_too_many_bits_fails_its_report_alone(
     tmp_path: Path, format_: str
 ) -> None:
-    def rows(asked: Asked) -> list[dict[str, Any]]:
+    def rows(asked: ApiRequest) -> list[dict[str, Any]]:
         return [
             {"keywordId": 1, "keywordPhrase": "shoes", "competitors": 2**70 if asked.id == 3 else 1}
         ]

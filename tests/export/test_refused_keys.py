@@ -9,10 +9,10 @@ from seorep_async import AuthenticationError, NotFoundError
 from seorep_async.export import pull_to
 from seorep_async.export.lookups import look_up
 from tests.export.accounts import Account
-from tests.scripted_api import LIST, Asked, serving
+from tests.scripted_api import LIST, ApiRequest, serving
 
 
-def campaign(asked: Asked) -> Any:
+def campaign(asked: ApiRequest) -> Any:
     """Answer with one campaign, or with page 1 of a list that is longer than the wanted ids."""
     if asked.path == "/v3/campaigns":
         return LIST.envelope([1], 500, 500)
@@ -37,33 +37,33 @@ async def test_lookups_go_on_after_a_missing_campaign() -> None:
 
 
 async def test_lookups_stop_at_the_first_401() -> None:
-    async with serving(lambda asked: campaign(asked) if len(service.asked) == 1 else 401) as (
+    async with serving(lambda asked: campaign(asked) if len(service.requests) == 1 else 401) as (
         client,
         service,
     ):
         with pytest.raises(AuthenticationError):
             await look_up(client, range(1, 101))
-    assert len(service.asked) <= 1 + 16
+    assert len(service.requests) <= 1 + 16
 
 
 async def test_lookups_under_a_revoked_key_are_few() -> None:
-    async with serving(lambda asked: campaign(asked) if len(service.asked) == 1 else 403) as (
+    async with serving(lambda asked: campaign(asked) if len(service.requests) == 1 else 403) as (
         client,
         service,
     ):
         with pytest.raises(AuthenticationError):
             await look_up(client, range(1, 101))
-    assert len(service.asked) <= 1 + 16 + 8 + 1
+    assert len(service.requests) <= 1 + 16 + 8 + 1
 
 
 async def test_forbidden_lookups_of_a_good_key_go_on() -> None:
-    def script(asked: Asked) -> Any:
+    def script(asked: ApiRequest) -> Any:
         return campaign(asked) if asked.path == "/v3/campaigns" else 403
 
     async with serving(script) as (client, service):
         campaigns, failure = await look_up(client, range(1, 101))
     assert (campaigns, type(failure)) == ([], AuthenticationError)
-    assert len(service.asked) <= 1 + 100 + 3
+    assert len(service.requests) <= 1 + 100 + 3
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ async def test_an_export_under_a_revoked_key_raises_its_refusal(
 ) -> None:
     account = Account(campaigns=40)
 
-    def script(asked: Asked) -> Any:
-        return account.answer(asked) if len(service.asked) <= accepted else 403
+    def script(asked: ApiRequest) -> Any:
+        return account.answer(asked) if len(service.requests) <= accepted else 403
 
     async with serving(script) as (client, service):
         with pytest.raises(AuthenticationError) as caught:

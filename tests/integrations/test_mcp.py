@@ -22,6 +22,7 @@ from seorep_async.integrations import mcp as module, questions as child_question
 from seorep_async.integrations.mcp import (
     CampaignsArguments,
     ChangesArguments,
+    HistoryArguments,
     PullArguments,
     RankingsArguments,
     mcp_server,
@@ -151,7 +152,7 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
         ("history", {"sql": "SELECT"}, "DuckDB: "),
         ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
         ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "can't be combined"),
-        ("delete", {}, "there is no tool delete; the tools are campaigns, rankings, changes"),
+        ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
     ],
 )
 async def test_an_error_says_what_is_wrong(
@@ -277,6 +278,16 @@ WINDOW = {"start_date": "2023-01-01", "end_date": "2023-01-31"}
         (PullArguments, {**WINDOW, "campaign_ids": ["1"]}, {"campaign_ids": [1]}),
         (PullArguments, {**WINDOW, "campaign_ids": "7"}, {"campaign_ids": [7]}),
         (PullArguments, {**WINDOW, "campaign_ids": 7}, {"campaign_ids": [7]}),
+        (PullArguments, {**WINDOW, "campaign_ids": "null"}, {"campaign_ids": None}),
+        (PullArguments, {**WINDOW, "campaign_ids": "3, 4"}, {"campaign_ids": [3, 4]}),
+        (PullArguments, {**WINDOW, "group": "null"}, {"group": None}),
+        (PullArguments, {**WINDOW, "feeds": "null"}, {"feeds": None}),
+        (
+            PullArguments,
+            {**WINDOW, "feeds": "campaign,campaign-by-date"},
+            {"feeds": ["campaign", "campaign-by-date"]},
+        ),
+        (ChangesArguments, {"limit": "null", "kind": "null"}, {"limit": 25, "kind": None}),
         (PullArguments, {**WINDOW, "restart": "true"}, {"restart": True}),
         (PullArguments, {**WINDOW, "restart": None}, {"restart": False}),
         (PullArguments, {**WINDOW, "feeds": '["campaign"]'}, {"feeds": ["campaign"]}),
@@ -293,6 +304,11 @@ def test_arguments_are_taken_as_hosts_send_them(
 @pytest.mark.parametrize(
     ("kind", "sent", "problem"),
     [
+        (HistoryArguments, {"sql": "SELECT '\ud83d'"}, "sql must be Unicode, and has half a surr"),
+        (CampaignsArguments, {"filter": "\udc00"}, "filter must be Unicode"),
+        (PullArguments, {**WINDOW, "feeds": ["\ud800"]}, "feeds must be Unicode"),
+        (CampaignsArguments, {"\ud800": 1}, r"no argument '\ud800'"),
+        (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "Expected `int`, got `str`"),
         (CampaignsArguments, {"filter": 5}, "Expected `str | null`, got `int` - at `$.filter`"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
         (RankingsArguments, {"campaign_id": 1}, "missing required field `start_date`"),

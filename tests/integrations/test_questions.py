@@ -57,6 +57,10 @@ def changes_in(database: Path, *, account: str | None = None, **options: Any) ->
         ("FROM pulls SELECT account, snapshot_date ORDER BY ALL", '["acme", "2026-03-01"]'),
         ("DESCRIBE keyword_rankings", '"engine_a_ranking", "BIGINT"'),
         ("SHOW TABLES", '["keyword_rankings_by_day"]'),
+        ("PIVOT pulls ON account USING count(*) GROUP BY feeds", '["campaign", 2]'),
+        ("-- by account\nFROM (PIVOT pulls ON account USING count(*)) SELECT acme", "[[1], [1]]"),
+        ("UNPIVOT (SELECT 1 a, 2 b) ON a, b", '[["a", 1], ["b", 2]]'),
+        ("/**/ ( WITH p AS (PIVOT pulls ON account) FROM p SELECT count(*))", "[[2]]"),
         ("FROM keyword_rankings", '"left_out": ["further rows, as answers have 20000 bytes'),
         ("SELECT repeat('漢', 100000)", "the ends of values longer than 500 characters"),
         ("SELECT repeat('漢', 400), i FROM range(100) t(i)", "further rows"),
@@ -80,6 +84,11 @@ def test_numbers_that_json_lacks_are_not_left_out(database: Path) -> None:
     assert "left_out" not in sql(database, "SELECT 'nan'::DOUBLE, '-inf'::FLOAT")
 
 
+def test_each_table_and_view_is_listed_once(database: Path) -> None:
+    names = json.loads(sql(database, "SHOW TABLES"))["rows"]
+    assert len(names) == len({name for (name,) in names}) == 10
+
+
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
@@ -101,6 +110,9 @@ def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> Non
         "UPDATE pulls SET account = 'x'",
         "CREATE TABLE x AS SELECT 1",
         "CREATE TEMP TABLE x AS SELECT 1",
+        "CREATE TEMP TABLE x AS PIVOT pulls ON account",
+        "COPY (PIVOT pulls ON account) TO 'pulls.csv'",
+        "PIVOT pulls ON account; PIVOT pulls ON account",
         "DROP TABLE pulls",
         "ALTER TABLE pulls ADD COLUMN x INT",
         "COPY pulls TO 'pulls.csv'",

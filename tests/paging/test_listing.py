@@ -27,7 +27,7 @@ from tests.scripted_api import (
     LEFT_OUT,
     LIST,
     SOURCES,
-    Asked,
+    ApiRequest,
     Clock,
     Script,
     Source,
@@ -57,25 +57,23 @@ async def test_every_way_to_read_gives_the_same_items(source: Source) -> None:
     async with serving(well_behaved(source, 95, 10)) as (client, _):
         listing = source.ask(client)
         everything = await source.everything(client)
-        pages = [found async for found in listing.pages()]
+        pages = [page async for page in listing.pages()]
         single = [await listing.page(number) for number in range(1, 11)]
-        assert [found.number for found in pages] == list(range(1, 11))
+        assert [page.number for page in pages] == list(range(1, 11))
         for items in (
             [item async for item in listing],
-            *([i for one in read for i in one.items] for read in (pages, single)),
+            *([i for page_ in pages_ for i in page_.items] for pages_ in (pages, single)),
         ):
             assert [source.number(item) for item in items] == everything
 
 
 async def test_a_single_page_is_one_request_and_tells_the_totals() -> None:
     async with serving(well_behaved(LIST, 95, 10)) as (client, service):
-        found = await client.campaigns.list().page(10)
-    assert (len(found.items), found.number, found.total_pages, found.total_records) == (
-        5,
-        10,
-        10,
-        95,
-    )
+        page = await client.campaigns.list().page(10)
+    assert len(page.items) == 5
+    assert page.number == 10
+    assert page.total_pages == 10
+    assert page.total_records == 95
     assert service.pages == [10]
 
 
@@ -96,16 +94,16 @@ async def test_every_use_of_a_listing_asks_anew() -> None:
 async def test_pages_are_in_order_however_their_answers_arrive() -> None:
     gates = {number: asyncio.Event() for number in range(2, 6)}
 
-    async def last_first(asked: Asked) -> Any:
-        if asked.page > 1:
-            await gates[asked.page].wait()
-            if asked.page > 2:
-                gates[asked.page - 1].set()
-        return well_behaved(LIST, 50, 10)(asked)
+    async def last_first(request: ApiRequest) -> Any:
+        if request.page > 1:
+            await gates[request.page].wait()
+            if request.page > 2:
+                gates[request.page - 1].set()
+        return well_behaved(LIST, 50, 10)(request)
 
     async with serving(last_first) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
-        await service.arrival(lambda service: len(service.asked) == 5)
+        await service.arrival(lambda service: len(service.requests) == 5)
         gates[5].set()
         assert await reading == list(range(1, 51))
 
@@ -115,17 +113,17 @@ async def test_pages_are_in_order_however_their_answers_arrive() -> None:
 
 def announcing(source: Source, pages: Any = LEFT_OUT, records: Any = LEFT_OUT) -> Script:
     """Serve 25 items on pages of 10, with these totals on each."""
-    return lambda asked: source.envelope(numbers_on(asked.page, 10, 25), pages, records)
+    return lambda request: source.envelope(numbers_on(request.page, 10, 25), pages, records)
 
 
 def page_two(
     source: Source, wrong: Callable[[Source], Any], pages: Any = 3, records: Any = 25
 ) -> Callable[..., Any]:
     """Serve items 1 to 25 on three pages, but for page 2; beyond the end there are empty pages."""
-    return lambda asked: (
+    return lambda request: (
         wrong(source)
-        if asked.page == 2
-        else source.envelope(numbers_on(asked.page, 10, 25), pages, records)
+        if request.page == 2
+        else source.envelope(numbers_on(request.page, 10, 25), pages, records)
     )
 
 
@@ -194,14 +192,14 @@ async def test_a_second_page_of_a_feed_in_a_third_shape_is_refused(shape: Any) -
             await FEED.everything(client)
 
 
-def shown(value: object) -> str:
+def id_of(value: object) -> str:
     return "left out" if value is LEFT_OUT else repr(value)
 
 
 NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 
 
-@pytest.mark.parametrize("pages", NONSENSE, ids=shown)
+@pytest.mark.parametrize("pages", NONSENSE, ids=id_of)
 @list_and_feed
 async def test_a_nonsensical_page_count_costs_no_row_and_no_request(
     source: Source, pages: Any
@@ -214,19 +212,19 @@ async def test_a_nonsensical_page_count_costs_no_row_and_no_request(
 @pytest.mark.parametrize(
     ("pages", "records"),
     list(zip(NONSENSE, [LEFT_OUT, None, "many", -1] * 3, strict=True)),
-    ids=shown,
+    ids=id_of,
 )
 async def test_without_total_records_it_reads_to_the_first_empty_page(
     pages: Any, records: Any
 ) -> None:
     async with serving(announcing(FEED, pages, records), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
-    assert len(service.asked) == (3 if pages == "3" else 4)
+    assert len(service.requests) == (3 if pages == "3" else 4)
 
 
 async def test_the_empty_page_that_ends_a_listing_is_not_given_out() -> None:
     async with serving(announcing(LIST)) as (client, _):
-        assert [len(found.items) async for found in client.campaigns.list().pages()] == [10, 10, 5]
+        assert [len(page.items) async for page in client.campaigns.list().pages()] == [10, 10, 5]
 
 
 @pytest.mark.parametrize("records", [LEFT_OUT, None, "25", 25])
@@ -240,7 +238,7 @@ async def test_unusable_total_records_give_exact_rows(source: Source, records: A
 @pytest.mark.parametrize(
     ("pages", "records"),
     [(2, 25), *itertools.product([3, LEFT_OUT], [0, 1, 9, 24, 26, "50", 10**9])],
-    ids=shown,
+    ids=id_of,
 )
 async def test_wrong_total_records_are_an_error_after_few_requests(
     records: Any, pages: Any
@@ -249,20 +247,20 @@ async def test_wrong_total_records_are_an_error_after_few_requests(
         with pytest.raises(PaginationError) as failed:
             await FEED.everything(client)
     assert failed.value.expected_records == int(records)
-    assert len(service.asked) <= 4
+    assert len(service.requests) <= 4
 
 
 @pytest.mark.parametrize("announced", [2, 40, 90_000])
 async def test_pages_other_than_announced_are_an_error_after_a_window(announced: int) -> None:
     async with serving(
-        lambda asked: FEED.envelope(
-            numbers_on(asked.page, 1, 25), announced, LEFT_OUT if announced > 40 else 40
+        lambda request: FEED.envelope(
+            numbers_on(request.page, 1, 25), announced, LEFT_OUT if announced > 40 else 40
         ),
         max_concurrency=2,
     ) as (client, service):
         with pytest.raises(PaginationError):
             await FEED.everything(client)
-    assert len(service.asked) <= 25 + 2 * 2
+    assert len(service.requests) <= 25 + 2 * 2
 
 
 @pytest.mark.parametrize("pages", [3, 10**9, LEFT_OUT])
@@ -271,19 +269,19 @@ async def test_pages_other_than_announced_are_an_error_after_a_window(announced:
 async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
     source: Source, pages: Any, records: Any
 ) -> None:
-    async with serving(lambda asked: source.envelope(range(1, 11), pages, records)) as (
+    async with serving(lambda request: source.envelope(range(1, 11), pages, records)) as (
         client,
         service,
     ):
         with pytest.raises(PaginationError, match="page 2 repeats"):
             await source.everything(client)
-    assert len(service.asked) <= 3
+    assert len(service.requests) <= 3
 
 
 @every_source
 async def test_a_repeated_last_page_costs_no_row_if_records_are_known(source: Source) -> None:
     repeating = serving(
-        lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25)
+        lambda request: source.envelope(numbers_on(min(request.page, 3), 10, 25), records=25)
     )
     async with repeating as (client, service):
         assert await source.everything(client) == list(range(1, 26))
@@ -292,7 +290,7 @@ async def test_a_repeated_last_page_costs_no_row_if_records_are_known(source: So
 
 async def test_a_full_last_page_repeated_past_the_end_costs_no_row() -> None:
     repeating = serving(
-        lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20)
+        lambda request: LIST.envelope(numbers_on(min(request.page, 2), 10, 20), records=20)
     )
     async with repeating as (client, service):
         assert await LIST.everything(client) == list(range(1, 21))
@@ -301,7 +299,9 @@ async def test_a_full_last_page_repeated_past_the_end_costs_no_row() -> None:
 
 @every_source
 async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error(source: Source) -> None:
-    async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25))) as (
+    async with serving(
+        lambda request: source.envelope(numbers_on(min(request.page, 3), 10, 25))
+    ) as (
         client,
         service,
     ):
@@ -311,7 +311,10 @@ async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error(source: So
 
 
 async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
-    async with serving(lambda asked: LIST.envelope([asked.page]), max_pages=7) as (client, service):
+    async with serving(lambda request: LIST.envelope([request.page]), max_pages=7) as (
+        client,
+        service,
+    ):
         with pytest.raises(PaginationError, match=r"Settings\.max_pages"):
             await client.campaigns.list()
     assert service.pages == [1, 2, 3, 4, 5, 6, 7]
@@ -319,9 +322,9 @@ async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
 
 @pytest.mark.parametrize("moved", [-1, 1], ids=["shrinks", "grows"])
 async def test_a_listing_that_changes_as_it_is_read_is_an_error(moved: int) -> None:
-    def script(asked: Asked) -> Any:
-        count = 25 if asked.page == 1 else 25 + moved
-        return LIST.envelope(numbers_on(asked.page, 10, count), 3, count)
+    def script(request: ApiRequest) -> Any:
+        count = 25 if request.page == 1 else 25 + moved
+        return LIST.envelope(numbers_on(request.page, 10, count), 3, count)
 
     async with serving(script) as (client, _):
         with pytest.raises(PaginationError, match="25 records were announced at first"):
@@ -351,9 +354,9 @@ async def test_a_slow_consumer_has_no_more_than_the_window_in_progress(concurren
     ahead = []
     consumed = 0
 
-    def script(asked: Asked) -> Any:
-        ahead.append(len(service.asked) - consumed)
-        return well_behaved(LIST, 60, 1)(asked)
+    def script(request: ApiRequest) -> Any:
+        ahead.append(len(service.requests) - consumed)
+        return well_behaved(LIST, 60, 1)(request)
 
     async with serving(script, max_concurrency=concurrency) as (client, service):
         async for _ in client.campaigns.list().pages():
@@ -367,10 +370,10 @@ async def test_a_slow_consumer_has_no_more_than_the_window_in_progress(concurren
 async def test_a_listing_keeps_every_permit_busy() -> None:
     whole = asyncio.Barrier(5)
 
-    async def script(asked: Asked) -> Any:
-        if asked.page > 1:
+    async def script(request: ApiRequest) -> Any:
+        if request.page > 1:
             await whole.wait()  # nobody leaves before five are there
-        return well_behaved(LIST, 51, 1)(asked)
+        return well_behaved(LIST, 51, 1)(request)
 
     async with serving(script, max_concurrency=5) as (client, service):
         assert len(await client.campaigns.list()) == 51
@@ -380,8 +383,10 @@ async def test_a_listing_keeps_every_permit_busy() -> None:
 # --- Failure, leaving early, cancelling, deadlines
 
 
-def nth(number: int, answer: Any, otherwise: Callable[[Asked], Any]) -> Callable[[Asked], Any]:
-    return lambda asked: answer if asked.page == number else otherwise(asked)
+def nth(
+    number: int, answer: Any, otherwise: Callable[[ApiRequest], Any]
+) -> Callable[[ApiRequest], Any]:
+    return lambda request: answer if request.page == number else otherwise(request)
 
 
 @pytest.mark.parametrize(
@@ -396,22 +401,22 @@ async def test_a_page_that_fails_fails_the_listing(
             await FEED.everything(client)
 
 
-def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[Asked], Any]:
+def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[ApiRequest], Any]:
     """Serve 50 items on pages of 10, of which those after one wait for the event."""
 
-    async def script(asked: Asked) -> Any:
-        if asked.page > page:
+    async def script(request: ApiRequest) -> Any:
+        if request.page > page:
             await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
+        return well_behaved(LIST, 50, 10)(request)
 
     return script
 
 
 async def test_a_failed_page_is_raised_though_an_earlier_one_hangs(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page == 2:
+    async def script(request: ApiRequest) -> Any:
+        if request.page == 2:
             await stuck.wait()
-        return 404 if asked.page == 4 else well_behaved(LIST, 50, 10)(asked)
+        return 404 if request.page == 4 else well_behaved(LIST, 50, 10)(request)
 
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):
@@ -422,11 +427,11 @@ async def test_a_failed_page_is_raised_though_an_earlier_one_hangs(stuck: asynci
 async def test_a_failed_page_hangs_up_on_the_others(stuck: asyncio.Event) -> None:
     hung_up = asyncio.Barrier(4)  # pages 2, 3, 5 and the test
 
-    async def script(asked: Asked) -> Any:
-        if asked.page == 1:
-            return well_behaved(LIST, 50, 10)(asked)
-        if asked.page == 4:
-            await service.arrival(lambda service: len(service.asked) == 5)
+    async def script(request: ApiRequest) -> Any:
+        if request.page == 1:
+            return well_behaved(LIST, 50, 10)(request)
+        if request.page == 4:
+            await service.arrival(lambda service: len(service.requests) == 5)
             return 404
         try:
             await stuck.wait()
@@ -460,8 +465,8 @@ async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asy
 async def test_pages_can_be_closed_at_a_chosen_moment(stuck: asyncio.Event) -> None:
     async with serving(stuck_after(2, stuck)) as (client, _):
         async with aclosing(client.campaigns.list().pages()) as pages:
-            async for found in pages:
-                if found.number == 2:
+            async for page in pages:
+                if page.number == 2:
                     break
         assert not tasks_of_ours()
 
@@ -479,7 +484,7 @@ async def test_an_early_end_leaves_every_permit_free(stuck: asyncio.Event) -> No
 async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
     async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
-        await service.arrival(lambda service: len(service.asked) == 5)
+        await service.arrival(lambda service: len(service.requests) == 5)
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading
@@ -489,7 +494,7 @@ async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
 async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyncio.Event) -> None:
     async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
-        await service.arrival(lambda service: len(service.asked) == 5)
+        await service.arrival(lambda service: len(service.requests) == 5)
         await client.close()
         with pytest.raises(ConfigurationError, match="closed"):
             await reading
@@ -501,20 +506,22 @@ async def test_exceptions_of_several_failed_pages_are_all_retrieved() -> None:
         lambda loop, context: unhandled.append(context)
     )
     async with serving(
-        lambda asked: well_behaved(LIST, 50, 10)(asked) if asked.page == 1 else 404
+        lambda request: well_behaved(LIST, 50, 10)(request) if request.page == 1 else 404
     ) as (client, _):
         for _ in range(3):
             with pytest.raises(NotFoundError):
                 await client.campaigns.list()
     gc.collect()
     # A connection that was hung up may complain on the server's side.
-    assert not [one for one in unhandled if isinstance(one.get("exception"), SeoRepError)]
+    assert not [
+        context for context in unhandled if isinstance(context.get("exception"), SeoRepError)
+    ]
 
 
-def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[Asked], Any]:
-    def script(asked: Asked) -> Any:
+def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[ApiRequest], Any]:
+    def script(request: ApiRequest) -> Any:
         clock.now += seconds
-        return well_behaved(LIST, 50, 10)(asked)
+        return well_behaved(LIST, 50, 10)(request)
 
     return script
 
@@ -523,10 +530,8 @@ def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[Asked], Any]:
 async def test_awaiting_all_pages_must_end_within_call_timeout(
     seconds: float, pages: list[int]
 ) -> None:
-    script, one_at_a_time = (
-        slow_by_the_clock(clock := Clock(), seconds),
-        {"max_concurrency": 1} if seconds < 100 else {},
-    )
+    script = slow_by_the_clock(clock := Clock(), seconds)
+    one_at_a_time = {"max_concurrency": 1} if seconds < 100 else {}
     async with serving(script, clock, call_timeout=100, **one_at_a_time) as (client, service):
         with pytest.raises(DeadlineExceededError):
             await client.campaigns.list()
@@ -597,7 +602,7 @@ async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> N
     async with serving(well_behaved(LIST, 5, 10)) as (client, service):
         with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
             await client.campaigns.list().page(number)
-    assert service.asked == []
+    assert service.requests == []
 
 
 @pytest.mark.parametrize(
@@ -619,16 +624,16 @@ async def test_a_listing_of_an_unopened_client_says_how_to_open_it(
 
 
 async def test_a_service_with_no_page_past_the_end_gives_exact_rows() -> None:
-    def script(asked: Asked) -> Any:
-        return LIST.envelope(numbers_on(asked.page, 2, 4), None, 4) if asked.page <= 2 else 404
+    def script(request: ApiRequest) -> Any:
+        return LIST.envelope(numbers_on(request.page, 2, 4), None, 4) if request.page <= 2 else 404
 
     async with serving(script) as (client, _):
         assert await LIST.everything(client) == [1, 2, 3, 4]
 
 
 async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
-    def script(asked: Asked) -> Any:
-        return LIST.envelope(numbers_on(asked.page, 2, 6), None, 6) if asked.page != 2 else 404
+    def script(request: ApiRequest) -> Any:
+        return LIST.envelope(numbers_on(request.page, 2, 6), None, 6) if request.page != 2 else 404
 
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):

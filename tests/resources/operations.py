@@ -119,8 +119,8 @@ class Operation:
 
     def ask(self, client: SeoRepClient, **arguments: Any) -> Awaitable[Any]:
         """Call the operation; of a listing, page 1 alone is asked for."""
-        asked: Any = self.method_of(client)(**arguments)
-        return asked.page(1) if isinstance(asked, Listing) else asked
+        response: Any = self.method_of(client)(**arguments)
+        return response.page(1) if isinstance(response, Listing) else response
 
     def written(self, arguments: Arguments) -> Pairs:
         """Return the parameters that values of `GIVEN` must become."""

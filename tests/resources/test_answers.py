@@ -56,13 +56,13 @@ def arguments_of(operation: Operation) -> Arguments:
     """Return what is asked of the sandbox: object 2, or the first of campaign 2."""
     if operation.verb == "create":
         return NEW[operation.resource]
-    one = (
+    arguments = (
         {"id": 200_001 if operation.resource in ("backlinks", "keywords") else 2}
         if "id" in operation.inputs
         else {}
     )
     return (
-        one
+        arguments
         | ASKED.get(operation.name, {})
         | (CHANGES[operation.resource] if operation.verb == "update" else {})
     )
@@ -99,12 +99,12 @@ async def both_of(
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return the models that came back, and the objects of the answer that they came from."""
     with client.record_answers() as answers:
-        found = await operation.method_of(client)(**arguments_of(operation))
+        results = await operation.method_of(client)(**arguments_of(operation))
     (raw,) = answers
     data = json.loads(raw.body)["data"]
-    if isinstance(found, RankingReport):
-        return list(found.rows), data if isinstance(data, list) else data["rows"]
-    return (found, data) if isinstance(found, list) else ([found], [data])
+    if isinstance(results, RankingReport):
+        return list(results.rows), data if isinstance(data, list) else data["rows"]
+    return (results, data) if isinstance(results, list) else ([results], [data])
 
 
 @each(giving_back)
@@ -112,14 +112,14 @@ async def test_a_result_has_every_field_of_the_reference(
     operation: Operation, client: SeoRepClient
 ) -> None:
     model, lines = result_of(operation)
-    found, came = await both_of(operation, client)
-    assert found
-    for one, wire in zip(found, came, strict=True):
-        assert type(one) is model
+    results, came = await both_of(operation, client)
+    assert results
+    for model_, wire in zip(results, came, strict=True):
+        assert type(model_) is model
         assert set(wire) - set(UNDOCUMENTED.get(operation.resource, ())) == {
             line.name for line in lines
         }
-        assert_faithful(one, wire)
+        assert_faithful(model_, wire)
 
 
 # --- create, get, list, update, delete, gone
@@ -127,8 +127,8 @@ async def test_a_result_has_every_field_of_the_reference(
 
 def assert_holds(thing: Any, shape: str, written: Arguments) -> None:
     """Assert that a thing that came in a response of some shape holds what was written, as far as that is shown."""
-    shown = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
-    expected = {name: value for name, value in written.items() if name in shown}
+    attributes = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
+    expected = {name: value for name, value in written.items() if name in attributes}
     assert {name: getattr(thing, name) for name in expected} == expected
 
 
@@ -138,7 +138,8 @@ async def test_a_thing_is_created_found_changed_and_deleted(
     encoding: RequestEncoding, resource: str
 ) -> None:
     settings = Settings(request_encoding=encoding)
-    new, changes = NEW[resource], CHANGES[resource]
+    new = NEW[resource]
+    changes = CHANGES[resource]
     of_campaign = {"campaign_id": 2} if resource == "backlinks" else {}
     async with (
         Sandbox(campaigns=3, keywords=2) as sandbox,
@@ -167,23 +168,23 @@ async def test_a_thing_is_created_found_changed_and_deleted(
 async def test_a_response_without_an_id_is_refused_with_its_path(
     operation: Operation, connect: Connect
 ) -> None:
-    name, place = "user_id" if operation.verb == "login_grant" else "id", "data"
+    name = "user_id" if operation.verb == "login_grant" else "id"
+    place = "data"
     data: Any = {
         key: value
         for key, value in LEAST.get(operation.name, LEAST[operation.resource]).items()
         if key != name
     }
     if operation.is_listing:
-        data, place = [LEAST[operation.resource], data], "data[1]"
+        data = [LEAST[operation.resource], data]
+        place = "data[1]"
     client, _ = await connect(answer({"metadata": {}, "data": data}))
     with pytest.raises(errors.DecodeError) as refused:
         await operation.ask(client, **operation.changing)
     error = refused.value
-    assert (error.field_path, error.method, error.path) == (
-        f"{place}.{name}",
-        operation.method,
-        operation.path,
-    )
+    assert error.field_path == f"{place}.{name}"
+    assert error.method == operation.method
+    assert error.path == operation.path
 
 
 TO_A_DELETION: dict[bytes, type[errors.SeoRepError] | None] = {
@@ -201,8 +202,8 @@ async def test_a_deletion_is_a_success_without_an_error(
     body: bytes, operation: Operation, connect: Connect
 ) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
-    found: Any = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
-    assert type(found[0]) is (TO_A_DELETION[body] or type(None))
+    results: Any = await asyncio.gather(operation.ask(client, id=7), return_exceptions=True)
+    assert type(results[0]) is (TO_A_DELETION[body] or type(None))
 
 
 # --- Sent again, or not
@@ -226,7 +227,8 @@ async def test_what_must_not_happen_twice_is_not_sent_again(
     assert str(unknown.value).startswith(
         f"{subject}: whether the request was carried out is not known"
     )
-    assert (unknown.value.path, len(server.requests)) == (operation.path, 1)
+    assert unknown.value.path == operation.path
+    assert len(server.requests) == 1
 
 
 @each(once_only)
@@ -265,12 +267,13 @@ async def test_a_refusal_names_the_object(
     client, _ = await connect(answer(status=status))
     with pytest.raises(kind) as refused:
         await operation.ask(client, **operation.changing)
-    named = next(
+    id_name = next(
         (name for name in operation.required if name in IDS and operation.verb != "create"), None
     )
-    noun = named[:-3] if named not in (None, "id") else operation.resource[:-1]
-    subject = None if operation.name in UNNAMED else noun + (" 7" if named else "")
-    assert (refused.value.subject, refused.value.status) == (subject, status)
+    noun = id_name[:-3] if id_name not in (None, "id") else operation.resource[:-1]
+    subject = None if operation.name in UNNAMED else noun + (" 7" if id_name else "")
+    assert refused.value.subject == subject
+    assert refused.value.status == status
 
 
 UNNAMED = ("campaigns.list", "users.list", "keywords.list")
@@ -279,36 +282,39 @@ UNNAMED = ("campaigns.list", "users.list", "keywords.list")
 DAYS = ("2023-01-01", "2023-01-31")
 BY_DATE = "rankings.campaign_by_date"
 LINK = {"id": 3, "title": "t"}
-ANOTHERS: list[tuple[str, Any, str]] = [
-    ("campaigns.get", LEAST["campaigns"] | {"id": 1}, "data.id"),
-    ("keywords.get", {"id": 1, "keyword_phrase": "a", "campaign_id": 7}, "data.id"),
-    ("campaigns.update", LEAST["campaigns"] | {"id": 1}, "data.id"),
-    ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
-    ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
-    ("backlinks.list", [LINK, LINK | {"campaign_id": 1}], "data[1].campaign_id"),
-    ("backlinks.list", {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
-    (BY_DATE, {"rows": [{"date": "2023-01", "campaignId": "1"}]}, "data.rows[0].campaignId"),
-    (BY_DATE, [{"date": "2023-01"}, {"date": "x", "campaign_id": 1}], "data[1].campaign_id"),
-    (BY_DATE, {"rows": [], "campaign_id": 1}, "data.campaign_id"),
-    (BY_DATE, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
-    ("rankings.keyword_by_date", {"data": [], "keyword_id": 1}, "keyword_id"),
-    (
-        "rankings.keyword_by_date",
-        {"rows": [{"date": "2023-01", "keywordId": 1}]},
-        "data.rows[0].keywordId",
-    ),
-    ("rankings.campaign", {"data": [], "metadata": {"campaign_id": 1}}, "metadata.campaign_id"),
-]
 
 
-@pytest.mark.parametrize(("name", "data", "path"), ANOTHERS)
+@pytest.mark.parametrize(
+    ("name", "data", "path"),
+    [
+        ("campaigns.get", LEAST["campaigns"] | {"id": 1}, "data.id"),
+        ("keywords.get", {"id": 1, "keyword_phrase": "a", "campaign_id": 7}, "data.id"),
+        ("campaigns.update", LEAST["campaigns"] | {"id": 1}, "data.id"),
+        ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
+        ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
+        ("backlinks.list", [LINK, LINK | {"campaign_id": 1}], "data[1].campaign_id"),
+        ("backlinks.list", {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
+        (BY_DATE, {"rows": [{"date": "2023-01", "campaignId": "1"}]}, "data.rows[0].campaignId"),
+        (BY_DATE, [{"date": "2023-01"}, {"date": "x", "campaign_id": 1}], "data[1].campaign_id"),
+        (BY_DATE, {"rows": [], "campaign_id": 1}, "data.campaign_id"),
+        (BY_DATE, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
+        ("rankings.keyword_by_date", {"data": [], "keyword_id": 1}, "keyword_id"),
+        (
+            "rankings.keyword_by_date",
+            {"rows": [{"date": "2023-01", "keywordId": 1}]},
+            "data.rows[0].keywordId",
+        ),
+        ("rankings.campaign", {"data": [], "metadata": {"campaign_id": 1}}, "metadata.campaign_id"),
+    ],
+)
 async def test_a_response_about_another_object_is_refused(
     name: str, data: Any, path: str, connect: Connect
 ) -> None:
     client, server = await connect(answer(data if "data" in data else {"data": data}))
     with pytest.raises(errors.DecodeError) as caught:
         await BY_NAME[name].ask(client, **BY_NAME[name].changing)
-    assert (caught.value.field_path, len(server.requests)) == (path, 1)
+    assert caught.value.field_path == path
+    assert len(server.requests) == 1
 
 
 async def test_rows_that_name_the_object_asked_for_are_taken(connect: Connect) -> None:

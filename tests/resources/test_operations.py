@@ -38,21 +38,24 @@ from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
 
 Sent = Callable[..., Awaitable[SeenRequest]]
-FORM, JSON, QUERY = RequestEncoding.FORM, RequestEncoding.JSON, RequestEncoding.QUERY
+FORM = RequestEncoding.FORM
+JSON = RequestEncoding.JSON
+QUERY = RequestEncoding.QUERY
 MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
     FORM: ["application/x-www-form-urlencoded"],
     JSON: ["application/json"],
     QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
 }
-LIST, FEEDS = BY_NAME["users.list"], [one for one in OPERATIONS if one.resource == "rankings"]
+LIST = BY_NAME["users.list"]
+FEEDS = [operation for operation in OPERATIONS if operation.resource == "rankings"]
 
 every_operation = each(OPERATIONS)
 every_operation_encoded = pytest.mark.parametrize(
     ("operation", "encoding"),
     [
-        (one, encoding)
-        for one in OPERATIONS
-        for encoding in (RequestEncoding if one.is_write else [FORM])
+        (operation, encoding)
+        for operation in OPERATIONS
+        for encoding in (RequestEncoding if operation.is_write else [FORM])
     ],
     ids=lambda part: part.value if isinstance(part, RequestEncoding) else part.name,
 )
@@ -88,27 +91,32 @@ def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
 
 def test_the_client_has_the_operations_of_the_reference_and_pull() -> None:
     client = SeoRepClient("http://127.0.0.1:9", "key")
-    found = {
+    names = {
         f"{name}.{verb}"
         for name, resource in vars(client).items()
         if not name.startswith("_")
         for verb, _ in inspect.getmembers(type(resource), inspect.isfunction)
         if not verb.startswith("_")
     }
-    assert found == set(BY_NAME) | {"rankings.pull"}
+    assert names == set(BY_NAME) | {"rankings.pull"}
     assert len({(operation.method, operation.path) for operation in OPERATIONS}) == 21
 
 
 @every_operation
 def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
     method = operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))
-    parameters, hints = dict(inspect.signature(method).parameters), typing.get_type_hints(method)
+    parameters = dict(inspect.signature(method).parameters)
+    hints = typing.get_type_hints(method)
     options = set(
         FeedOptions.__annotations__
         if parameters.pop("options", None) and hints.pop("options")
         else ()
     )
-    required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
+    required = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.default is inspect.Parameter.empty
+    ]
     assert {*parameters, *options} == {*operation.inputs, "extra_params"}
     assert hints.keys() == parameters.keys() | {"return"}
     assert sorted(required) == sorted(operation.required)
@@ -133,8 +141,8 @@ async def test_only_what_is_given_is_sent_and_none_is_not(operation: Operation, 
         operation.changing,
         *(operation.least | {name: GIVEN[name]} for name in operation.optional),
     ]
-    found = [sorted(pairs(await sent(operation, nothing | given))) for given in calls]
-    assert found == [sorted(operation.written(given)) for given in calls]
+    sent_pairs = [sorted(pairs(await sent(operation, nothing | arguments))) for arguments in calls]
+    assert sent_pairs == [sorted(operation.written(arguments)) for arguments in calls]
 
 
 @every_operation_encoded
@@ -143,8 +151,8 @@ async def test_an_empty_string_is_sent(
 ) -> None:
     empty = {name: "" for name in operation.optional if name not in CHECKED}
     request = await sent(operation, operation.changing | empty, request_encoding=encoding)
-    wanted = {wire for wire, _ in operation.written(empty)} - {"page"}
-    assert {wire for wire, value in pairs(request) if value == ""} == wanted
+    expected = {wire for wire, _ in operation.written(empty)} - {"page"}
+    assert {wire for wire, value in pairs(request) if value == ""} == expected
 
 
 @every_operation_encoded
@@ -178,13 +186,16 @@ ARRAYS = {
     ArrayEncoding.COMMA: [("role", "client,staff & co")],
 }
 ROLES = ["client", "staff & co"]
-SEVERAL: list[Callable[[], Any]] = [
-    *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
-    *(dict.fromkeys(ROLES).keys, partial(list, Role)),
-]
 
 
-@pytest.mark.parametrize("roles", SEVERAL)
+@pytest.mark.parametrize(
+    "roles",
+    [
+        *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
+        dict.fromkeys(ROLES).keys,
+        partial(list, Role),
+    ],
+)
 async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
     requests = {
         encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding)
@@ -197,10 +208,11 @@ async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], s
 async def test_an_array_is_as_the_settings_say_but_in_json(
     operation: Operation, sent: Sent
 ) -> None:
-    arguments, found = operation.least | {"extra_params": {"role": ROLES}}, {}
+    arguments = operation.least | {"extra_params": {"role": ROLES}}
+    written = {}
     for encoding in ARRAYS:
-        found[encoding] = pairs(await sent(operation, arguments, array_encoding=encoding))
-    assert found == {
+        written[encoding] = pairs(await sent(operation, arguments, array_encoding=encoding))
+    assert written == {
         encoding: [*operation.written(operation.least), *array]
         for encoding, array in ARRAYS.items()
     }
@@ -225,7 +237,7 @@ async def test_only_a_feed_s_search_has_the_names_in_the_settings(
     ("operation", "name", "encoding"),
     [
         *((BY_NAME["users.create"], "email_credentials", encoding) for encoding in RequestEncoding),
-        *((one, "compare_previous_period", FORM) for one in FEEDS),
+        *((feed, "compare_previous_period", FORM) for feed in FEEDS),
     ],
     ids=lambda part: getattr(part, "name", part),
 )
@@ -254,14 +266,15 @@ async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sen
 async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(
     number: Any, sent: Sent
 ) -> None:
-    asked = {
+    arguments = {
         "campaign_id": number,
         "limit": number,
         "extra_params": {"a": number},
         "start_date": dt.date(2023, 1, 1),
     }
-    request = await sent(BY_NAME["rankings.campaign"], asked | {"end_date": "2023-01-01"})
-    days, text = [("start_date", "2023-01-01"), ("end_date", "2023-01-01")], str(number)
+    request = await sent(BY_NAME["rankings.campaign"], arguments | {"end_date": "2023-01-01"})
+    days = [("start_date", "2023-01-01"), ("end_date", "2023-01-01")]
+    text = str(number)
     assert pairs(request) == [
         ("campaign_id", text),
         *days,
@@ -274,14 +287,15 @@ async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(
 # --- Further parameters
 
 EXTRA: list[tuple[str, Any, str]] = [
-    *(
-        ("tag", "brand & co", "brand & co"),
-        ("count", 3, "3"),
-        ("is_new", True, "true"),
-        ("no", False, "false"),
-    ),
-    *(("share", 1.5, "1.5"), ("since", dt.date(2023, 1, 2), "2023-01-02"), ("empty", "", "")),
-    *(("kind", Role.CLIENT, "client"), ("seven", Number.SEVEN, "7")),
+    ("tag", "brand & co", "brand & co"),
+    ("count", 3, "3"),
+    ("is_new", True, "true"),
+    ("no", False, "false"),
+    ("share", 1.5, "1.5"),
+    ("since", dt.date(2023, 1, 2), "2023-01-02"),
+    ("empty", "", ""),
+    ("kind", Role.CLIENT, "client"),
+    ("seven", Number.SEVEN, "7"),
 ]
 FURTHER = {"extra_params": {name: value for name, value, _ in EXTRA} | {"not": None, "none": []}}
 
@@ -292,10 +306,12 @@ async def test_every_operation_sends_further_parameters_like_its_own(
 ) -> None:
     request = await sent(operation, operation.changing | FURTHER, request_encoding=encoding)
     texts = {name: text for name, _, text in EXTRA} | dict(operation.written(operation.changing))
-    found: Arguments = dict(pairs(request))
+    parameters: Arguments = dict(pairs(request))
     if operation.is_write and encoding is JSON:
-        assert (found["count"], found["share"], found.pop("none")) == (3, 1.5, [])
-    assert {name: str(value) for name, value in found.items()} == texts
+        assert parameters["count"] == 3
+        assert parameters["share"] == 1.5
+        assert parameters.pop("none") == []
+    assert {name: str(value) for name, value in parameters.items()} == texts
 
 
 @each([operation for operation in OPERATIONS if not operation.is_listing])
@@ -327,12 +343,12 @@ DATES = [("start_date", "2023-01-01"), ("end_date", "2023-01-31")]
 
 async def test_pages_differ_in_their_number_only() -> None:
     extra = {"tag": "a"}
-    async with serving(lambda asked: FEED.envelope([asked.page], 5, 5)) as (client, service):
+    async with serving(lambda request: FEED.envelope([request.page], 5, 5)) as (client, service):
         listing = client.rankings.campaign(42, *JANUARY, limit=1, extra_params=extra)
         extra["tag"] = "b"  # too late
         await listing
     same = [("campaign_id", "42"), *DATES, ("limit", "1"), ("tag", "a")]
-    assert sorted(asked.pairs for asked in service.asked) == [
+    assert sorted(request.pairs for request in service.requests) == [
         [*same, ("page", str(page))] for page in range(1, 6)
     ]
 
@@ -347,13 +363,16 @@ async def test_a_pull_sends_for_each_id_what_its_feed_would(
         "extra_params": {"tag": "brand"}
     }
     nothing: dict[str, Any] = dict.fromkeys(options)
-    async with serving(lambda asked: FEED.envelope([])) as (client, service):
+    async with serving(lambda request: FEED.envelope([])) as (client, service):
         await client.rankings.pull([42, 43], *JANUARY, feed=feed, **options)
         await client.rankings.pull([44], *JANUARY, feed=feed, **nothing)
-    assert {asked.path for asked in service.asked} == {operation.path}
+    assert {request.path for request in service.requests} == {operation.path}
     written = [pair for name in operation.optional for pair in operation.written({name: 0})[:-1]]
     (id_,) = IDS & {*operation.inputs}
-    assert sorted(asked.pairs for asked in service.asked) == [
-        *([(id_, one), *DATES, *written, ("tag", "brand"), ("page", "1")] for one in ("42", "43")),
+    assert sorted(request.pairs for request in service.requests) == [
+        *(
+            [(id_, campaign_id), *DATES, *written, ("tag", "brand"), ("page", "1")]
+            for campaign_id in ("42", "43")
+        ),
         [(id_, "44"), *DATES, ("page", "1")],
     ]

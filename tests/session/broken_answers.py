@@ -19,7 +19,8 @@ from tests.session.scripted_server import (
 
 PAGE = json.dumps(EMPTY_PAGE).encode()
 GZIPPED = gzip.compress(PAGE)
-GZIP, DEFLATE = ("Content-Encoding", "gzip"), ("Content-Encoding", "deflate")
+GZIP = ("Content-Encoding", "gzip")
+DEFLATE = ("Content-Encoding", "deflate")
 OK = b"HTTP/1.1 200 OK\r\n"
 CLOSE_DELIMITED = OK + b"Connection: close\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -26,8 +26,8 @@ class Canary:
     def assert_not_in(self, text: str) -> None:
         """Fail if nine characters in a row of a secret stand in a text."""
         lowered = text.lower()
-        found = next((part for part in self._parts if part in lowered), None)
-        assert found is None, f"{found!r} is in: {text}"
+        leak = next((part for part in self._parts if part in lowered), None)
+        assert leak is None, f"{leak!r} is in: {text}"
 
     def assert_not_shown_by(self, error: BaseException) -> None:
         """Fail if anything that an error tells or leads to, frames and their locals included, holds a secret."""
@@ -36,8 +36,8 @@ class Canary:
             frames = link.__traceback__
             while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_TESTS):
                 frames = frames.tb_next  # the test's own frames may hold what they like
-            shown = traceback.TracebackException(type(link), link, frames, capture_locals=True)
-            self.assert_not_in("".join(shown.stack.format()))
+            summary = traceback.TracebackException(type(link), link, frames, capture_locals=True)
+            self.assert_not_in("".join(summary.stack.format()))
             self.assert_not_in(pickle.dumps(link).decode("latin-1"))
 
 

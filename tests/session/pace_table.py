@@ -225,11 +225,11 @@ def rows() -> list[Row]:
 def main(first: int, end: int, only: str = "") -> None:
     for row in rows():
         if only in row.name:
-            found = (
+            figures = (
                 f"{name} {abs(figure):.3f} ≤ {abs(bound):.2f}"
                 for name, (figure, bound) in row.measure(range(first, end)).items()
             )
-            print(f"{row.name:42}", *found, sep="  ", flush=True)
+            print(f"{row.name:42}", *figures, sep="  ", flush=True)
 
 
 if __name__ == "__main__":

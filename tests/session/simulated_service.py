@@ -138,22 +138,23 @@ class SimulatedService:
         return len(self.started)
 
     def reply_after(
-        self, seconds: float, answer: asyncio.Future[Response | Failure], what: Response | Failure
+        self, seconds: float, answer: asyncio.Future[Response | Failure], reply_: Response | Failure
     ) -> None:
         """Answer an attempt in a moment, unless it has ended by then."""
 
         def reply() -> None:
             if not answer.done():
-                if isinstance(what, Response) and what.retry_after is not None:
-                    self.announced.append((here().now, here().now + what.retry_after))
-                answer.set_result(what)
+                if isinstance(reply_, Response) and reply_.retry_after is not None:
+                    self.announced.append((here().now, here().now + reply_.retry_after))
+                answer.set_result(reply_)
 
         here().call_later(seconds, reply)
 
     def attempt(
         self, client: int, request: Request[Any], timeout: float
     ) -> asyncio.Future[Response | Failure]:
-        loop, path = here(), f"{request.path}?{request.query}".rstrip("?")
+        loop = here()
+        path = f"{request.path}?{request.query}".rstrip("?")
         self.started.append(loop.now)
         self.paths.append(path)
         said = self.says(path)
@@ -203,7 +204,9 @@ class _Wire:
     """What a session has in place of its transport."""
 
     def __init__(self, service: SimulatedService, client: int, timeout: float) -> None:
-        self._service, self._client, self._timeout = service, client, timeout
+        self._service = service
+        self._client = client
+        self._timeout = timeout
         self._running: set[asyncio.Future[Response | Failure]] = set()
         self.attempts = self.bytes_received = 0
 
@@ -302,7 +305,7 @@ def simulate(
     """Pull `pages` with each of some clients, which start `apart` seconds from each other, in virtual time."""
     count = clients * (pages if isinstance(pages, int) else len(pages))
 
-    async def one(client: int) -> tuple[float, float, int]:
+    async def pull_as(client: int) -> tuple[float, float, int]:
         await asyncio.sleep(client * apart)
         begun = here().now
         async with session_above(service, client, limits=limits, **settings) as session:
@@ -310,7 +313,7 @@ def simulate(
         return begun, here().now, len(errors)
 
     async def all_of_them() -> list[tuple[float, float, int]]:
-        return await asyncio.gather(*map(one, range(clients)))
+        return await asyncio.gather(*map(pull_as, range(clients)))
 
     ends = run(all_of_them())
     rates = [1 / max(1e-9, end - begun) for begun, end, _ in ends]
