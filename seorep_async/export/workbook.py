@@ -29,7 +29,7 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import WorkbookRows
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.staging import Contents
 from seorep_async.tables.columns import (
     Column,
@@ -69,18 +69,18 @@ class WorkbookFile(Target):
     force: bool
 
     def row_files(self) -> list[Path]:
-        return [self.named]
+        return [self.out]
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, unless `force`."""
-        check_file(self.named, self.path)
+        check_file(self.out, self.path)
         is_empty = not self.path.exists() or not self.path.stat().st_size
         if self.force or is_empty:
             return
         names = [column.name for column in pulls_table().columns[:_COMMON_COLUMNS]]
         if not any(list(row)[:_COMMON_COLUMNS] == names for row in self._pulls()):
             advice = "name another file, or replace it with force=True"
-            raise refusal(self.named, f"{self.path.name} exists, and no pull wrote it; {advice}")
+            raise refusal(self.out, f"{self.path.name} exists, and no pull wrote it; {advice}")
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
@@ -104,9 +104,10 @@ class WorkbookFile(Target):
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:
             return []
-        file = made(folder, "rows.xlsx")
-        temporary_folder = made(folder, "sheets")
+        file = unfinished_path(folder, "rows.xlsx")
+        temporary_folder = unfinished_path(folder, "sheets")
         temporary_folder.mkdir(mode=0o700, exist_ok=True)
+        # a row is written to the disk before the next one begins
         options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
         workbook = require("xlsxwriter").Workbook(str(file), options)
         try:
@@ -126,7 +127,7 @@ class WorkbookFile(Target):
         sync_file(file)
         put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
-        return [self.named]
+        return [self.out]
 
 
 @attrs.frozen
@@ -210,6 +211,7 @@ def _survey(sheet: _Sheet) -> tuple[int, list[_Survey]]:
 
 def _write_sheet(workbook: Any, sheet: _Sheet) -> None:
     """Write a table as a sheet; one without rows is left out, unless it is a feed's."""
+    # widths stand in a sheet before its rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
     if not row_count and not isinstance(sheet.table, FeedTable):
         return
@@ -217,10 +219,11 @@ def _write_sheet(workbook: Any, sheet: _Sheet) -> None:
     worksheet.freeze_panes(1, 0)
     worksheet.repeat_rows(0)
     worksheet.set_landscape()
-    shown = [index for index, survey in enumerate(surveys) if survey.has_values]
-    worksheet.autofilter(0, 0, row_count, len(shown) - 1)
+    # a column without any value is left out: of 48 columns half may be empty
+    indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
+    worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     bold = workbook.add_format({"bold": True, "bottom": 1})
-    for place, index in enumerate(shown):
+    for place, index in enumerate(indexes):
         column = sheet.columns[index]
         cell_format = None
         if column.type in _NUMBER_FORMATS:
@@ -232,7 +235,7 @@ def _write_sheet(workbook: Any, sheet: _Sheet) -> None:
     kinds = [column.type for column in sheet.columns]
     row_number = 1
     for columns in sheet.parts():
-        cells = [cells_of(kinds[index], columns[index]) for index in shown]
+        cells = [cells_of(kinds[index], columns[index]) for index in indexes]
         for row in zip(*cells, strict=True):
             _write_row(worksheet, row_number, row)
             row_number += 1
@@ -271,7 +274,10 @@ def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
 
 def _number(value: float) -> float | str:
     is_exact = isinstance(value, float) or abs(value) <= _LARGEST_INTEGER
-    return value if is_exact and math.isfinite(value) else str(value)
+    # Excel has neither NaN nor infinity
+    if is_exact and math.isfinite(value):
+        return value
+    return str(value)
 
 
 @lru_cache(1 << 12)
@@ -328,6 +334,7 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
 
 def _cut(text: str) -> str:
     """Return a text, cut with a mark if a cell can't hold it: Excel counts units of UTF-16."""
+    # no character has more than two units, and nearly all texts are short
     if len(text) <= _LONGEST_TEXT // 2:
         return text
     units = text.encode("utf-16-le")
@@ -354,14 +361,11 @@ def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
         rows = workbook[table.name].iter_rows(max_row=3, values_only=True)
         header = next(rows, ())
         kinds = {column.name: column.type for column in table.columns}
-        read = [
-            {
-                name: _read_value(kinds.get(name), cell)
-                for name, cell in zip(header, row, strict=True)
-            }
-            for row in rows
-        ]
-        return read or [dict.fromkeys(header)]
+        values = []
+        for row in rows:
+            cells = zip(header, row, strict=True)
+            values.append({name: _read_value(kinds.get(name), cell) for name, cell in cells})
+        return values or [dict.fromkeys(header)]
     finally:
         workbook.close()
 
