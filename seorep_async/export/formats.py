@@ -474,7 +474,7 @@ def _runs(reports: Iterable[StagedReport]) -> Iterator[_Run]:
             continue
         end_of_run = (run.block, run.piece, run.first + run.rows)
         if (block, record.piece, record.first) == end_of_run:
-            run = run._replace(rows=run.rows + record.rows)
+            run = _Run(run.block, run.piece, run.first, run.rows + record.rows)
         else:
             yield run
             run = _Run(block, record.piece, record.first, record.rows)
