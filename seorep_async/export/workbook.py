@@ -22,7 +22,6 @@ from seorep_async.export.files import (
     Retry,
     Target,
     check_file,
-    period_of,
     put,
     refusal,
     retry_of,
@@ -81,7 +80,7 @@ class WorkbookFile(Target):
             return
         problem = None
         names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
-        if not any(names <= row.keys() for row in self._pulls()):
+        if not any(names <= row.keys() for row in self.earlier_pulls()):
             problem = "exists, and no pull wrote it"
         elif was_changed(self.path):
             problem = "was changed since a pull wrote it"
@@ -96,13 +95,9 @@ class WorkbookFile(Target):
         """
         if not self.path.exists() or read_sheet(self.path, failures_table()):
             return Retry()
-        return retry_of(self.request, self._pulls())
+        return retry_of(self.request, self.earlier_pulls())
 
-    def replaced_period(self) -> str | None:
-        """Describe the period that the workbook holds, if a pull of another one replaces it."""
-        return period_of(self.request, self._pulls())
-
-    def _pulls(self) -> list[dict[str, Any]]:
+    def earlier_pulls(self) -> list[dict[str, Any]]:
         if not self.path.is_file() or not self.path.stat().st_size:
             return []
         return read_sheet(self.path, pulls_table())
