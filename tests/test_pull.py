@@ -1,4 +1,4 @@
-"""Pulls: one outcome for each id whatever happens, depth-first, bounded, and nothing left running."""
+"""Pulls: one outcome for each id, each campaign read to its end first, nothing left running."""
 
 import asyncio
 import datetime as dt
