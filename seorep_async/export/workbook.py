@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import shutil
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -21,7 +22,6 @@ from seorep_async.export.files import (
     Retry,
     Target,
     check_file,
-    period_of,
     put,
     refusal,
     retry_of,
@@ -59,6 +59,7 @@ _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
 _LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
 _COMMON_COLUMNS = 3
+_PROPERTIES = "docProps/core.xml"
 
 
 @attrs.frozen
@@ -72,15 +73,20 @@ class WorkbookFile(Target):
         return [self.named]
 
     def check(self) -> None:
-        """Refuse to replace a file that no pull wrote, unless `force`."""
+        """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
         check_file(self.named, self.path)
         is_empty = not self.path.exists() or not self.path.stat().st_size
         if self.force or is_empty:
             return
-        names = [column.name for column in pulls_table().columns[:_COMMON_COLUMNS]]
-        if not any(list(row)[:_COMMON_COLUMNS] == names for row in self._pulls()):
+        problem = None
+        names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
+        if not any(names <= row.keys() for row in self.earlier_pulls()):
+            problem = "exists, and no pull wrote it"
+        elif was_changed(self.path):
+            problem = "was changed since a pull wrote it"
+        if problem is not None:
             advice = "name another file, or replace it with force=True"
-            raise refusal(self.named, f"{self.path.name} exists, and no pull wrote it; {advice}")
+            raise refusal(self.named, f"{self.path.name} {problem}; {advice}")
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
@@ -89,13 +95,9 @@ class WorkbookFile(Target):
         """
         if not self.path.exists() or read_sheet(self.path, failures_table()):
             return Retry()
-        return retry_of(self.request, self._pulls())
+        return retry_of(self.request, self.earlier_pulls())
 
-    def replaced_period(self) -> str | None:
-        """Describe the period that the workbook holds, if a pull of another one replaces it."""
-        return period_of(self.request, self._pulls())
-
-    def _pulls(self) -> list[dict[str, Any]]:
+    def earlier_pulls(self) -> list[dict[str, Any]]:
         if not self.path.is_file() or not self.path.stat().st_size:
             return []
         return read_sheet(self.path, pulls_table())
@@ -124,6 +126,8 @@ class WorkbookFile(Target):
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
+        # somebody may have saved it while the reports were fetched
+        self.check()
         put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
         return [self.named]
@@ -336,6 +340,21 @@ def _cut(text: str) -> str:
     kept = units[: 2 * (_LONGEST_TEXT - len(_CUT_MARK))]
     # a character of two units may have been halved
     return kept.decode("utf-16-le", errors="ignore") + _CUT_MARK
+
+
+def was_changed(file: Path) -> bool:
+    """Return whether a program saved a workbook after a pull had written it.
+
+    A pull writes equal times of creation and of modification. Each program that saves a workbook
+    sets the second one, or leaves both out.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if _PROPERTIES not in archive.namelist():
+            return True
+        tree = require("openpyxl.xml.functions").fromstring(archive.read(_PROPERTIES))
+    properties = require("openpyxl.packaging.core").DocumentProperties.from_tree(tree)
+    # LibreOffice may be set to keep the times, but always counts its revisions
+    return properties.created != properties.modified or properties.revision is not None
 
 
 def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:

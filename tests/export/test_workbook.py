@@ -3,6 +3,11 @@
 
 import datetime as dt
 import json
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,7 @@ import python_calamine
 from openpyxl.utils.escape import unescape
 
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
-from seorep_async.export import PullSummary, stream
+from seorep_async.export import PullProgress, PullSummary, Stage, stream
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.workbook import cells_of
 from seorep_async.tables.columns import ColumnType
@@ -270,6 +275,85 @@ async def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:
     async with served(Account()) as (client, _):
         with pytest.raises(ConfigurationError, match="no pull wrote it"):
             await pull(client, out)
+
+
+async def pull_an_hour_ago(
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pull by an older clock: a workbook has its times in seconds."""
+    an_hour_ago = client.now() - dt.timedelta(hours=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(SeoRepClient, "now", lambda _: an_hour_ago)
+        await pull(client, out)
+
+
+def saved_by_openpyxl(file: Path) -> None:
+    workbook = openpyxl.load_workbook(file)
+    workbook["keyword_rankings"]["A2"] = "my note"
+    workbook.save(file)
+
+
+def saved_by_libreoffice(file: Path) -> None:
+    """Save a workbook by LibreOffice, which is no part of the development environment."""
+    program = shutil.which("soffice")
+    if program is None:
+        pytest.skip("LibreOffice is missing")
+    profile = f"-env:UserInstallation=file://{file.parent}/profile"
+    command = [program, profile, "--headless", "--convert-to", "xlsx", "--outdir"]
+    subprocess.run([*command, file.parent / "saved", file], check=True, capture_output=True)
+    os.replace(file.parent / "saved" / file.name, file)
+
+
+def saved_without_properties(file: Path) -> None:
+    """Save a workbook as web applications do, which leave the times out."""
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    del parts["docProps/core.xml"]
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        saved_by_openpyxl,
+        pytest.param(saved_by_libreoffice, marks=pytest.mark.heavy),
+        saved_without_properties,
+    ],
+)
+async def test_a_workbook_that_a_person_saved_is_kept(
+    tmp_path: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, service):
+        await pull_an_hour_ago(client, out, monkeypatch)
+        save(out)
+        content = out.read_bytes()
+        request_count = len(service.requests)
+        with pytest.raises(ConfigurationError, match=r"x\.xlsx was changed since a pull wrote it"):
+            await pull(client, out)
+        assert len(service.requests) == request_count
+        assert out.read_bytes() == content
+        assert (await pull(client, out, force=True)).ok
+
+
+async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, service):
+        await pull_an_hour_ago(client, out, monkeypatch)
+
+        def save(progress: PullProgress) -> None:
+            if progress.stage is Stage.WRITING:
+                saved_by_openpyxl(out)
+
+        with pytest.raises(ConfigurationError, match="was changed since a pull wrote it"):
+            await pull(client, out, on_progress=save)
+        request_count = len(service.requests)
+        assert (await pull(client, out, force=True)).ok
+        assert len(service.requests) - request_count <= 2, "the reports were staged"
 
 
 async def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:

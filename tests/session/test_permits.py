@@ -470,6 +470,16 @@ async def test_a_stream_waits_for_an_outage_as_long_as_a_call(waits_already: boo
         assert here().now <= 12
 
 
+async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
+    service = SimulatedService(down=(0, 9.0), outage="refused")
+    async with session_above(service, call_timeout=5.0) as session:
+        await outage(session)
+        await asyncio.sleep(6)
+        # The first is a probe at once; the second waits for the next one.
+        bodies = await asyncio.gather(session.send(get("/1")), session.send(get("/2")))
+    assert bodies == [0, 0]
+
+
 async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits):
