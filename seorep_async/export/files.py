@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -85,6 +85,26 @@ class Target:
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
+
+    def earlier_pulls(self) -> list[dict[str, Any]]:
+        """Return rows of the pull that would be replaced whole; of a database, none is."""
+        return []
+
+    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
+        """Describe the contents that a pull with fewer campaigns or another period replaces.
+
+        Args:
+            complete: campaigns without a failure in this pull.
+            failed: its other campaigns.
+        """
+        pulls = self.earlier_pulls()
+        if not pulls:
+            return ()
+        losses = [
+            _other_period(self.request, pulls[0]),
+            _fewer_campaigns(pulls[0], complete, failed),
+        ]
+        return tuple(loss for loss in losses if loss is not None)
 
 
 def check_file(out: Path, file: Path) -> None:
@@ -199,13 +219,13 @@ class Files(Target):
             return Retry()
         return retry_of(request, self._pulls())
 
-    def replaced_period(self) -> str | None:
-        """Describe the period that the files hold, if a pull of another one replaces it."""
+    def earlier_pulls(self) -> list[dict[str, Any]]:
+        """Read the table `pulls`; without it, rows name at least their period."""
+        rows = self.file(table_of(self.request.feeds[0]))
         pulls = self._pulls()
-        if not pulls:
-            rows = self.file(table_of(self.request.feeds[0]))
-            pulls = self.format.read(rows) if rows.is_file() else []
-        return period_of(self.request, pulls)
+        if not pulls and rows.is_file():
+            pulls = self.format.read(rows)
+        return pulls
 
     def _pulls(self) -> list[dict[str, Any]]:
         """Read the table `pulls` of the files, which has one row."""
@@ -254,21 +274,31 @@ def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
     return Retry()
 
 
-def period_of(request: ExportRequest, rows: Sequence[dict[str, Any]]) -> str | None:
-    """Return first and last day of older rows, and another account; None if they are the same."""
-    for row in rows:
-        start_date = _comparable(row.get("start_date"))
-        end_date = _comparable(row.get("end_date"))
-        account = _comparable(row.get("account"))
-        days = f"{start_date} to {end_date}"
-        if not start_date or not end_date:
-            return None
-        if account and account != request.account:
-            return f"{days} of {account}"
-        if days != f"{request.start_date} to {request.end_date}":
-            return days
+def _other_period(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
+    """Name first and last day of an earlier pull, and another account; None if both are equal."""
+    start_date = _comparable(pull.get("start_date"))
+    end_date = _comparable(pull.get("end_date"))
+    account = _comparable(pull.get("account"))
+    days = f"{start_date} to {end_date}"
+    if not start_date or not end_date:
         return None
+    if account and account != request.account:
+        return f"replaces {days} of {account}"
+    if days != f"{request.start_date} to {request.end_date}":
+        return f"replaces {days}"
     return None
+
+
+def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str | None:
+    """Say that an earlier pull had more campaigns; None if it had not."""
+    requested = int(_comparable(pull.get("campaigns")) or 0)
+    earlier = requested - int(_comparable(pull.get("failures")) or 0)
+    if complete >= earlier:
+        return None
+    loss = f"replaces {earlier:,} campaigns with {complete:,}"
+    if complete + failed >= earlier:
+        return f"{loss}, because the others failed"
+    return loss
 
 
 def _comparable(value: object) -> str:

@@ -234,6 +234,7 @@ class PullPreview:
         resumes: whether it would resume the staged pull; otherwise it would begin anew.
         account: the account's name in every row.
         page_sizes: records a page that the client found, by the path of the endpoint.
+        notes: sentences about the contents of the target that it would replace.
     """
 
     files: tuple[Path, ...]
@@ -245,6 +246,7 @@ class PullPreview:
     resumes: bool
     account: str
     page_sizes: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
 
 async def preview(
@@ -268,6 +270,7 @@ async def preview(
     staged = None
     missing: dict[Feed, Sequence[int]] = {}
     files: tuple[Path, ...] = ()
+    earlier_target: AnyTarget | None = None
     if out is not None:
         beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
         place = Place(out, options, force=force)
@@ -278,7 +281,8 @@ async def preview(
             request = staging.request
             plan = staging.plan
             staged = staging.earlier_pull
-            files = tuple(target.target.row_files())
+            earlier_target = target.target
+            files = tuple(earlier_target.row_files())
             for feed in request.fetched_feeds:
                 missing[feed] = await target.run(staging.missing, feed)
     listing_requests = 0
@@ -295,6 +299,9 @@ async def preview(
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
+    notes: tuple[str, ...] = ()
+    if earlier_target is not None and campaign_ids:
+        notes = await asyncio.to_thread(earlier_target.losses, len(campaign_ids))
     requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
         files=files,
@@ -306,6 +313,7 @@ async def preview(
         resumes=bool(plan.ids),
         account=request.account,
         page_sizes=client.stats.page_sizes,
+        notes=notes,
     )
 
 
@@ -447,10 +455,9 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
-    if not isinstance(target, Database) and summary.received:
-        replaced = target.replaced_period()
-        if replaced is not None:
-            notes += (f"replaces {replaced}",)
+    if summary.received:
+        complete = sum(outcome.ok for outcome in outcomes)
+        notes += target.losses(complete, len(outcomes) - complete)
     paths = target.write(contents, opened.folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # what was fetched stays staged, so that a retry writes the whole target with few requests

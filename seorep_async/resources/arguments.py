@@ -43,6 +43,14 @@ MAX_ID = 2**31 - 1
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
+_OTHER_WAYS = {
+    "campaign_ids": "Pass them as ids.",
+    "filter": "Pass it as search.",
+    "keyword_ids": "Pass them as ids.",
+    "page": "Write .page(…) after the call.",
+    "timeout": "Write `with client.timeout(…):` around the call.",
+}
+"""The way to what some other clients take as an argument."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST_NAME = 100
 
@@ -51,7 +59,10 @@ Date: TypeAlias = dt.date | str
 
 def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
     """Return the error for an argument that is not among the known names."""
-    problem = f"there is no argument {short_repr(name)}.{suggestion(name, names)}"
+    advice = suggestion(name, names)
+    if name in _OTHER_WAYS:
+        advice = f" {_OTHER_WAYS[name]}"
+    problem = f"there is no argument {short_repr(name)}.{advice}"
     return ConfigurationError(f"{problem} It takes {', '.join(names)}", argument=name)
 
 

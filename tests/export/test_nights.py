@@ -258,6 +258,6 @@ class ManyNights(AnyNights):
 
 
 TestAnyNights = AnyNights.TestCase
-TestAnyNights.settings = settings(max_examples=8, stateful_step_count=12)
+TestAnyNights.settings = settings(max_examples=4, stateful_step_count=10)
 TestManyNights = pytest.mark.slow(ManyNights.TestCase)
 TestManyNights.settings = settings(max_examples=100, stateful_step_count=12)

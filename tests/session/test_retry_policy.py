@@ -191,7 +191,10 @@ def test_error_tells_what_is_known_and_how_to_find_out() -> None:
         "whether the request was carried out is not known (as it was); if it creates an "
         "object, look for it in the list, by filter or username, before you send it again"
     )
-    assert late.message == "the call timed out before it succeeded; last error: as it was"
+    assert late.message == (
+        "the call was given up: the next attempt would not begin in the 0.1 s left; last error: "
+        "as it was"
+    )
     for error in (unknown, late):
         assert error.status == 500
         assert error.body_excerpt == "its body"
