@@ -1,4 +1,4 @@
-"""What comes back of each of the 21 operations, field by field, from the sandbox; and what is made of other answers."""
+"""Each of the 21 operations returns every field of the reference; other answers are refused."""
 
 import asyncio
 import datetime as dt
@@ -126,7 +126,7 @@ async def test_a_result_has_every_field_of_the_reference(
 
 
 def assert_holds(thing: Any, shape: str, written: Arguments) -> None:
-    """Assert that a thing that came in a response of some shape holds what was written, as far as that is shown."""
+    """Assert that a thing holds what was written, in the fields that a response of a shape has."""
     attributes = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
     expected = {name: value for name, value in written.items() if name in attributes}
     assert {name: getattr(thing, name) for name in expected} == expected

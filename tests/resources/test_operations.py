@@ -1,4 +1,4 @@
-"""What each of the 21 operations, and a pull, send: the reference's method, path and names, and only what was given."""
+"""Each of the 21 operations, and a pull, send the names of the reference, and only given values."""
 
 import base64
 import datetime as dt
@@ -76,7 +76,7 @@ async def sent(scripted_server: StartServer, open_client: OpenClient) -> Sent:
 
 
 def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
-    """Return the parameters of a request in their order, wherever they are; numbers of JSON as numbers."""
+    """Return the parameters of a request in their order, with the numbers of JSON as numbers."""
     query = request.target.partition("?")[2]
     assert not (query and request.body), "all are in one place"
     if request.body.startswith(b"{"):
