@@ -30,7 +30,7 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import WorkbookRows
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
 from seorep_async.tables.columns import (
@@ -90,11 +90,11 @@ class WorkbookFile(Target):
     force: bool
 
     def row_files(self) -> list[Path]:
-        return [self.named]
+        return [self.out]
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
-        check_file(self.named, self.path)
+        check_file(self.out, self.path)
         is_empty = not self.path.exists() or not self.path.stat().st_size
         if self.force or is_empty:
             return
@@ -106,7 +106,7 @@ class WorkbookFile(Target):
             problem = "was changed since a pull wrote it"
         if problem is not None:
             advice = "name another file, or replace it with force=True"
-            raise refusal(self.named, f"{self.path.name} {problem}; {advice}")
+            raise refusal(self.out, f"{self.path.name} {problem}; {advice}")
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
@@ -126,8 +126,8 @@ class WorkbookFile(Target):
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:
             return []
-        file = made(folder, "rows.xlsx")
-        temporary_folder = made(folder, "sheets")
+        file = unfinished_path(folder, "rows.xlsx")
+        temporary_folder = unfinished_path(folder, "sheets")
         temporary_folder.mkdir(mode=0o700, exist_ok=True)
         try:
             # the same rows give the same bytes, whenever they are written
@@ -140,7 +140,7 @@ class WorkbookFile(Target):
         self.check()
         put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
-        return [self.named]
+        return [self.out]
 
 
 def write_workbook(
@@ -152,6 +152,7 @@ def write_workbook(
         created: the time of creation and of modification that the file names.
         temporary_folder: an empty folder for the rows of sheets that are not finished.
     """
+    # a row is written to the disk before the next one begins
     options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
     workbook = require("xlsxwriter").Workbook(str(file), options)
     try:
@@ -301,16 +302,18 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
 
 def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     """Write a table as a sheet, unless it may be left out and has no rows."""
+    # widths stand in a sheet before its rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
     if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
-    shown = [index for index, survey in enumerate(surveys) if survey.has_values]
-    names = [sheet.columns[index].name for index in shown]
+    # a column without any value is left out: of 48 columns half may be empty
+    indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
+    names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
-    worksheet.autofilter(0, 0, row_count, len(shown) - 1)
+    worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     bold = workbook.add_format({"bold": True, "bottom": 1})
-    for place, index in enumerate(shown):
+    for place, index in enumerate(indexes):
         column = sheet.columns[index]
         cell_format = None
         if column.type in _NUMBER_FORMATS:
@@ -323,7 +326,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     kinds = [column.type for column in sheet.columns]
     row_number = 1
     for columns in sheet.parts():
-        cells = [cells_of(kinds[index], columns[index]) for index in shown]
+        cells = [cells_of(kinds[index], columns[index]) for index in indexes]
         for row in zip(*cells, strict=True):
             _write_row(worksheet, row_number, row)
             row_number += 1
@@ -378,7 +381,10 @@ def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
 
 def _number(value: float) -> float | str:
     is_exact = isinstance(value, float) or abs(value) <= _LARGEST_INTEGER
-    return value if is_exact and math.isfinite(value) else str(value)
+    # Excel has neither NaN nor infinity
+    if is_exact and math.isfinite(value):
+        return value
+    return str(value)
 
 
 @lru_cache(1 << 12)
@@ -435,6 +441,7 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
 
 def _cut(text: str) -> str:
     """Return a text, cut with a mark if a cell can't hold it: Excel counts units of UTF-16."""
+    # no character has more than two units, and nearly all texts are short
     if len(text) <= _LONGEST_TEXT // 2:
         return text
     units = text.encode("utf-16-le")
@@ -476,14 +483,11 @@ def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
         rows = workbook[table.name].iter_rows(max_row=3, values_only=True)
         header = next(rows, ())
         kinds = {column.name: column.type for column in table.columns}
-        read = [
-            {
-                name: _read_value(kinds.get(name), cell)
-                for name, cell in zip(header, row, strict=True)
-            }
-            for row in rows
-        ]
-        return read or [dict.fromkeys(header)]
+        values = []
+        for row in rows:
+            cells = zip(header, row, strict=True)
+            values.append({name: _read_value(kinds.get(name), cell) for name, cell in cells})
+        return values or [dict.fromkeys(header)]
     finally:
         workbook.close()
 
