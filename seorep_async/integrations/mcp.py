@@ -122,7 +122,7 @@ class PullArguments(Arguments):
 _LISTS = ("campaign_ids", "feeds")
 """The arguments that are lists. Some hosts send a string: JSON, or items with commas between."""
 _ABSENT = (None, "", "null")
-"""What hosts send for an argument that was left out."""
+"""The values that hosts send for an argument that was left out."""
 
 
 def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
