@@ -32,7 +32,9 @@ _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
 LONGEST = 20_000
 """The longest excerpt, in bytes of UTF-8."""
-_LONGEST_VALUE, _NOTES = 500, 300
+_LONGEST_VALUE = 500
+_NOTES = 500
+"""The room that is kept for what `left_out` says in the end."""
 _EMPTY: tuple[object, ...] = (None, (), {})
 
 
@@ -183,62 +185,73 @@ def excerpt(
     rows: Iterable[Sequence[Any]],
     *,
     left_out: Sequence[str] = (),
+    advice: Callable[[int], str],
     **facts: Any,
 ) -> str:
-    """Return JSON for readers that pay for each character, with facts, columns and rows; it says
-    what it leaves out.
+    """Return facts, columns and rows as JSON of a limited length, which says what it leaves out.
 
-    `left_out` names what the caller has left out already.
+    Args:
+        columns: the names of the columns; of a list of rows, those without values are only named.
+        rows: the rows; of an iterator, no more are read than there is room for.
+        left_out: what the caller has left out already.
+        advice: says how to get the other rows, if there is only room for this number of rows.
+        facts: further members; None is left out.
 
-    Of a list of rows, columns without any value are only named.
-
-    ConfigurationError: there are too many columns.
+    Raises:
+        ConfigurationError: there are too many columns.
     """
-    names = list(map(_cut, columns))
-    if isinstance(rows, list) and rows:
-        kept = [
-            place
-            for place, one in enumerate(zip(*rows, strict=True))
-            if any(value not in _EMPTY for value in one)
-        ]
-        facts["columns_without_values"] = [
-            name for place, name in enumerate(names) if place not in kept
-        ] or None
-        names, *rows = ([row[place] for place in kept] for row in (names, *rows))
+    names = [_cut(name) for name in columns]
     facts = {name: value for name, value in facts.items() if value is not None}
-    room = (
-        LONGEST - _NOTES - _size(facts | {"left_out": list(left_out), "columns": names, "rows": []})
-    )
+    total = None
+    if isinstance(rows, list) and rows:
+        total = len(rows)
+        places = _places_with_values(rows)
+        if len(places) < len(names):
+            absent = [name for place, name in enumerate(names) if place not in places]
+            facts["columns_without_values"] = absent
+        names = [names[place] for place in places]
+        rows = [[row[place] for place in places] for row in rows]
+    omissions = list(left_out)
+    size = _size(facts | {"left_out": omissions, "columns": names, "rows": []})
+    room = LONGEST - _NOTES - size
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
-    shown: list[list[Any]] = []
-    omissions = list(left_out)
+    cut_rows, is_whole, shortened = _rows_within(room, rows)
+    if not is_whole:
+        count = "further" if total is None else f"{total - len(cut_rows)} of {total}"
+        reason = f"an answer has {LONGEST:,} bytes at most"
+        omissions.append(f"{count} rows, because {reason}: {advice(len(cut_rows))}")
+    if shortened:
+        marked = f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …"
+        omissions.append(f"{marked}: {shortened}")
+    if omissions:
+        facts["left_out"] = omissions
+    return _printable(facts | {"columns": names, "rows": cut_rows})
+
+
+def _rows_within(room: int, rows: Iterable[Sequence[Any]]) -> tuple[list[list[Any]], bool, int]:
+    """Return the first rows, as many as fit, whether these are all, and the shortened values."""
+    fitting: list[list[Any]] = []
     shortened = 0
     for row in rows:
-        values = list(map(_cut, row))
+        values = [_cut(value) for value in row]
         room -= _size(values) + 2
         if room < 0:
-            which = (
-                f"{len(rows) - len(shown)} of {len(rows)} rows"
-                if isinstance(rows, list)
-                else "further rows"
-            )
-            omissions.append(
-                f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns"
-            )
-            break
-        shown.append(values)
-        pairs = zip(values, row, strict=True)
-        shortened += sum(
-            value is not whole and not isinstance(whole, float) for value, whole in pairs
-        )
-    if shortened:
-        omissions.append(
-            f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}"
-        )
-    return _printable(
-        facts | ({"left_out": omissions} if omissions else {}) | {"columns": names, "rows": shown}
-    )
+            return fitting, False, shortened
+        fitting.append(values)
+        for value, whole in zip(values, row, strict=True):
+            # infinity as text is whole
+            if value is not whole and not isinstance(whole, float):
+                shortened += 1
+    return fitting, True, shortened
+
+
+def _places_with_values(rows: Sequence[Sequence[Any]]) -> list[int]:
+    places = []
+    for place, values in enumerate(zip(*rows, strict=True)):
+        if any(value not in _EMPTY for value in values):
+            places.append(place)
+    return places
 
 
 def _printable(value: Any) -> str:
