@@ -56,7 +56,8 @@ def test_help_and_guides_open_without_extras() -> None:
         "help(seorep_async.export)\n"
         "print(seorep_async.guides.pages())"
     )
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.returncode == 0
+    assert result.stderr == ""
     assert "# " in result.stdout
 
 
@@ -67,7 +68,8 @@ def test_a_module_is_loaded_when_it_is_used_first() -> None:
         "seorep_async.sandbox.Sandbox\n"
         "seorep_async.export.pull_to"
     )
-    assert (result.stdout, result.stderr) == ("['seorep_async.version']\n", "")
+    assert result.stdout == "['seorep_async.version']\n"
+    assert result.stderr == ""
     assert not any(hasattr(seorep_async, name) for name in ("exports", "_private", "cli.main"))
 
 
@@ -91,4 +93,5 @@ def test_the_package_is_the_command() -> None:
     result = subprocess.run(
         command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60
     )
-    assert (result.returncode, result.stdout) == (0, "seorep 0.1.0\n")
+    assert result.returncode == 0
+    assert result.stdout == "seorep 0.1.0\n"

@@ -262,7 +262,8 @@ def test_eight_threads_may_use_the_package_first_at_once() -> None:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", RACE], capture_output=True, text=True, check=False
     )
-    assert (result.stdout, result.stderr) == ("[]\n", "")
+    assert result.stdout == "[]\n"
+    assert result.stderr == ""
 
 
 def test_an_import_of_the_package_loads_two_modules_of_it() -> None:

@@ -95,7 +95,8 @@ async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> 
     outcomes = await pulled(ids, feed=feed)
     columns = [column.name for column in table_of(feed).columns]
     arrow = outcomes.to_arrow(skip_failures=True)
-    assert (arrow.column_names, arrow.num_rows) == (columns, 0)
+    assert arrow.column_names == columns
+    assert arrow.num_rows == 0
     assert set(outcomes.to_pandas(skip_failures=True).columns) == set(columns)
     assert set(outcomes.to_polars(skip_failures=True).columns) == set(columns)
     assert outcomes.to_dicts(skip_failures=True) == []
@@ -112,11 +113,9 @@ async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
         pickle.loads(pickle.dumps(outcomes)),  # noqa: S301
     ]
     for outcomes_ in same:
-        assert (type(outcomes_), list(outcomes_), outcomes_.to_dicts()) == (
-            PullOutcomes,
-            list(outcomes),
-            outcomes.to_dicts(),
-        )
+        assert type(outcomes_) is PullOutcomes
+        assert list(outcomes_) == list(outcomes)
+        assert outcomes_.to_dicts() == outcomes.to_dicts()
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
 
 
@@ -135,7 +134,8 @@ async def test_an_outcome_is_a_report_or_a_failure() -> None:
     assert isinstance(failed, FailedReport)
     for outcome in (pulled_report, failed):
         assert isinstance(outcome, PullOutcome)
-        assert (outcome.report is None, outcome.error is None) == (not outcome.ok, outcome.ok)
+        assert (outcome.report is None) == (not outcome.ok)
+        assert (outcome.error is None) == outcome.ok
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             outcome.ok = False  # type: ignore[misc]
 
@@ -145,7 +145,9 @@ async def test_a_pickled_outcome_is_as_before(campaign_id: int) -> None:
     (outcome,) = await pulled([campaign_id])
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(outcome, protocol))  # noqa: S301
-        assert (type(again), again.id, again.ok) == (type(outcome), outcome.id, outcome.ok)
+        assert type(again) is type(outcome)
+        assert again.id == outcome.id
+        assert again.ok == outcome.ok
         assert again.report == outcome.report
         assert str(again.error) == str(outcome.error)
 
@@ -162,7 +164,8 @@ async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     for other in (months, [month], [1], [outcomes[0], None]):
         for mine in (outcomes, outcomes[:0]):
             both: list[Any] = mine + other
-            assert (type(both), both) == (list, [*mine, *other])
+            assert type(both) is list
+            assert both == [*mine, *other]
     assert type(outcomes + list(months)) is PullOutcomes  # a failure is of any feed
 
 
@@ -258,5 +261,7 @@ def test_an_outcome_is_made_of_the_class_that_fits() -> None:
     base_class: Any = PullOutcome
     failed = base_class(1, error=error)
     assert type(failed) is FailedReport
-    assert (failed.id, failed.error, failed.ok) == (1, error, False)
+    assert failed.id == 1
+    assert failed.error == error
+    assert failed.ok is False
     assert pickle.loads(pickle.dumps(failed)).id == 1  # noqa: S301

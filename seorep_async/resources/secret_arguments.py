@@ -71,7 +71,8 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     if not isinstance(values, Mapping):
         return _hide(values)
     names = [name for name, _value in values.items()]
-    if len(set(names)) < len(names):  # for example a MultiDict
+    # a MultiDict may hold a name twice, and a dictionary made of it would lose a value
+    if len(set(names)) < len(names):
         repeated_name = next(name for name in names if names.count(name) > 1)
         problem = (
             f"{short_repr(repeated_name)} is given more than once; pass its values as one list"
@@ -91,6 +92,7 @@ def _masked(value: Any) -> Any:
         return Secret.of(value)
     if isinstance(value, float):
         return SecretNumber(value)
+    # numpy's integers are not `int`
     number = plain(value)
     if type(number) is int:
         return SecretInteger(number)
@@ -107,7 +109,8 @@ def _hidden(value: Any) -> Any:
         return value
     try:
         is_secret = _is_secret(repr(value))
-    except ValueError:  # an integer of thousands of digits beside it
+    except ValueError:
+        # Python refuses to write an integer of thousands of digits, which may be beside a secret
         is_secret = True
     return _hide(value) if is_secret else value
 
@@ -117,7 +120,7 @@ def _hide(value: object) -> _Hidden:
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values under secret names as strings, to be removed from what the service repeats."""
+    """Return the values under secret names as strings, which no error may repeat."""
     secrets: list[str] = []
     for name, value in values.items():
         if not _is_secret(name) or isinstance(value, bool):

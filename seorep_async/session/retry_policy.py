@@ -15,7 +15,12 @@ from typing import TypeVar
 import attrs
 import msgspec
 
-from seorep_async.errors import DeadlineExceededError, OutcomeUnknownError, SeoRepError
+from seorep_async.errors import (
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    SeoRepError,
+    duration,
+)
 from seorep_async.settings import Settings
 
 E = TypeVar("E", bound=SeoRepError)
@@ -321,7 +326,7 @@ def decide(
     else:
         delay = pause
     if delay >= remaining:
-        return deadline_exceeded(failure, refused_in_a_row, wait=wait)
+        return deadline_exceeded(failure, refused_in_a_row, wait=wait, seconds_left=remaining)
     return Retry(delay, cost)
 
 
@@ -352,17 +357,24 @@ def deadline_exceeded(
     refused_in_a_row: int = 0,
     others: SeoRepError | None = None,
     wait: str = "",
+    seconds_left: float = 0.0,
 ) -> DeadlineExceededError:
-    """Return the error for a call that timed out.
+    """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
         last: its last failure, which caused it, or None if nothing was sent.
         refused_in_a_row: the latest attempts of this client, if all were refused.
         others: the latest failure of other calls, the cause if nothing was sent.
         wait: how long it waited for its last turn, and for what.
+        seconds_left: the time that the call has left, in which no other attempt can begin.
     """
-    event = "its turn came" if last is None else "it succeeded"
-    message = f"the call timed out before {event}"
+    if seconds_left > 0:
+        left = duration(seconds_left)
+        message = f"the call was given up: the next attempt would not begin in the {left} left"
+    elif last is None:
+        message = "the call timed out before its turn came"
+    else:
+        message = "the call timed out before it succeeded"
     if wait:
         message += f", after a wait of {wait}"
     if last is None:

@@ -213,7 +213,7 @@ class Session:
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
-            if not self.share.paces_retry(result):
+            if not permit.paces_retry:
                 await self._back_off(retry.delay)
         self.share.quota.succeed(call.spent)
         if call.failure is not None:

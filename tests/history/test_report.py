@@ -17,7 +17,7 @@ import pytest
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.history import report
 from seorep_async.history.reporting import marks
-from tests.history.made import Pull, Ranks, change, day, made, nightly
+from tests.history.databases import Pull, Ranks, change, database_of, day, nightly
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -35,7 +35,9 @@ LEEDS = "Leeds,England"
 @pytest.fixture(scope="module")
 def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("days")
-    return made(folder / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=LEEDS)
+    return database_of(
+        folder / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=LEEDS
+    )
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ def test_movers_and_lost_keywords_are_those_of_changes(database: Path) -> None:
 
 
 def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 9, 21: 1}, {11: 1, 21: 9}))
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 9, 21: 1}, {11: 1, 21: 9}))
     change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id = 2")
     page = page_of(database)
     assert panel(page, "Risen")[0][0] == "shoes 11Company 1 · Engine A"
@@ -110,7 +112,9 @@ def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
 
 def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
     page = page_of(
-        made(tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1}))
+        database_of(
+            tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1})
+        )
     )
     assert [row[1:] for row in panel(page, "Lost")] == [
         ["2", "removed"],
@@ -121,7 +125,7 @@ def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> N
 
 def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
     engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
-    database = made(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
     page = page_of(database, engine_names=("Google", "Bing"))
     for name in ("Google", "Google, mobile", "Google, places", "Bing"):
         assert len(panel(page, name)) == 6
@@ -137,12 +141,12 @@ def test_groups_are_compared_with_the_first_day(database: Path) -> None:
 
 def test_a_keyword_counts_once_for_each_of_its_tags(tmp_path: Path) -> None:
     tags = [{"id": 1, "label": "Brand", "extra": None}, {"id": 2, "label": "Brand", "extra": None}]
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 12: 5}), tags=tags))
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: 1, 12: 5}), tags=tags))
     assert panel(page, "By tag") == [["Brand", "2", "1", "2", "3.0"]]
 
 
 def test_several_campaigns_are_compared(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 21: 4}))
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 21: 4}))
     assert [row[0] for row in panel(page_of(database), "By campaign")] == [
         "Company 1 (1)",
         "Company 2 (2)",
@@ -153,7 +157,7 @@ def test_several_campaigns_are_compared(tmp_path: Path) -> None:
 
 
 def test_campaigns_of_equal_size_are_sorted_by_id_named_or_not(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({20: 1, 30: 1, 100: 5, 101: 5, 110: 2}))
+    database = database_of(tmp_path / "a.duckdb", nightly({20: 1, 30: 1, 100: 5, 101: 5, 110: 2}))
     change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id IN (3, 11)")
     assert [row[0] for row in panel(page_of(database), "By campaign")] == [
         *("Company 10 (10)", "Company 2 (2)", "campaign 3", "campaign 11")
@@ -161,7 +165,9 @@ def test_campaigns_of_equal_size_are_sorted_by_id_named_or_not(tmp_path: Path) -
 
 
 def test_names_that_are_long_or_blank_leave_the_id(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5, 31: 9}, {11: 1, 21: 4, 31: 9}))
+    database = database_of(
+        tmp_path / "a.duckdb", nightly({11: 1, 21: 5, 31: 9}, {11: 1, 21: 4, 31: 9})
+    )
     change(
         database,
         "UPDATE campaigns SET company = if(campaign_id = 3, ' ', repeat('long', 30)), group_title = ' G'",
@@ -174,20 +180,22 @@ def test_names_that_are_long_or_blank_leave_the_id(tmp_path: Path) -> None:
 
 
 def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
     assert "1 of 2 days lack a campaign that others have." in page
     assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
 
 
 def test_a_campaign_in_place_of_another_is_told(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 31: 5}, {11: 1, 21: 5}))
+    database = database_of(
+        tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 31: 5}, {11: 1, 21: 5})
+    )
     assert "3 of 3 days lack a campaign that others have." in page_of(database)
     assert "lack a campaign" not in page_of(database, campaign=1)
     assert "lack a campaign" not in page_of(database, start_date=day(2))
 
 
 def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 3}, {11: 7}))
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 7}))
     page = page_of(database, start_date=day(1))
     assert "One day is shown; changes appear with a second." in page
     assert "Movers" not in page
@@ -196,14 +204,16 @@ def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
 
 
 def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "a.duckdb", nightly({11: None}, {11: 0})))
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: None}, {11: 0})))
     parsed(page)
     assert "No keyword is ranked on any engine." in page
 
 
 def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
     page = page_of(
-        made(tmp_path / "a.duckdb", nightly(*({11: 1 + number % 7} for number in range(100))))
+        database_of(
+            tmp_path / "a.duckdb", nightly(*({11: 1 + number % 7} for number in range(100)))
+        )
     )
     assert "The charts show 51 of 100 days, at even distances." in page
 
@@ -225,7 +235,7 @@ def test_dates_of_charts_have_their_year_where_it_varies(
     tmp_path: Path, nights: list[dt.date], dates: list[str]
 ) -> None:
     page = page_of(
-        made(tmp_path / "a.duckdb", [Pull(night, night, night, {11: 1}) for night in nights])
+        database_of(tmp_path / "a.duckdb", [Pull(night, night, night, {11: 1}) for night in nights])
     )
     charts = [one for one in parsed(page).iter("div") if "dates" in (one.get("class") or "")]
     assert [[words(date) for date in chart] for chart in charts] == [dates, dates]
@@ -234,7 +244,7 @@ def test_dates_of_charts_have_their_year_where_it_varies(
 @pytest.mark.parametrize("said", HOSTILE)
 def test_words_of_the_service_are_never_html(tmp_path: Path, said: str) -> None:
     tags = [{"id": 1, "label": said, "extra": None}]
-    database = made(
+    database = database_of(
         tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=said, tags=tags
     )
     with duckdb.connect(str(database)) as opened:
@@ -336,7 +346,7 @@ def test_no_rankings_are_refused(database: Path) -> None:
         ConfigurationError, match="has no keyword rankings of acme; pull the feed campaign into it"
     ):
         page_of(database)
-    made(database, [Pull(day(0), day(0), day(0), {}, failed=(1, 2))])
+    database_of(database, [Pull(day(0), day(0), day(0), {}, failed=(1, 2))])
     with pytest.raises(
         ConfigurationError, match=r"no keyword rankings of acme; its reports failed \(ServerError\)"
     ):
@@ -396,7 +406,7 @@ def test_marks_of_an_axis_are_round(
 
 def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
     page = page_of(
-        made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None}))
+        database_of(tmp_path / "a.duckdb", nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None}))
     )
     assert paths(page, "line") == ["M05 0.0h0M25 50.0h0L35 100.0h0"]
     assert paths(page, "dot") == ["M35 100.0h0"]
@@ -404,7 +414,7 @@ def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
 
 def test_bars_stand_on_each_other(tmp_path: Path) -> None:
     page = page_of(
-        made(
+        database_of(
             tmp_path / "a.duckdb",
             nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0}),
         )
@@ -418,7 +428,7 @@ def test_bars_stand_on_each_other(tmp_path: Path) -> None:
 
 
 def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 1}))
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 1}))
     change(
         database,
         """INSERT INTO keyword_rankings BY NAME

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from seorep_async.history import report
-from tests.history.made import Ranks, made, nightly
+from tests.history.databases import Ranks, database_of, nightly
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -85,7 +85,9 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 def page(tmp_path: Path) -> bytes:
     """A report in which everything that is not ours would send a request."""
     sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
-    source = made(tmp_path / "a.duckdb", nightly(*NIGHTS), search_location_canonical_name=sends)
+    source = database_of(
+        tmp_path / "a.duckdb", nightly(*NIGHTS), search_location_canonical_name=sends
+    )
     return report(
         source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")
     ).read_bytes()
@@ -118,7 +120,7 @@ def test_charts_of_four_engines_are_on_the_first_page(browser: Browser, tmp_path
     engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
     tags = [{"id": 1, "label": "Brand", "extra": None}]
     nights: list[Ranks] = [{11 + n: 40 + (n * day) % 31 for n in range(9)} for day in (1, 2, 3)]
-    source = made(tmp_path / "a.duckdb", nightly(*nights), tags=tags, **engines)
+    source = database_of(tmp_path / "a.duckdb", nightly(*nights), tags=tags, **engines)
     page = report(source, out=tmp_path / "page.html").read_bytes()
     browser.open(page, f"--print-to-pdf={tmp_path / 'page.pdf'}", "--no-pdf-header-footer")
     assert len(re.findall(rb"/Type /Page\b", (tmp_path / "page.pdf").read_bytes())) == 2

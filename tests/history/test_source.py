@@ -11,13 +11,13 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed
 from seorep_async.history import changes, comparing, complete_windows, open_history
-from tests.history.made import FIRST, Pull, change, day, insert, made, nightly
+from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 2}))
-    return made(tmp_path / "a.duckdb", nightly({11: 9}, account="other"))
+    database_of(tmp_path / "a.duckdb", nightly({11: 1}, {11: 2}))
+    return database_of(tmp_path / "a.duckdb", nightly({11: 9}, account="other"))
 
 
 def test_accounts_and_days_are_listed(database: Path) -> None:
@@ -68,7 +68,7 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
 def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: Any, said: str) -> None:
     (tmp_path / "text.duckdb").write_text("no database")
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
-    made(tmp_path / "empty.duckdb", [])
+    database_of(tmp_path / "empty.duckdb", [])
     with (
         pytest.raises(ConfigurationError, match=said),
         open_history(tmp_path / name if isinstance(name, str) else name),
@@ -174,26 +174,29 @@ WINDOW = (day(-30), day(0))
 def test_a_window_is_complete_unless_a_failure_may_pass(
     tmp_path: Path, night: int, failures: list[str], complete: bool
 ) -> None:
-    database = made(tmp_path / "a.duckdb", [Pull(day(night), *WINDOW, {11: 1})])
-    lead: dict[str, Any] = {
-        "account": "acme",
-        "snapshot_date": day(night),
-        "table_name": "keyword_rankings",
-    }
+    database = database_of(tmp_path / "a.duckdb", [Pull(day(night), *WINDOW, {11: 1})])
+    rows = []
+    for campaign_id, failure in enumerate(failures, 2):
+        error, _, status = failure.partition(" ")
+        row: dict[str, Any] = {
+            "account": "acme",
+            "snapshot_date": day(night),
+            "table_name": "keyword_rankings",
+            "campaign_id": campaign_id,
+            "start_date": WINDOW[0],
+            "end_date": WINDOW[1],
+            "error": error,
+            "status": int(status) if status else None,
+            "message": "m",
+        }
+        rows.append(row)
     with duckdb.connect(str(database)) as opened:
-        for campaign, failure in enumerate(failures, 2):
-            error, _, status = failure.partition(" ")
-            window = {"start_date": WINDOW[0], "end_date": WINDOW[1], "campaign_id": campaign}
-            insert(
-                opened,
-                "failures",
-                {**lead, **window, "error": error, "status": status or None, "message": "m"},
-            )
+        insert(opened, "failures", rows)
     began = dt.datetime.combine(day(night), dt.time(3))
     assert complete_windows(database, account="acme") == {
         (*WINDOW, Feed.CAMPAIGN): (complete, began)
     }
-    made(database, [Pull(day(9), *WINDOW, {11: 1, 21: 1})])  # a later night completes it
+    database_of(database, [Pull(day(9), *WINDOW, {11: 1, 21: 1})])  # a later night completes it
     assert complete_windows(database, account="acme")[*WINDOW, Feed.CAMPAIGN][0]
 
 
@@ -206,4 +209,4 @@ def test_a_window_is_complete_unless_a_failure_may_pass(
     ],
 )
 def test_windows_of_other_pulls_do_not_count(tmp_path: Path, options: dict[str, Any]) -> None:
-    assert complete_windows(made(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}
+    assert complete_windows(database_of(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}

@@ -459,9 +459,11 @@ def test_wrong_arguments_of_a_tool_are_named(
 
 
 async def test_questions_in_parallel_are_answered_as_if_alone(database: Path) -> None:
-    questions: list[tuple[str, dict[str, Any]]]
-    questions = [("history", {"sql": f"{RANKINGS} WHERE campaign_id = {n}"}) for n in range(1, 5)]
-    questions += [("changes", {"limit": 1}), ("history", {"sql": RANKINGS})]
+    questions: list[tuple[str, dict[str, Any]]] = [
+        ("history", {"sql": f"{RANKINGS} WHERE campaign_id = 1"}),
+        ("history", {"sql": RANKINGS}),
+        ("changes", {"limit": 1}),
+    ]
     async with agent(database) as host:
         together = await asyncio.gather(*(host.ask(tool, **args) for tool, args in questions))
         alone = [await host.ask(tool, **args) for tool, args in questions]
@@ -593,17 +595,17 @@ async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
-    sandbox: dict[str, Any] = {"campaigns": 400, "keywords": 20, "latency": 0.01}
+    sandbox: dict[str, Any] = {"campaigns": 150, "keywords": 5, "latency": 0.01}
     async with agent(tmp_path / "rankings.duckdb", **sandbox) as host:
         pull = asyncio.create_task(host.ask("pull", **DAYS))
         async with asyncio.timeout(30):
-            while host.sandbox.stats.requests < 250:  # noqa: ASYNC110  # the sandbox has no event for it
+            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110  # the sandbox has no event for it
                 await asyncio.sleep(0)
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):
             await pull
         answer = json.loads(await host.ask("pull", **DAYS))
-    assert answer["campaigns_complete"] == 400
+    assert answer["campaigns_complete"] == 150
     assert answer["resumed"] > 0
 
 
@@ -697,7 +699,7 @@ def test_a_closed_stdout_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, database: Path) -> None:
-    """Five times seven questions at once, a cancelled one, another, and a nightly pull beside it."""
+    """Seven questions at once, a cancelled one, another, and a nightly pull beside it."""
     file = Path(shutil.copy(database, tmp_path / "rankings.duckdb"))
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     program, *arguments = command(str(file))
@@ -716,15 +718,13 @@ async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, datab
                 assert not result.is_error, result.content[0].text
                 return str(result.content[0].text)
 
-            for _ in range(5):
-                answers = await asyncio.gather(
-                    *(ask("history", sql=f"SELECT {n}") for n in range(4)),
-                    *(ask("changes", limit=1) for _ in range(3)),
-                )
-                assert [json.loads(answer)["rows"] for answer in answers[:4]] == [
-                    [[n]] for n in range(4)
-                ]
-                assert len({*answers[4:]}) == 1
+            answers = await asyncio.gather(
+                *(ask("history", sql=f"SELECT {n}") for n in range(4)),
+                *(ask("changes", limit=1) for _ in range(3)),
+            )
+            rows = [json.loads(answer)["rows"] for answer in answers[:4]]
+            assert rows == [[[n]] for n in range(4)]
+            assert len({*answers[4:]}) == 1
             cancelled = asyncio.create_task(ask("history", sql=ENDLESS))
             await asyncio.sleep(1)
             cancelled.cancel()

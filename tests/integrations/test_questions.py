@@ -20,7 +20,7 @@ from seorep_async.integrations.questions import (
     environment_of_process,
     reply_to,
 )
-from tests.history.made import Pull, day, made, nightly
+from tests.history.databases import Pull, database_of, day, nightly
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
 RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11, 300)}]
@@ -29,7 +29,7 @@ RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of two nights, which no question changes."""
-    return made(tmp_path_factory.mktemp("history") / "rankings.duckdb", nightly(*RANKS))
+    return database_of(tmp_path_factory.mktemp("history") / "rankings.duckdb", nightly(*RANKS))
 
 
 def sql(database: Path, query: str) -> str:
@@ -237,7 +237,7 @@ def test_a_neighbouring_kind_is_noted(tmp_path: Path) -> None:
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     pulls = nightly({11: 1}, {11: 9})
     pulls.append(Pull(day(1), day(-29), day(1), {}, failed=(2,)))
-    answer = changes_in(made(tmp_path / "a.duckdb", pulls))
+    answer = changes_in(database_of(tmp_path / "a.duckdb", pulls))
     assert answer["campaigns_not_compared"] == 1
     reason = "there are no rows of 2026-03-01 and the report of 2026-03-02 failed (ServerError)"
     assert answer["not_compared"] == {reason: [2]}
@@ -246,7 +246,7 @@ def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
 
 def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
     windows = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(0), day(1), {11: 9})]
-    (note,) = changes_in(made(tmp_path / "a.duckdb", windows))["notes"]
+    (note,) = changes_in(database_of(tmp_path / "a.duckdb", windows))["notes"]
     assert "windows of other lengths compare badly" in note
 
 
@@ -263,14 +263,14 @@ def test_changes_are_those_of_the_servers_account(
 ) -> None:
     database = tmp_path / "a.duckdb"
     for name in accounts:
-        made(database, nightly({11: 1}, {11: 9}, account=name))
+        database_of(database, nightly({11: 1}, {11: 9}, account=name))
     assert changes_in(database, account=account)["account"] == compared
 
 
 def test_two_accounts_of_others_are_named(tmp_path: Path) -> None:
     database = tmp_path / "a.duckdb"
     for name in ("acme", "other"):
-        made(database, nightly({11: 1}, account=name))
+        database_of(database, nightly({11: 1}, account=name))
     assert "several accounts, 'acme', 'other'" in changes_in(database)["error"]
 
 

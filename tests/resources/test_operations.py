@@ -1,4 +1,4 @@
-"""What each of the 21 operations, and a pull, send: the reference's method, path and names, and only what was given."""
+"""Each of the 21 operations, and a pull, send the names of the reference, and only given values."""
 
 import base64
 import datetime as dt
@@ -76,7 +76,7 @@ async def sent(scripted_server: StartServer, open_client: OpenClient) -> Sent:
 
 
 def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
-    """Return the parameters of a request in their order, wherever they are; numbers of JSON as numbers."""
+    """Return the parameters of a request in their order, with the numbers of JSON as numbers."""
     query = request.target.partition("?")[2]
     assert not (query and request.body), "all are in one place"
     if request.body.startswith(b"{"):
@@ -186,14 +186,16 @@ ARRAYS = {
     ArrayEncoding.COMMA: [("role", "client,staff & co")],
 }
 ROLES = ["client", "staff & co"]
-SEVERAL: list[Callable[[], Any]] = [
-    *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
-    dict.fromkeys(ROLES).keys,
-    partial(list, Role),
-]
 
 
-@pytest.mark.parametrize("roles", SEVERAL)
+@pytest.mark.parametrize(
+    "roles",
+    [
+        *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
+        dict.fromkeys(ROLES).keys,
+        partial(list, Role),
+    ],
+)
 async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
     requests = {
         encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding)
@@ -306,7 +308,9 @@ async def test_every_operation_sends_further_parameters_like_its_own(
     texts = {name: text for name, _, text in EXTRA} | dict(operation.written(operation.changing))
     parameters: Arguments = dict(pairs(request))
     if operation.is_write and encoding is JSON:
-        assert (parameters["count"], parameters["share"], parameters.pop("none")) == (3, 1.5, [])
+        assert parameters["count"] == 3
+        assert parameters["share"] == 1.5
+        assert parameters.pop("none") == []
     assert {name: str(value) for name, value in parameters.items()} == texts
 
 

@@ -1,6 +1,7 @@
 """Bad input is refused as the call is made, before any I/O, with a message that says what to do.
 
-The clients here were never opened, and most are used outside of any event loop. `tests/mistakes.txt` has more.
+The clients here were never opened, and most are used outside of any event loop.
+`tests/mistakes.txt` has more.
 """
 
 import datetime as dt

@@ -14,7 +14,7 @@ from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, ApiRequest
-from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.simulated_service import SimulatedService, session_above, simulate
 from tests.session.virtual_loop import here, run
 
 CAMPAIGNS = 100
@@ -82,16 +82,49 @@ def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[in
     assert last_good <= 2 * alone
 
 
-LOSSES = [
-    Cell("sliding window of a second", 2, False, 0.02, 300),
-    Cell("bucket of one", 2, True, 0.2, 60),
-    Cell("bucket of one", 5, True, 0.02, 60),
-    Cell("bucket of one", 1, False, 0.02, 60),
-]
+@pytest.mark.virtual
+@pytest.mark.parametrize("pages", [1, 5])
+@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+def test_a_dead_campaign_pauses_the_others_once(dead: frozenset[int], pages: int) -> None:
+    refusal = Response(503, b"", 1.0)
+    last_good, end, _ = run(pull_all(service_with(dead, refusal, pages)))
+    assert last_good <= 1.6 * len(dead)
+    assert end <= 30
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("cell", LOSSES, ids=str)
+@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+def test_429s_of_dead_campaigns_lower_the_rate_only_at_first(dead: frozenset[int]) -> None:
+    # Each of them pauses everybody for a second, 22 times.
+    last_good, _, _ = run(pull_all(service_with(dead, Response(429, b"", 1.0), pages=5)))
+    assert last_good <= 22 * len(dead)
+
+
+@pytest.mark.virtual
+def test_dead_campaigns_alone_are_soon_given_up() -> None:
+    _, end, _ = run(pull_all(service_with(DEAD["every tenth"], UNAVAILABLE, pages=1)))
+    assert end <= 180
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("latency", [0.02, 0.2])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> None:
+    service = SimulatedService("200/s", latency=latency, retry_after=1.0, seed=seed)
+    assert simulate(service, 1500).started_in_a_wait == 0
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell("sliding window of a second", 2, False, 0.02, 300),
+        Cell("bucket of one", 2, True, 0.2, 60),
+        Cell("bucket of one", 5, True, 0.02, 60),
+        Cell("bucket of one", 1, False, 0.02, 60),
+    ],
+    ids=str,
+)
 def test_a_low_limit_loses_nothing(cell: Cell) -> None:
     assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
 

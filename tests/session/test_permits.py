@@ -1,4 +1,4 @@
-"""Who may send next, when, and for how long one waits; and that no permit is ever lost or given twice."""
+"""The queue for permits: its order, its waits, and no permit is lost or granted twice."""
 
 from __future__ import annotations
 
@@ -223,12 +223,14 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(
             errors.DeadlineExceededError, match=f"after a wait of 7 s {said}; nothing was sent"
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(7.0)))
-        assert (caught.value.attempts, here().now) == (0, 7.0)
+        assert caught.value.attempts == 0
+        assert here().now == 7.0
         first.cancel()
 
 
 async def test_a_call_cut_short_names_the_wait_before_it() -> None:
-    said = r"a wait of [345]\.\d+ s for its turn: the 1 requests of max_concurrency were in flight; last error"
+    reason = "the 1 requests of max_concurrency were in flight"
+    said = rf"a wait of [345]\.\d+ s for its turn: {reason}; last error"
     async with session_above(SimulatedService(latency=5.0), max_concurrency=1) as session:
         session.spawn(session.send(get()))
         await at_rest()
@@ -452,7 +454,8 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(here().now + 0.1)))
         probe.cancel()
-    assert (caught.value.attempts, type(caught.value.__cause__)) == (0, errors.AttemptTimeoutError)
+    assert caught.value.attempts == 0
+    assert type(caught.value.__cause__) is errors.AttemptTimeoutError
 
 
 @pytest.mark.parametrize("waits_already", [True, False])
@@ -465,6 +468,16 @@ async def test_a_stream_waits_for_an_outage_as_long_as_a_call(waits_already: boo
         with pytest.raises(errors.DeadlineExceededError, match="the call timed out"):
             await session.send(get())
         assert here().now <= 12
+
+
+async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
+    service = SimulatedService(down=(0, 9.0), outage="refused")
+    async with session_above(service, call_timeout=5.0) as session:
+        await outage(session)
+        await asyncio.sleep(6)
+        # The first is a probe at once; the second waits for the next one.
+        bodies = await asyncio.gather(session.send(get("/1")), session.send(get("/2")))
+    assert bodies == [0, 0]
 
 
 async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
@@ -482,18 +495,30 @@ async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
         assert (goes.share, "campaign 1") not in limits.queue.pace.subjects
 
 
-WAITS_AT_CLOSE: dict[str, tuple[SimulatedService, dict[str, Any]]] = {
-    "a permit": (SimulatedService(latency=60.0), {"max_concurrency": 1}),
-    "the rate": (SimulatedService(latency=60.0), {"requests_per_second": 0.1}),
-    "the end of a pause": (SimulatedService("1/m,burst=1", retry_after=50.0), {}),
-    "a probe": (SimulatedService(down=(0, NEVER), outage="refused"), {"backoff_initial": 0.01}),
-    "an answer to a probe": (SimulatedService(down=(0, NEVER), outage="hang"), {}),
-    "the end of a back-off": (SimulatedService(says=lambda path: 500), {"backoff_initial": 60}),
-}
-
-
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("service", "options"), WAITS_AT_CLOSE.values(), ids=WAITS_AT_CLOSE)
+@pytest.mark.parametrize(
+    ("service", "options"),
+    [
+        pytest.param(SimulatedService(latency=60.0), {"max_concurrency": 1}, id="a permit"),
+        pytest.param(SimulatedService(latency=60.0), {"requests_per_second": 0.1}, id="the rate"),
+        pytest.param(
+            SimulatedService("1/m,burst=1", retry_after=50.0), {}, id="the end of a pause"
+        ),
+        pytest.param(
+            SimulatedService(down=(0, NEVER), outage="refused"),
+            {"backoff_initial": 0.01},
+            id="a probe",
+        ),
+        pytest.param(
+            SimulatedService(down=(0, NEVER), outage="hang"), {}, id="an answer to a probe"
+        ),
+        pytest.param(
+            SimulatedService(says=lambda path: 500),
+            {"backoff_initial": 60},
+            id="the end of a back-off",
+        ),
+    ],
+)
 async def test_closing_ends_every_wait_at_once(
     service: SimulatedService, options: dict[str, Any], stream: bool
 ) -> None:
@@ -728,7 +753,8 @@ class AnyUse(RuleBasedStateMachine):
             self.let_run(1.0)
         assert not self.waiting
         for share in self.shares:
-            assert (share.in_flight, share.waits) == (0, False)
+            assert share.in_flight == 0
+            assert share.waits is False
         self.loop.close()
 
 
@@ -740,7 +766,8 @@ async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
     async with session_above(SimulatedService()) as session:
         assert await pull(session, 800) == []
         assert here().now <= 1.2 * 800 * 0.02 / 16
-        assert (session.stats.pace, session.stats.concurrency) == (None, 16)
+        assert session.stats.pace is None
+        assert session.stats.concurrency == 16
 
 
 async def test_an_end_of_time_counts_the_requests_refused_last() -> None:

@@ -231,16 +231,6 @@ class Share:
             self.refused_in_a_row = 0
         self._queue.learn(permit, failure, self._longest_pause)
 
-    def paces_retry(self, failure: Failure) -> bool:
-        """Whether a refused request queues again at once, because the pace says when it goes.
-
-        A sleep of its own would end after the pause, when others have taken its place: it would
-        be refused again, and again.
-        """
-        if failure.by_gateway:
-            return False
-        return failure.is_refusal and failure.retry_after is not None
-
     # What a wait was for
 
     def _warn_later(self, seconds: float) -> None:
