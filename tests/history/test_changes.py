@@ -239,7 +239,7 @@ def test_a_campaign_whose_last_report_failed_says_so(
 ) -> None:
     nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
     nights[2] = attrs.evolve(nights[2], failed=(2,))
-    found = changes(made(tmp_path / "a.duckdb", nights), campaign=2)
+    found = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
     assert found.after == day(1)
     assert caplog.messages == [
         "The report of 2026-03-03 failed (ServerError); 2026-03-01 and 2026-03-02 are the last "
@@ -264,7 +264,7 @@ def test_the_last_day_is_one_of_most_campaigns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, compared: Any, note: str
 ) -> None:
     nights = nightly(SEVERAL, dict.fromkeys(SEVERAL, 2))
-    found = changes(made(tmp_path / "a.duckdb", [*nights, last]))
+    found = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
     assert found.after == compared
     assert caplog.messages[0].startswith(note)
 
@@ -272,13 +272,13 @@ def test_the_last_day_is_one_of_most_campaigns(
 def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
     last = Pull(day(2), day(-28), day(2), {11: 9})
     nights = nightly(SEVERAL, SEVERAL)
-    (change,) = changes(made(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
+    (change,) = changes(database_of(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
     assert (change.before_date, change.after_date) == (day(1), day(2))
 
 
 def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
     nights = nightly(SEVERAL, {11: 9})
-    (change,) = changes(made(tmp_path / "a.duckdb", nights))
+    (change,) = changes(database_of(tmp_path / "a.duckdb", nights))
     assert (change.before_date, change.after_date) == (day(0), day(1))
 
 

@@ -128,7 +128,7 @@ def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) ->
 def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes: int) -> None:
     file = tmp_path / "a.duckdb"
     for name in ("acme", "mine"):
-        made(file, nightly({11: 1}, account=name))
+        database_of(file, nightly({11: 1}, account=name))
     answer = json.loads(sql(file, query))
     assert len(answer.get("notes", [])) == notes
     assert ("that of this server is 'mine'" in str(answer)) == bool(notes)
@@ -223,14 +223,16 @@ def test_changes_beyond_the_most_rows_say_how_many_there_are(database: Path) -> 
 
 
 def test_a_change_has_all_of_its_kinds(tmp_path: Path) -> None:
-    answer = changes_in(made(tmp_path / "a.duckdb", nightly({11: 3}, {11: 12})), kind=["fell"])
+    answer = changes_in(
+        database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 12})), kind=["fell"]
+    )
     (row,) = answer["rows"]
     kinds = row[answer["columns"].index("kinds")]
     assert kinds == ["left_top_3", "left_top_10", "fell"]
 
 
 def test_a_neighbouring_kind_is_noted(tmp_path: Path) -> None:
-    answer = changes_in(made(tmp_path / "a.duckdb", nightly({11: 3}, {11: 0})), kind="fell")
+    answer = changes_in(database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 0})), kind="fell")
     assert answer["notes"] == ["1 more lost their rank altogether: kind lost."]
 
 
