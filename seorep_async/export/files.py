@@ -21,7 +21,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.formats import Parquet, Text
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_reading
 from seorep_async.tables.columns import FeedTable, Table
@@ -69,12 +69,12 @@ class Target:
     """The place that a pull is written to.
 
     Attributes:
-        named: the path as the caller wrote it.
+        out: the path as the caller wrote it, for messages and the summary.
         path: the same path, absolute and with links followed.
         stop: set to end a wait for the target, and the writing.
     """
 
-    named: Path
+    out: Path
     path: Path
     request: ExportRequest
     stop: threading.Event
@@ -107,10 +107,10 @@ class Target:
         return tuple(loss for loss in losses if loss is not None)
 
 
-def check_file(named: Path, file: Path) -> None:
+def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be written, or that is no regular file."""
     if not os.path.isdir(file.parent):
-        raise refusal(named, f"there is no folder {file.parent}; create it first")
+        raise refusal(out, f"there is no folder {file.parent}; create it first")
     place = file
     problem = None
     try:
@@ -127,7 +127,7 @@ def check_file(named: Path, file: Path) -> None:
     if problem is None and not os.access(place, os.W_OK):
         problem = f"{place} is read-only; name a file elsewhere"
     if problem is not None:
-        raise refusal(named, problem)
+        raise refusal(out, problem)
 
 
 def is_mounted(file: Path) -> bool:
@@ -180,25 +180,25 @@ class Files(Target):
         """Return the path of a table's file, relative if the caller's path is."""
         file = self.file(table)
         if file == self.path:
-            return self.named
-        if self.named.is_symlink():
+            return self.out
+        if self.out.is_symlink():
             return file
-        return self.named.with_name(file.name)
+        return self.out.with_name(file.name)
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, unless `force`."""
         for table in self.request.tables:
             file = self.file(table)
-            check_file(self.named, file)
+            check_file(self.out, file)
             # a file is made beside `path`, and can't be moved to another file system in one step
             folder = Path(os.path.realpath(file)).parent
             if folder.stat().st_dev != self.path.parent.stat().st_dev:
                 problem = f"{file.name} is a link to another file system; remove it"
-                raise refusal(self.named, problem)
+                raise refusal(self.out, problem)
             is_empty = not file.exists() or not file.stat().st_size
             if not self.force and not is_empty and not self._is_from_a_pull(file):
                 advice = "name another file, or replace it with force=True"
-                raise refusal(self.named, f"{file.name} exists, and no pull wrote it; {advice}")
+                raise refusal(self.out, f"{file.name} exists, and no pull wrote it; {advice}")
 
     def _is_from_a_pull(self, file: Path) -> bool:
         rows = self.format.read(file)
@@ -256,7 +256,7 @@ class Files(Target):
 
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
         """Write a table in the staging folder; return None if there is nothing to write."""
-        file = made(folder, f"{table.name}{self.path.suffix}")
+        file = unfinished_path(folder, f"{table.name}{self.path.suffix}")
         rows = self.format.write(file, contents.table(table))
         if not rows and not isinstance(table, FeedTable):
             discard(file)
