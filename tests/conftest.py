@@ -6,11 +6,11 @@
   A request beyond the script fails the test at its end.
 - `fake_time`: the time of a client whose sleeps are over at once, although its clock moves on by
   them (`FakeTime`).
-- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with
-  the key `KEY` on `fake_time`, with any of `Settings` as keywords. It is closed at the end of the
-  test.
-- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both.
-  `session, server = await connect_session(…)` does so with a session, for requests that no resource
+- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client
+  with the key `KEY` on `fake_time`, with any of `Settings` as keywords. It is closed at the end of
+  the test.
+- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does
+  both. `session, server = await connect_session(…)` does so with a session, for requests that no resource
   makes.
 - `stuck`: an event that responses can wait for until the test is over.
 

@@ -174,7 +174,7 @@ def _running(*names: str) -> set[asyncio.Task[Any]]:
 
 @attrs.frozen
 class Source:
-    """Something that is listed page by page: how it is asked for, and how its items are numbered."""
+    """A listing: how it is requested, and how its items are numbered."""
 
     name: str
     ask: Callable[[SeoRepClient], Listing[Any, Any]]
@@ -205,7 +205,8 @@ class Source:
     async def everything(self, client: SeoRepClient) -> list[int]:
         """Await the listing and return the numbers of its items."""
         result = await self.ask(client)
-        return [self.number(item) for item in (result.rows if self.is_feed else result)]
+        items = result.rows if self.is_feed else result
+        return [self.number(item) for item in items]
 
 
 def _month(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The exception tree: who is whose child, what each carries, that each reads well and travels between processes."""
+"""The exceptions: their parents, their attributes, their messages, and their pickles."""
 
 import ast
 import copy

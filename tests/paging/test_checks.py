@@ -24,7 +24,7 @@ def page(
 
 
 def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
-    """Go through pages as a listing does, empty ones after the last, and return what was taken for whole."""
+    """Check pages as a listing does, with empty ones after the last, and return their items."""
     ledger: Ledger[int] = Ledger(pages[0], lambda item: item, "campaign 42", max_pages)
     items = list(pages[0].items)
     number = 1
@@ -220,7 +220,10 @@ def test_only_a_page_that_is_surely_everything_needs_no_ledger(
 
 
 def changing(chance: random.Random) -> tuple[list[Page[int]], set[int]]:
-    """Return the pages of a listing whose rows are deleted and created meanwhile, and the rows that stay in it."""
+    """Return the pages of a listing that changes while it is read, and the rows that stay in it.
+
+    Between two pages, a row may be deleted, created, or both.
+    """
     rows = list(range(chance.randrange(11, 80)))
     pages: list[Page[int]] = []
     stay = set(rows)

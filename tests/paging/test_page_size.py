@@ -1,4 +1,4 @@
-"""The page size is found: few requests, and every row once, whatever a service does with a limit."""
+"""The page size is found: few requests, and every row once, whatever a limit does."""
 
 import asyncio
 import functools

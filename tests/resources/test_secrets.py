@@ -1,4 +1,4 @@
-"""Passwords of users and grants to sign in are nowhere to be seen, whatever the service does with them."""
+"""Passwords and login grants are shown nowhere, whatever the service does with them."""
 
 import asyncio
 import json

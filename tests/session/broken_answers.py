@@ -1,4 +1,4 @@
-"""What a server, or the network, can do to an answer: the table that tests of reads, writes and deadlines share."""
+"""Broken and slow answers: the tables that tests of reads, writes and deadlines share."""
 
 import gzip
 import json

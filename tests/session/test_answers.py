@@ -1,4 +1,4 @@
-"""Statuses, protocol garbage and connection failures: which error, after how many attempts, with which words."""
+"""Statuses, garbage and connection failures: which error, after how many attempts."""
 
 import asyncio
 import pickle

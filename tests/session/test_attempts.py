@@ -1,4 +1,4 @@
-"""`on_attempt`, the headers of recorded responses, and the log: every attempt, its number and cause, and no secret."""
+"""`on_attempt`, recorded responses and the log have every attempt, and no secret."""
 
 import asyncio
 import functools

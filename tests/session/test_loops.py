@@ -48,7 +48,7 @@ def new_client(limits: Limits | None) -> SeoRepClient:
 
 
 def left_open(limits: Limits | None) -> SeoRepClient:
-    """Return a client whose loop was closed: one attempt in flight, two that wait, a pause of 30 s to come."""
+    """Return a client whose loop was closed in a pause of 30 s, with one attempt in flight."""
     client = new_client(limits)
 
     async def leave() -> None:

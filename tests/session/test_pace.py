@@ -1,4 +1,4 @@
-"""How fast the whole session is at limits as services have them, in virtual time: the table's bounds, by few seeds."""
+"""The pace of a session at the limits of services, in virtual time: the table's bounds."""
 
 import asyncio
 import json

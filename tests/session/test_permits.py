@@ -1,4 +1,4 @@
-"""Who may send next, when, and for how long one waits; and that no permit is ever lost or given twice."""
+"""The queue for permits: its order, its waits, and no permit is lost or granted twice."""
 
 from __future__ import annotations
 
@@ -229,7 +229,8 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(
 
 
 async def test_a_call_cut_short_names_the_wait_before_it() -> None:
-    said = r"a wait of [345]\.\d+ s for its turn: the 1 requests of max_concurrency were in flight; last error"
+    reason = "the 1 requests of max_concurrency were in flight"
+    said = rf"a wait of [345]\.\d+ s for its turn: {reason}; last error"
     async with session_above(SimulatedService(latency=5.0), max_concurrency=1) as session:
         session.spawn(session.send(get()))
         await at_rest()
@@ -476,7 +477,7 @@ async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
         await asyncio.sleep(6)
         # The first is a probe at once; the second waits for the next one.
         bodies = await asyncio.gather(session.send(get("/1")), session.send(get("/2")))
-    assert bodies == [0, 0]
+    assert bodies == (0, 0)
 
 
 async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:

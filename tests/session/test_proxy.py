@@ -1,4 +1,4 @@
-"""A proxy that the settings name: it carries requests, never sees the key of an https service, and stays secret."""
+"""A proxy that the settings name carries requests, sees no key, and its password is secret."""
 
 import asyncio
 import base64

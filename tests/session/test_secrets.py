@@ -151,7 +151,8 @@ async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Conn
 
 
 async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Connect) -> None:
-    # around the lengths at which the excerpt is cut, and before that the body, of which spaces leave the end to be seen
+    # The excerpt is cut near 400 characters. Spaces, which are dropped first, show where the body
+    # is cut before that.
     beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
     client, _ = await connect(
         *(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings)

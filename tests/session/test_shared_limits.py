@@ -1,4 +1,4 @@
-"""Limits that clients share: what holds for all, what each keeps, and who takes turns; in virtual time."""
+"""Limits that clients share, in virtual time: pace and turns of all, and figures of each."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""Time limits: of an attempt, which never hide that somebody else cancelled it; and `client.timeout`, of calls."""
+"""Time limits of attempts, which never hide a cancellation, and `client.timeout` of calls."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What goes over the wire, seen by a real socket: who is told the key, and how often something is sent."""
+"""Requests as a real socket sees them: who gets the key, and how often anything is sent."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Writes under faults: executed at most once or as often as is harmless, and what is not known is told as such."""
+"""Writes under faults are executed at most once, or as often as is harmless."""
 
 import asyncio
 import socket
