@@ -274,11 +274,13 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
+        # a slice has the same days, and the same total
         if isinstance(item, Changes):
             vars(item).update(vars(self))
         return item
 
     def __add__(self, other: list[Any], /) -> Any:
+        # the sum of two comparisons has no two days of its own
         return ModelList(self, Change) + list(other)
 
     def __repr__(self) -> str:
@@ -303,8 +305,9 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
     for name, _ in _SHOWN_COLUMNS:
         value = getattr(change, name)
+        # a notebook shows no column that is empty in every row
         if value is None and name in ("before", "after"):
-            value = "\N{EN DASH}"  # a notebook shows no column that is empty in every row
+            value = "\N{EN DASH}"
         values.append(value)
     return tuple(values)
 
@@ -428,7 +431,7 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     account = history.account(request.account)
     selection = Selection.of(history, account, request.campaign, request.group)
     days = _days(selection, request.before, request.after)
-    found = changes_between(
+    result = changes_between(
         selection,
         days,
         reasons_against(selection, days),
@@ -437,13 +440,15 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
         moved=request.moved,
     )
     notes = []
+    # a caller who names a day knows which nights speak of it
     if request.after is None:
         notes.append(selection.note_on_nights())
     notes.append(selection.note_on_windows(*days))
-    for reason in dict.fromkeys(found.left_out.values()):
-        campaign_ids = [key for key, value in found.left_out.items() if value == reason]
+    # one note a reason: hundreds of campaigns may share it
+    for reason in dict.fromkeys(result.left_out.values()):
+        campaign_ids = [key for key, value in result.left_out.items() if value == reason]
         notes.append(f"not compared, because {reason}: campaigns {listed(campaign_ids)}")
-    return Comparison(found, [note for note in notes if note is not None])
+    return Comparison(result, [note for note in notes if note is not None])
 
 
 def _days(selection: Selection, before: dt.date | None, after: dt.date | None) -> Days:
@@ -453,6 +458,7 @@ def _days(selection: Selection, before: dt.date | None, after: dt.date | None) -
         ConfigurationError: there are no rankings of a day, or none before the later one.
     """
     days = selection.days()
+    # a day that a person named is never replaced by another one
     for day in (before, after):
         if day is not None and day not in days:
             raise selection.no_day(day, days)
@@ -474,6 +480,7 @@ def _nothing_before(
 ) -> ConfigurationError:
     ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
+    # with more days, another one can be named; of one, only more pulls help
     if len(days) == 1:
         advice = selection.note_on_nights() or f"To have more, {selection.advice_on_days}."
         problem = f"{problem}. {advice}"
@@ -517,12 +524,12 @@ def changes_between(
     """
     before, after = days
     comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
-    found = Changes((), Change)
-    found.account = selection.account
-    found.before = before
-    found.after = after
-    found.total = 0
-    found.left_out = {campaign_id: reason for campaign_id, reason in reasons.items() if reason}
+    result = Changes((), Change)
+    result.account = selection.account
+    result.before = before
+    result.after = after
+    result.total = 0
+    result.left_out = {campaign_id: reason for campaign_id, reason in reasons.items() if reason}
     rows = attrs.evolve(selection, campaign_ids=comparable).execute(
         _CHANGES,
         before=before,
@@ -534,10 +541,11 @@ def changes_between(
     )
     kinds_by_text: dict[str, tuple[ChangeKind, ...]] = {}
     texts: dict[str | None, str | None] = {}
+    # one row at a time: a list of all rows would need their memory twice
     for row in iter(rows.fetchone, None):
         total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
         rank_before, rank_after, url, kinds_text = row[7:]
-        # of millions of changes, the texts that recur are kept once
+        # in millions of changes, the texts that recur are kept once
         if kinds_text not in kinds_by_text:
             names = tuple(kinds_text.split(","))
             kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
@@ -558,6 +566,7 @@ def changes_between(
             before_date=before,
             after_date=after,
         )
-        found.append(change)
-        found.total = total
-    return found
+        result.append(change)
+        # each row has the number of all changes, also of those beyond the limit
+        result.total = total
+    return result

@@ -70,6 +70,7 @@ def report(
         raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
     names = _names_of_engines(engine_names)
+    # before the database is read, which may take minutes
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
@@ -131,6 +132,7 @@ def _beside(name: str) -> str:
 
 def _words(text: str, most: int = 80) -> str:
     """Shorten a text of the service or a customer, and replace what HTML can't hold."""
+    # both ends of a long address say more than its beginning
     if len(text) > most:
         text = f"{text[: most // 2]}…{text[1 - most // 2 :]}"
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -158,8 +160,10 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
 
     There are at most `steps` + 1 marks. They are `first`, and numbers at round distances from it.
     """
+    # marks are whole numbers, because ranks and counts are
     distance = max(1, math.ceil((highest - lowest) / steps))
     magnitude = 10 ** (len(str(distance)) - 1)
+    # the least round distance that is not smaller
     for factor in (1, 2, 5, 10):
         if factor * magnitude >= distance:
             distance = factor * magnitude
@@ -190,6 +194,7 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
 
 
 def _is_report(target: Path) -> bool:
+    # a file that can't be read may be anything
     if not os.access(target, os.R_OK):
         return False
     with target.open("rb") as file:
@@ -198,6 +203,7 @@ def _is_report(target: Path) -> bool:
 
 def _write(target: Path, page: str) -> None:
     """Write the page beside its place, and put it there in one step."""
+    # the target of a link is replaced, and the link stays
     path = Path(os.path.realpath(target))
     temporary = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
     try:
