@@ -122,7 +122,7 @@ class PullArguments(Arguments):
 _LISTS = ("campaign_ids", "feeds")
 """The arguments that are lists. Some hosts send a string: JSON, or items with commas between."""
 _ABSENT = (None, "", "null")
-"""What hosts send for an argument that was left out."""
+"""Values that hosts send for an argument that was left out."""
 
 
 def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
@@ -135,12 +135,12 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
         ConfigurationError: an argument is unknown, missing or wrong.
     """
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    for name in values:
-        if name not in fields:
-            known = ", ".join(fields)
-            raise ConfigurationError(f"there is no argument {short_repr(name)}; there are {known}")
     sent = {}
     for name, value in values.items():
+        if name not in fields:
+            choices = ", ".join(fields)
+            problem = f"there is no argument {short_repr(name)}; there are {choices}"
+            raise ConfigurationError(problem)
         _require_unicode(name, value)
         if value in _ABSENT and not fields[name].required:
             continue
@@ -151,6 +151,7 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
         return msgspec.convert(sent, kind, strict=False)
     except msgspec.ValidationError as error:
         problem = str(error)
+        # msgspec does not say which values there are
         if "Invalid enum value" in problem:
             problem += f"; {_enumerations(kind)}"
         raise ConfigurationError(problem) from None
@@ -176,12 +177,9 @@ def _as_list(value: object) -> list[object]:
 
 
 def _enumerations(kind: type[Arguments]) -> str:
-    enumerations: dict[type[Arguments], tuple[str, Any]] = {
-        ChangesArguments: ("kind", ChangeKind),
-        PullArguments: ("feeds", FeedName),
-    }
-    name, literal = enumerations[kind]
-    return f"{name} may be {', '.join(get_args(literal))}"
+    if kind is ChangesArguments:
+        return f"kind may be {', '.join(get_args(ChangeKind))}"
+    return f"feeds may be {', '.join(get_args(FeedName))}"
 
 
 # --- The server
@@ -207,7 +205,8 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     if not isinstance(client, SeoRepClient):
         problem = f"client must be a SeoRepClient, got {type(client).__name__}"
         raise ConfigurationError(problem, argument="client")
-    if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
+    is_file = isinstance(database, str) and "://" not in database
+    if not is_file or not database.endswith(".duckdb"):
         problem = f"database must be a .duckdb file of this machine, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
     if account is not None:
@@ -216,13 +215,15 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        return types.ListToolsResult(tools=[_described(tool) for tool in _TOOLS.values()])
+        tools = [_described(tool) for tool in _ALL_TOOLS]
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
         progress = context.session.report_progress
         call = _answer(agent, params.name, params.arguments or {}, progress)
         answer, is_error = await calls.run(call)
-        return types.CallToolResult(content=[types.TextContent(text=answer)], is_error=is_error)
+        content = types.TextContent(text=answer)
+        return types.CallToolResult(content=[content], is_error=is_error)
 
     server: Server = lowlevel.Server(
         "seorep",
@@ -237,7 +238,9 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
 
 def _described(tool: _Tool) -> Any:
     types = require("mcp_types")
-    schema = msgspec.json.schema(tool.arguments)["$defs"][tool.arguments.__name__]
+    definitions = msgspec.json.schema(tool.arguments)["$defs"]
+    schema = definitions[tool.arguments.__name__]
+    # the name of a class says nothing to an agent, and costs tokens
     del schema["title"]
     hints = types.ToolAnnotations(
         read_only_hint=tool.only_reads,
@@ -373,7 +376,11 @@ async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str
 
 
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
+    groups = []
+    if arguments.group is not None:
+        groups.append(arguments.group)
     async with agent.pulling:
+        # `pull_to` would record an unknown campaign as a failure, which an agent overlooks
         if arguments.campaign_ids is not None:
             await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
         async with _Progress(report) as progress:
@@ -384,7 +391,7 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
                 arguments.end_date,
                 out=agent.database,
                 feeds=arguments.feeds or ["campaign"],
-                groups=() if arguments.group is None else [arguments.group],
+                groups=groups,
                 account=agent.account,
                 restart=arguments.restart,
                 on_progress=progress.note,
@@ -397,6 +404,7 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
     doubtful = list(dict.fromkeys(ids))
     if len(doubtful) > _LOOKED_UP_SINGLY:
         listed = {campaign.id for campaign in await client.campaigns.list()}
+        # what is not in the list may exist all the same, so these are looked up after all
         doubtful = [campaign_id for campaign_id in doubtful if campaign_id not in listed]
     unknown = []
     for campaign_id in doubtful:
@@ -429,6 +437,7 @@ class _Progress:
     def note(self, progress: PullProgress) -> None:
         """Take the progress of a step, as `on_progress` of a pull."""
         latest = self._latest
+        # a new stage counts from 0 again
         if latest is not None and latest.stage is not progress.stage:
             self._before += latest.done
         self._latest = progress
@@ -439,9 +448,11 @@ class _Progress:
             latest = self._latest
             if latest is not None and self._before + latest.done > reported:
                 reported = self._before + latest.done
-                total = None if latest.total is None else self._before + latest.total
-                stage = f"{latest.stage.value}: {latest.rows:,} rows, {latest.failures:,} failures"
-                await self._report(reported, total, stage)
+                total = None
+                if latest.total is not None:
+                    total = self._before + latest.total
+                counts = f"{latest.rows:,} rows, {latest.failures:,} failures"
+                await self._report(reported, total, f"{latest.stage.value}: {counts}")
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
@@ -449,6 +460,7 @@ def _summarised(summary: PullSummary) -> str:
     columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
     failures = []
     for failure in summary.failures:
+        # an agent knows feeds by their values
         values = [getattr(failure, name) for name in columns[1:]]
         failures.append([failure.feed.value, *values])
     return excerpt(
@@ -470,13 +482,15 @@ def _page(page: Page[Any], model: type[Any]) -> str:
     names = []
     values = []
     for column, column_values in zip(columns, model_columns(model, page.items), strict=True):
+        # nothing was compared, so these are null
         if not is_change(column.name):
             names.append(column.name)
             values.append(column_values)
     rows = list(zip(*values, strict=True))
     left_out = []
-    if page.total_pages is not None and page.number < page.total_pages:
-        left_out.append(f"page {page.number + 1} and on; page asks for another")
+    next_page = page.number + 1
+    if page.total_pages is not None and next_page <= page.total_pages:
+        left_out.append(f"page {next_page} and on; page asks for another")
     return excerpt(
         names,
         rows,
@@ -548,7 +562,5 @@ _PULL_TOOL = _Tool(
     only_reads=False,
     asks_service=True,
 )
-_TOOLS = {
-    tool.name: tool
-    for tool in (_CAMPAIGNS_TOOL, _RANKINGS_TOOL, _CHANGES_TOOL, _HISTORY_TOOL, _PULL_TOOL)
-}
+_ALL_TOOLS = (_CAMPAIGNS_TOOL, _RANKINGS_TOOL, _CHANGES_TOOL, _HISTORY_TOOL, _PULL_TOOL)
+_TOOLS = {tool.name: tool for tool in _ALL_TOOLS}

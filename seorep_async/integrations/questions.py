@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
+from itertools import islice
 from typing import Any, TypeAlias
 
 import attrs
@@ -120,7 +121,8 @@ async def ask(question: Question) -> str:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    if code == 1:  # Python's code for an exception, whose traceback is on stderr
+    # Python's code for an exception, whose traceback is on stderr
+    if code == 1:
         raise RuntimeError("a question's process failed")
     if not output:
         raise ConfigurationError(_out_of_memory("the process of the query was ended"))
@@ -137,9 +139,10 @@ def _command() -> list[str]:
 
 def environment_of_process() -> dict[str, str]:
     """Return an environment that finds the same modules, and holds no key of the service."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("SEOREP_")
-    }
+    environment = {}
+    for name, value in os.environ.items():
+        if not name.startswith("SEOREP_"):
+            environment[name] = value
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment
 
@@ -176,9 +179,13 @@ def _end_with_the_server() -> None:
 
 
 def _limit_memory() -> None:
-    if sys.platform != "win32":  # there, DuckDB's own limit must do
+    # on Windows, DuckDB's own limit must do
+    if sys.platform != "win32":
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = _MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most)
+        # an administrator may have set less
+        limit = _MEMORY
+        if most != resource.RLIM_INFINITY:
+            limit = min(limit, most)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
@@ -213,8 +220,10 @@ def _answer_query(question: SqlQuestion) -> str:
         # DuckDB's own text: Python has no months, no infinite days, and objects for each element
         columns = []
         for number, kind in enumerate(relation.types, 1):
-            cast = "" if str(kind) in _TYPES_OF_JSON else "::VARCHAR"
-            columns.append(f"#{number}{cast}")
+            column = f"#{number}"
+            if str(kind) not in _TYPES_OF_JSON:
+                column += "::VARCHAR"
+            columns.append(column)
         result = connection.execute(relation.project(", ".join(columns)).sql_query())
         return excerpt(relation.columns, iter(result.fetchone, None))
 
@@ -246,12 +255,15 @@ def _described(comparison: Comparison) -> str:
     rows = []
     for change in changes:
         rows.append([getattr(change, name) for name in _COLUMNS_OF_CHANGES])
+    # the caller says what is missing, and `excerpt` what it had to cut besides
     omissions = []
-    if len(rows) < changes.total:
-        omissions.append(f"{changes.total - len(rows)} smaller changes, beyond the limit")
-    if len(changes.left_out) > _MOST_REASONS:
-        omissions.append(f"the reasons of {len(changes.left_out) - _MOST_REASONS} campaigns")
-    reasons = dict(list(changes.left_out.items())[:_MOST_REASONS])
+    smaller_changes = changes.total - len(rows)
+    if smaller_changes:
+        omissions.append(f"{smaller_changes} smaller changes, beyond the limit")
+    further_reasons = len(changes.left_out) - _MOST_REASONS
+    if further_reasons > 0:
+        omissions.append(f"the reasons of {further_reasons} campaigns")
+    reasons = dict(islice(changes.left_out.items(), _MOST_REASONS))
     return excerpt(
         _COLUMNS_OF_CHANGES,
         rows,
