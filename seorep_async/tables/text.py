@@ -31,7 +31,7 @@ _LINE_END = "\r\n"
 LONGEST = 20_000
 """The longest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE = 500
-_NOTES = 300
+_NOTES = 500
 """Bytes that are kept free for what is left out."""
 _EMPTY: tuple[object, ...] = (None, (), {})
 
@@ -198,6 +198,7 @@ def excerpt(
     rows: Iterable[Sequence[Any]],
     *,
     left_out: Sequence[str] = (),
+    advice: Callable[[int], str],
     **facts: Any,
 ) -> str:
     """Return facts, columns and rows as JSON for readers that pay for each character.
@@ -209,6 +210,7 @@ def excerpt(
         columns: the names of the columns.
         rows: a list, or an iterator that is read as far as there is room.
         left_out: what the caller has left out already.
+        advice: says how to get the other rows, where only this number of rows has room.
         facts: members that come first; those that are None are left out.
 
     Raises:
@@ -231,7 +233,7 @@ def excerpt(
         # a comma and a blank stand between two rows
         room -= _size(values) + 2
         if room < 0:
-            omissions.append(_too_many_rows(rows, len(rows_with_room)))
+            omissions.append(_too_many_rows(rows, len(rows_with_room), advice))
             break
         rows_with_room.append(values)
         cut_values += sum(map(_is_cut, values, row))
@@ -259,13 +261,12 @@ def _without_empty_columns(
     return kept_names, empty_names, kept_rows
 
 
-def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int) -> str:
+def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
     # only a list says how many there are
     number = "further rows"
     if isinstance(rows, list):
         number = f"{len(rows) - kept} of {len(rows)} rows"
-    reason = f"as answers have {LONGEST} bytes at most"
-    return f"{number}, {reason}; ask for fewer rows or columns"
+    return f"{number}, because an answer has {LONGEST:,} bytes at most: {advice(kept)}"
 
 
 def _is_cut(value: object, whole: object) -> bool:

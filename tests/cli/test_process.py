@@ -84,7 +84,7 @@ def test_the_sandbox_serves_until_it_is_interrupted() -> None:
     )
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP])
 def test_mcp_ends_on_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
     words = ("mcp", "--sandbox", "--history", "a.duckdb")
     with process(*words, cwd=tmp_path, stdin=subprocess.PIPE) as running:

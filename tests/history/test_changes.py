@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from seorep_async import ConfigurationError
@@ -82,6 +83,8 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"kind": "entered_top_10", "limit": 1}, [11], 1),
         ({"kind": "rose", "moved": 4}, [11], 1),
         ({"kind": "removed"}, [], 0),
+        ({"kind": ["rose", "lost"]}, [21, 11, 12], 3),
+        ({"kind": ("lost",)}, [21], 1),
     ],
 )
 def test_changes_are_chosen_the_largest_first(
@@ -212,6 +215,73 @@ def test_a_refusal_is_about_the_days_of_its_campaign(
         changes(days_of_their_own, **options)
 
 
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [
+        ("fell", "1 more lost their rank altogether: kind lost."),
+        (["fell", "left_top_3"], "1 more lost their rank altogether: kind lost."),
+        ("rose", "1 more have a rank, and had none: kind found."),
+        (["fell", "lost"], None),
+        ("left_top_3", None),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_a_kind_that_sounds_like_more_names_its_neighbour(
+    two_days: Path, caplog: pytest.LogCaptureFixture, kind: Any, note: str | None
+) -> None:
+    changes(two_days, kind=kind)
+    assert caplog.messages == ([] if note is None else [note])
+
+
+def test_a_campaign_whose_last_report_failed_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
+    nights[2] = attrs.evolve(nights[2], failed=(2,))
+    found = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+    assert found.after == day(1)
+    assert caplog.messages == [
+        "The report of 2026-03-03 failed (ServerError); 2026-03-01 and 2026-03-02 are the last "
+        "days before it."
+    ]
+
+
+SEVERAL = {11: 1, 21: 1, 31: 1}
+
+
+@pytest.mark.parametrize(
+    ("last", "compared", "note"),
+    [
+        (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "Only 1 of the campaigns have rankings"),
+        (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
+        (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
+        (Pull(day(2), day(-28), day(2), {}, failed=(1, 2)), day(1), "The report of 2026-03-03 fai"),
+    ],
+    ids=["one pulled", "most failed", "most pulled", "all failed"],
+)
+def test_the_last_day_is_one_of_most_campaigns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, compared: Any, note: str
+) -> None:
+    nights = nightly(SEVERAL, dict.fromkeys(SEVERAL, 2))
+    found = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
+    assert found.after == compared
+    assert caplog.messages[0].startswith(note)
+
+
+def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
+    last = Pull(day(2), day(-28), day(2), {11: 9})
+    nights = nightly(SEVERAL, SEVERAL)
+    (change,) = changes(database_of(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
+    assert (change.before_date, change.after_date) == (day(1), day(2))
+
+
+def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
+    nights = nightly(SEVERAL, {11: 9})
+    (change,) = changes(database_of(tmp_path / "a.duckdb", nights))
+    assert (change.before_date, change.after_date) == (day(0), day(1))
+
+
 def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
     ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
     database = database_of(tmp_path / "a.duckdb", nightly(ranks, ranks))
@@ -238,6 +308,9 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
         ),
         ({"before": "March"}, "before must be"),
         ({"account": "other"}, "there is no account 'other' in .*; it has 'acme'"),
+        ({"kind": ["rose", "risen"]}, "kind must be one of new, .*, got 'risen'"),
+        ({"kind": []}, "kind must be a kind of change, or several; the list is empty"),
+        ({"kind": {}}, "kind must be one of new, .*, got {}"),
         ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),
         ({"limit": 0}, "limit must be"),
         ({"campaign": "1"}, "campaign must be"),

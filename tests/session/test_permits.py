@@ -477,7 +477,7 @@ async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
         await asyncio.sleep(6)
         # The first is a probe at once; the second waits for the next one.
         bodies = await asyncio.gather(session.send(get("/1")), session.send(get("/2")))
-    assert bodies == [0, 0]
+    assert bodies == (0, 0)
 
 
 async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
