@@ -29,15 +29,16 @@ class AcceptedQuery(msgspec.Struct, eq=False):
 class KeyCheck:
     """Tells a refused API key from forbidden objects, for one pull or one series of lookups.
 
-    A 401 means that the key is refused. A 403 may be about its object alone, so the service is asked one question
-    after several 403s in a row: a request that it accepted before. If it refuses that one too, the key is refused.
-    Judging each 403 would empty the pipe: with half of the campaigns forbidden, a pull took twice as long.
+    A 401 means that the key is refused. A 403 may be about its object alone. So after several 403s
+    in a row, each of a page and with no report read in between, the service is asked one question:
+    a request that it accepted before. If it refuses that one too, the key is refused. Judging each
+    403 would empty the pipe: with half of the campaigns forbidden, a pull took twice as long.
     """
 
     FIRST_QUESTION = 8
     """Number of 403s in a row that make the first question due."""
     GROWTH = 4
-    """How many times as many 403s make the next question due, after the service accepted the one before."""
+    """How many times as many 403s make the next question due, after one that refused no key."""
     LONGEST_ROW = 128
     """Number of 403s in a row that make a question due in any case."""
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, one_line, shown, suggestion
+from seorep_async.errors import ConfigurationError, one_line, short_repr, suggestion
 from seorep_async.secret import Secret
 from seorep_async.settings import EngineNames, Settings
 
@@ -224,8 +224,28 @@ def _access_of_profile(name: str) -> Access:
     )
 
 
-def report_engines(profile: str | None = None) -> object:
-    """Return the names of the search engines for a report, not checked yet, or None.
+@dataclass(frozen=True)
+class ReportEngines:
+    """The names of the search engines for a report, and their origin.
+
+    Attributes:
+        names: not checked yet.
+        source: the variable, or the line of a profile, in words for a message.
+    """
+
+    names: object
+    source: str
+
+    @classmethod
+    def of(cls, value: object, source: str) -> ReportEngines:
+        names = value
+        if isinstance(value, str):
+            names = [name.strip() for name in value.split(",")]
+        return cls(names, source)
+
+
+def report_engines(profile: str | None = None) -> ReportEngines | None:
+    """Return the names of the search engines for a report, or None.
 
     They come from the `profile` that the caller names, else from `SEOREP_REPORT_ENGINES`, else
     from the profile that `find_access` would use.
@@ -233,20 +253,17 @@ def report_engines(profile: str | None = None) -> object:
     Raises:
         ConfigurationError: the profile or its file can't be used.
     """
-    if profile is not None:
-        return _engine_list(load_profile(profile).get("report_engines"))
-    if REPORT_ENGINES in os.environ:
-        return _engine_list(os.environ[REPORT_ENGINES])
-    if BASE_URL in os.environ or API_KEY in os.environ:
+    name = profile
+    if name is None:
+        if REPORT_ENGINES in os.environ:
+            return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
+        # a stored profile is of another account than the environment's
+        if BASE_URL not in os.environ and API_KEY not in os.environ:
+            name = _default_profile()
+    value = None if name is None else load_profile(name).get("report_engines")
+    if value is None:
         return None
-    name = _default_profile()
-    return None if name is None else _engine_list(load_profile(name).get("report_engines"))
-
-
-def _engine_list(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return [name.strip() for name in value.split(",")]
+    return ReportEngines.of(value, f"report_engines of profile {name}")
 
 
 def config_file() -> Path:
@@ -271,7 +288,7 @@ def config_file() -> Path:
             raise ConfigurationError(problem) from None
     if not os.path.isabs(folder):
         # the profile, and with it the account, would change with the working directory
-        problem = f"{variable} must be an absolute path, got {shown(os.environ.get(variable))}"
+        problem = f"{variable} must be an absolute path, got {short_repr(os.environ.get(variable))}"
         raise ConfigurationError(problem)
     return Path(folder, "seorep", "config.toml")
 
@@ -360,7 +377,7 @@ def load_profile(name: str) -> Mapping[str, object]:
     profiles = stored_profiles()
     if name not in profiles:
         names = one_line(", ".join(profiles)) or "none"
-        problem = f"there is no profile {shown(name)} in {config_file()}; it has: {names}."
+        problem = f"there is no profile {short_repr(name)} in {config_file()}; it has: {names}."
         advice = "`seorep login NAME` makes one"
         raise ConfigurationError(
             f"{problem}{suggestion(name, profiles)} {advice}", argument="profile"
@@ -382,7 +399,7 @@ def refuse_unknown(names: Iterable[str], known_names: Iterable[str], source: str
     for name in names:
         if name not in choices:
             advice = suggestion(name, choices) or f" The settings are {', '.join(choices)}."
-            raise ConfigurationError(f"{source}: there is no setting {shown(name)}.{advice}")
+            raise ConfigurationError(f"{source}: there is no setting {short_repr(name)}.{advice}")
 
 
 def _setting(name: str, value: object) -> object:
@@ -390,7 +407,7 @@ def _setting(name: str, value: object) -> object:
     if isinstance(default, enum.Enum):
         members = {member.value: member for member in type(default)}
         if not isinstance(value, str) or value not in members:
-            problem = f"{name} must be one of {', '.join(members)}, got {shown(value)}"
+            problem = f"{name} must be one of {', '.join(members)}, got {short_repr(value)}"
             raise ConfigurationError(problem, argument=name)
         return members[value]
     if name == "engine_names":

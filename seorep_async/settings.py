@@ -13,14 +13,14 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.plain_values import plain
 from seorep_async.version import __version__
 
 _LARGEST_NUMBER = 1e9
 _LARGEST_PAGE = 2**31 - 1
 _ENGINE_PARTS = ("Mobile", "Places", "Maps")
-"""What follows an engine's name in names of fields."""
+"""The parts that follow an engine's name in names of fields."""
 
 
 class RequestEncoding(enum.Enum):
@@ -85,7 +85,9 @@ class EngineNames:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
         for token in tokens:
             if not _is_word(token):
-                raise _engine_error(f"{shown(token)} is not one word of ASCII letters and digits")
+                raise _engine_error(
+                    f"{short_repr(token)} is not one word of ASCII letters and digits"
+                )
         if len({token.lower() for token in tokens}) < len(tokens):
             raise _engine_error("the three names must differ")
         for token, other in itertools.permutations(tokens, 2):
@@ -163,7 +165,9 @@ class Settings:
         if not isinstance(user_agent, str) or not (
             user_agent.isprintable() and user_agent.isascii()
         ):
-            problem = f"user_agent must be a string of printable ASCII, got {shown(user_agent)}"
+            problem = (
+                f"user_agent must be a string of printable ASCII, got {short_repr(user_agent)}"
+            )
             raise ConfigurationError(problem, argument="user_agent")
         proxy_problem = "" if self.proxy is None else _proxy_problem(self.proxy)
         if proxy_problem:
@@ -178,7 +182,7 @@ class Settings:
         ):
             value = getattr(self, name)
             if type(value) is not int or not lowest <= value <= highest:
-                problem = f"must be an integer from {lowest} to {highest}, got {shown(value)}"
+                problem = f"must be an integer from {lowest} to {highest}, got {short_repr(value)}"
                 raise ConfigurationError(f"{name} {problem}", argument=name)
         page_size = self.page_size
         if page_size is None or page_size == "find":
@@ -186,7 +190,7 @@ class Settings:
         if type(page_size) is not int or not 1 <= page_size <= _LARGEST_PAGE:
             problem = f'must be "find", None, or an integer from 1 to {_LARGEST_PAGE}'
             raise ConfigurationError(
-                f"page_size {problem}, got {shown(page_size)}", argument="page_size"
+                f"page_size {problem}, got {short_repr(page_size)}", argument="page_size"
             )
 
     def _check_numbers(self) -> None:
@@ -216,11 +220,11 @@ class Settings:
                 members = ", ".join(
                     f"{choice_type.__name__}.{member.name}" for member in choice_type
                 )
-                problem = f"{name} must be one of {members}, got {shown(value)}"
+                problem = f"{name} must be one of {members}, got {short_repr(value)}"
                 raise ConfigurationError(problem, argument=name)
         engine_names: object = self.engine_names
         if not isinstance(engine_names, EngineNames):
-            problem = f"engine_names must be of type EngineNames, got {shown(engine_names)}"
+            problem = f"engine_names must be of type EngineNames, got {short_repr(engine_names)}"
             raise ConfigurationError(problem, argument="engine_names")
 
     @property
@@ -280,7 +284,7 @@ def require_positive(name: str, value: object, unit: str) -> None:
     """Raise a ConfigurationError unless a value is a positive, finite number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= _LARGEST_NUMBER:  # type: ignore[operator]  # false for NaN
-        problem = f"must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
+        problem = f"must be a number above 0 and up to 1e9 ({unit}), got {short_repr(value)}"
         raise ConfigurationError(f"{name} {problem}", argument=name)
 
 
@@ -291,5 +295,5 @@ def require_booleans(**named: object) -> None:
     """
     for name, value in named.items():
         if not isinstance(value, bool):
-            problem = f"{name} must be True or False, got {shown(value)}"
+            problem = f"{name} must be True or False, got {short_repr(value)}"
             raise ConfigurationError(problem, argument=name)

@@ -6,11 +6,11 @@
   A request beyond the script fails the test at its end.
 - `fake_time`: the time of a client whose sleeps are over at once, although its clock moves on by
   them (`FakeTime`).
-- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with
-  the key `KEY` on `fake_time`, with any of `Settings` as keywords. It is closed at the end of the
-  test.
-- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both.
-  `session, server = await connect_session(…)` does so with a session, for requests that no resource
+- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client
+  with the key `KEY` on `fake_time`, with any of `Settings` as keywords. It is closed at the end of
+  the test.
+- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does
+  both. `session, server = await connect_session(…)` does so with a session, for requests that no resource
   makes.
 - `stuck`: an event that responses can wait for until the test is over.
 
@@ -19,7 +19,8 @@ one that must fail, are in `tests.session.calls`. Searches for the key in texts 
 `tests.session.canary`.
 
 The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once.
-`TEST_LOOP=uvloop` runs the others on uvloop, if it is installed.
+`TEST_LOOP=uvloop` runs the others on uvloop, if it is installed. `--hypothesis-profile=many` runs
+1,000 examples of each property in place of 40.
 """
 
 import asyncio
@@ -45,7 +46,10 @@ _SLOW_SECONDS = 1800
 _LONGEST = ("test_benchmarks.py",)
 
 # The speed of the machine does not matter.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "tests", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("many", settings.get_profile("tests"), max_examples=1000)
 settings.load_profile("tests")
 
 

@@ -1,4 +1,4 @@
-"""Pages of mistakes: a line after `>>>` is evaluated, and the next line is the error that it raises."""
+"""Pages of mistakes: the line after an example (`>>>`) is the error that the example raises."""
 
 import inspect
 import os

@@ -7,6 +7,7 @@ headers of functions and classes do not count.
 
 import ast
 import bisect
+import functools
 import io
 import re
 import sys
@@ -40,6 +41,13 @@ class Figures:
     code_lines: int = 0
     empty_names: int = 0
 
+    def add(self, other: "Figures") -> None:
+        self.weights += other.weights
+        self.packed_forms += other.packed_forms
+        self.comment_lines += other.comment_lines
+        self.code_lines += other.code_lines
+        self.empty_names += other.empty_names
+
     @property
     def words(self) -> int:
         return sum(self.weights)
@@ -69,11 +77,14 @@ def figures_of(folder: Path) -> Figures:
     """Return the figures of all Python files in a folder."""
     figures = Figures()
     for file in sorted(folder.rglob("*.py")):
-        _add(figures, file.read_text(encoding="utf-8"))
+        figures.add(_figures_of_file(file))
     return figures
 
 
-def _add(figures: Figures, text: str) -> None:
+@functools.cache
+def _figures_of_file(file: Path) -> Figures:
+    text = file.read_text(encoding="utf-8")
+    figures = Figures()
     tree = ast.parse(text)
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     words = [token for token in tokens if token.type in SPOKEN and token.string not in SILENT]
@@ -88,6 +99,7 @@ def _add(figures: Figures, text: str) -> None:
             figures.comment_lines += 1
         if token.type == tokenize.NAME and token.string in EMPTY_NAMES:
             figures.empty_names += 1
+    return figures
 
 
 def _weights(tree: ast.AST, positions: list[Position]) -> Iterator[int]:

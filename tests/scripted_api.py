@@ -21,7 +21,7 @@ LEFT_OUT: Any = object()
 
 
 @attrs.frozen
-class Asked:
+class ApiRequest:
     """One request, as it arrived."""
 
     path: str
@@ -43,14 +43,14 @@ class Asked:
         return int(pairs["keyword_id"])
 
 
-Script = Callable[[Asked], Any]
+Script = Callable[[ApiRequest], Any]
 
 
 class Service:
     """The requests that arrived at the server, and a way to wait for them."""
 
     def __init__(self, script: Script) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[ApiRequest] = []
         self.in_flight = 0
         self.most_in_flight = 0
         self._script = script
@@ -59,7 +59,7 @@ class Service:
     @property
     def pages(self) -> list[int]:
         """The numbers of the requested pages, in the order of arrival."""
-        return [request.page for request in self.asked]
+        return [request.page for request in self.requests]
 
     async def arrival(self, reached: Callable[["Service"], bool]) -> None:
         """Wait for a request after which `reached` holds."""
@@ -69,8 +69,8 @@ class Service:
     async def respond(self, target: str, connection: Connection) -> None:
         """Respond to a request, once the script has made the response."""
         address = urlsplit(target)
-        request = Asked(address.path, address.query)
-        self.asked.append(request)
+        request = ApiRequest(address.path, address.query)
+        self.requests.append(request)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
@@ -174,7 +174,7 @@ def _running(*names: str) -> set[asyncio.Task[Any]]:
 
 @attrs.frozen
 class Source:
-    """Something that is listed page by page: how it is asked for, and how its items are numbered."""
+    """A listing: how it is requested, and how its items are numbered."""
 
     name: str
     ask: Callable[[SeoRepClient], Listing[Any, Any]]
@@ -204,8 +204,9 @@ class Source:
 
     async def everything(self, client: SeoRepClient) -> list[int]:
         """Await the listing and return the numbers of its items."""
-        found = await self.ask(client)
-        return [self.number(item) for item in (found.rows if self.is_feed else found)]
+        result = await self.ask(client)
+        items = result.rows if self.is_feed else result
+        return [self.number(item) for item in items]
 
 
 def _month(number: int) -> str:
@@ -275,4 +276,4 @@ def numbers_on(page: int, size: int, count: int) -> range:
 def well_behaved(source: Source, count: int, size: int) -> Script:
     """Return the script of a service that does everything right."""
     pages = max(1, -(-count // size))
-    return lambda asked: source.envelope(numbers_on(asked.page, size, count), pages, count)
+    return lambda request: source.envelope(numbers_on(request.page, size, count), pages, count)

@@ -43,10 +43,8 @@ def parameters(query: str) -> list[tuple[str, str]]:
 async def test_any_request_gives_back_the_envelope(method: str, connect: Connect) -> None:
     client, server = await connect(answer(ENVELOPE), answer(status=204))
     assert await client.request(method, "/v3/campaigns/7") == ENVELOPE
-    assert (server.requests[0].method, server.requests[0].target) == (
-        method.upper(),
-        "/v3/campaigns/7",
-    )
+    assert server.requests[0].method == method.upper()
+    assert server.requests[0].target == "/v3/campaigns/7"
     if method.upper() != "GET":
         assert await client.request(method, "/v3/campaigns/7") == {}
 
@@ -63,7 +61,8 @@ async def test_any_request_walks_through_the_sandbox() -> None:
         assert await client.request("DELETE", path) == {}
         with pytest.raises(errors.NotFoundError, match=path):
             await client.request("GET", path)
-    assert (changed["data"]["company"], page["metadata"]["total_pages"]) == ("d", 2)
+    assert changed["data"]["company"] == "d"
+    assert page["metadata"]["total_pages"] == 2
     assert page["data"][0]["id"] == created["data"]["id"]
 
 
@@ -81,7 +80,8 @@ async def test_what_is_no_envelope_is_an_error(body: bytes, connect: Connect) ->
     with pytest.raises(errors.SeoRepError) as refused:
         await client.request("GET", "/v3/campaigns/7")
     assert type(refused.value) is NO_ENVELOPES[body]
-    assert (refused.value.method, refused.value.path) == ("GET", "/v3/campaigns/7")
+    assert refused.value.method == "GET"
+    assert refused.value.path == "/v3/campaigns/7"
 
 
 # --- request: what it sends
@@ -98,8 +98,8 @@ async def sent(
 
 @every_method
 async def test_params_are_the_query(method: str, connect: Connect) -> None:
-    given = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
-    request = await sent(connect, method, "/v3/things", params=given)
+    params = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
+    request = await sent(connect, method, "/v3/things", params=params)
     written = [
         ("page", "2"),
         ("filter", "a&b ü"),
@@ -121,15 +121,11 @@ async def test_a_body_is_encoded_as_the_settings_say(
         params={"dry": "1"}, body={"name": "a&b ü", "tags": ("x",)},
         request_encoding=encoding, array_encoding=ArrayEncoding.REPEAT,
     )  # fmt: skip
-    query, written = (
-        parameters(request.target.partition("?")[2]),
-        [("name", "a&b ü"), ("tags", "x")],
-    )
+    query = parameters(request.target.partition("?")[2])
+    written = [("name", "a&b ü"), ("tags", "x")]
     if encoding is RequestEncoding.JSON:
-        assert (query, json.loads(request.body)) == (
-            [("dry", "1")],
-            {"name": "a&b ü", "tags": ["x"]},
-        )
+        assert query == [("dry", "1")]
+        assert json.loads(request.body) == {"name": "a&b ü", "tags": ["x"]}
     else:
         in_query = encoding is RequestEncoding.QUERY
         assert query == [("dry", "1"), *(written if in_query else [])]
@@ -181,16 +177,19 @@ async def test_a_block_records_its_answers_as_they_come(connect: Connect) -> Non
             assert len(answers) == number
             await client.campaigns.list(filter="secret")
     await client.campaigns.list()
-    assert [(one.method, one.path, one.status, one.body) for one in answers] == [
-        ("GET", "/v3/campaigns", 200, body)
-    ] * 3
+    assert [
+        (recorded.method, recorded.path, recorded.status, recorded.body) for recorded in answers
+    ] == [("GET", "/v3/campaigns", 200, body)] * 3
 
 
 async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Connect) -> None:
     client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=404))
     with client.record_answers() as answers, pytest.raises(errors.NotFoundError):
         await ask(client)
-    assert [(one.status, one.body) for one in answers] == [(500, b"busy"), (404, b"no")]
+    assert [(recorded.status, recorded.body) for recorded in answers] == [
+        (500, b"busy"),
+        (404, b"no"),
+    ]
 
 
 async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
@@ -199,7 +198,7 @@ async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Con
     )
     with client.record_answers() as answers:
         await client.campaigns.list()
-    assert [json.loads(one.body)["data"][0]["id"] for one in answers] == [1, 2, 3, 4]
+    assert [json.loads(recorded.body)["data"][0]["id"] for recorded in answers] == [1, 2, 3, 4]
 
 
 async def test_answers_of_a_pull_are_recorded() -> None:
@@ -209,7 +208,7 @@ async def test_answers_of_a_pull_are_recorded() -> None:
     ):
         with client.record_answers() as answers:
             await client.rankings.pull([1, 2, 3], "2022-01-01", "2022-01-31")
-    assert [one.path for one in answers] == ["/v3/resources/rankings/campaign"] * 3
+    assert [recorded.path for recorded in answers] == ["/v3/resources/rankings/campaign"] * 3
 
 
 async def test_another_task_at_the_same_time_is_not_recorded(connect: Connect) -> None:
@@ -226,7 +225,7 @@ async def test_another_task_at_the_same_time_is_not_recorded(connect: Connect) -
         await ask(client)
         going_on.set()
         await other
-    assert [one.body for one in answers] == [json.dumps(EMPTY_PAGE).encode()]
+    assert [recorded.body for recorded in answers] == [json.dumps(EMPTY_PAGE).encode()]
 
 
 async def test_blocks_run_side_by_side_each_with_its_own(connect: Connect) -> None:
@@ -242,9 +241,9 @@ async def test_blocks_run_side_by_side_each_with_its_own(connect: Connect) -> No
 
 
 def test_a_raw_answer_does_not_show_its_body() -> None:
-    shown = repr(RawAnswer("GET", "/v3/users/7/loginGrant", 200, b"canary"))
+    text = repr(RawAnswer("GET", "/v3/users/7/loginGrant", 200, b"canary"))
     assert (
-        shown
+        text
         == "RawAnswer(method='GET', path='/v3/users/7/loginGrant', status=200, number=1, seconds=0.0)"
     )
 
@@ -259,7 +258,9 @@ async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(connect: 
     )
     await client.campaigns.list()
     stats = client.stats
-    assert (stats.requests, stats.attempts, client.stats.attempts) == (2, 5, 5)
+    assert stats.requests == 2
+    assert stats.attempts == 5
+    assert client.stats.attempts == 5
     assert stats.retries == {"transient": 1, "overload": 1, "throttle": 1}
     assert stats.throttled == 1
 
@@ -269,7 +270,8 @@ async def test_bytes_are_of_all_bodies_and_figures_a_snapshot(connect: Connect) 
     client, _ = await connect(answer(bodies[0], status=500), answer(bodies[1]))
     before = client.stats
     await ask(client)
-    assert (before.bytes_received, client.stats.bytes_received) == (0, sum(map(len, bodies)))
+    assert before.bytes_received == 0
+    assert client.stats.bytes_received == sum(map(len, bodies))
 
 
 async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(connect: Connect) -> None:
@@ -291,8 +293,13 @@ async def test_a_client_that_sent_nothing_has_no_figures(open_client: OpenClient
     with pytest.raises(errors.ConfigurationError):
         await client.users.get(0)
     stats = client.stats
-    assert (stats.requests, stats.attempts, stats.retries, stats.throttled) == (0, 0, {}, 0)
-    assert (stats.bytes_received, stats.in_flight, stats.pace) == (0, 0, None)
+    assert stats.requests == 0
+    assert stats.attempts == 0
+    assert stats.retries == {}
+    assert stats.throttled == 0
+    assert stats.bytes_received == 0
+    assert stats.in_flight == 0
+    assert stats.pace is None
 
 
 async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connect) -> None:
@@ -305,10 +312,10 @@ async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connec
 async def test_a_recording_holds_the_answers_of_its_own_client_only(
     connect: Connect, open_client: OpenClient
 ) -> None:
-    one, server = await connect(forever=answer(EMPTY_PAGE))
+    client, server = await connect(forever=answer(EMPTY_PAGE))
     other = await open_client(server.base_url)
-    with one.record_answers() as outer, one.record_answers() as inner:
-        await ask(one)
+    with client.record_answers() as outer, client.record_answers() as inner:
+        await ask(client)
         await ask(other)
     assert len(outer) == len(inner) == 1
 
@@ -332,6 +339,13 @@ async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> Non
         assert (
             await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")
         ).account == "other"
+
+
+async def test_a_time_limit_of_the_client_is_a_plain_with_block(connect: Connect) -> None:
+    client, _ = await connect()
+    with pytest.raises(errors.ConfigurationError, match="not `async with`"):
+        async with client.timeout(1):  # type: ignore[attr-defined]  # as above
+            pass
 
 
 async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
@@ -385,7 +399,8 @@ def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("profiles")
 def test_without_arguments_the_stored_profile_is_used() -> None:
     client = SeoRepClient()
-    assert (client.base_url, client.account) == ("https://default.example", "default.example")
+    assert client.base_url == "https://default.example"
+    assert client.account == "default.example"
     assert client.settings == Settings()
 
 
@@ -394,7 +409,8 @@ def test_a_named_profile_beats_the_environment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SEOREP_BASE_URL", "https://other.example")
     monkeypatch.setenv("SEOREP_API_KEY", "other")
     client = SeoRepClient(profile="acme")
-    assert (client.base_url, client.account) == ("https://acme.example", "Acme")
+    assert client.base_url == "https://acme.example"
+    assert client.account == "Acme"
     assert client.settings.max_attempts == 3
 
 

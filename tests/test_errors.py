@@ -1,4 +1,4 @@
-"""The exception tree: who is whose child, what each carries, that each reads well and travels between processes."""
+"""The exceptions: their parents, their attributes, their messages, and their pickles."""
 
 import ast
 import copy
@@ -55,12 +55,12 @@ def fields(error: errors.SeoRepError) -> dict[str, Any]:
 
 
 def test_the_page_holds_these_errors_and_no_others() -> None:
-    found = {
+    classes = {
         kind
         for _, kind in inspect.getmembers(errors, inspect.isclass)
         if issubclass(kind, BaseException)
     }
-    assert found == set(PARENTS)
+    assert classes == set(PARENTS)
 
 
 @every_class
@@ -72,7 +72,8 @@ def test_an_error_has_these_parents(kind: type[errors.SeoRepError]) -> None:
 def test_an_error_can_be_raised_with_a_sentence_alone(kind: type[errors.SeoRepError]) -> None:
     with pytest.raises(kind, match=r"^it went wrong$") as raised:
         raise kind("it went wrong")
-    assert (raised.value.attempts, raised.value.args) == (0, ("it went wrong",))
+    assert raised.value.attempts == 0
+    assert raised.value.args == ("it went wrong",)
     absent = {"subject", "method", "path", "status", "body_excerpt", *OWN.get(kind, {})}
     assert {getattr(raised.value, name) for name in absent} == {None}
 
@@ -91,7 +92,8 @@ def test_an_error_keeps_all_in_a_pickle_or_copy(kind: type[errors.SeoRepError]) 
             == fields(error)
             == {"message": "it went wrong"} | COMMON | OWN.get(kind, {})
         )
-        assert (str(again), again.args) == (str(error), error.args)
+        assert str(again) == str(error)
+        assert again.args == error.args
 
 
 def test_each_class_and_each_field_of_an_error_is_explained() -> None:
@@ -107,7 +109,7 @@ def test_each_class_and_each_field_of_an_error_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("details", "text"),
     [
         ({}, "it went wrong"),
         ({"subject": "campaign 42"}, "campaign 42: it went wrong"),
@@ -126,13 +128,16 @@ def test_each_class_and_each_field_of_an_error_is_explained() -> None:
         ),
     ],
 )
-def test_an_error_reads_as_one_line(given: dict[str, Any], text: str) -> None:
-    assert str(errors.SeoRepError("it went wrong", **given)) == text
+def test_an_error_reads_as_one_line(details: dict[str, Any], text: str) -> None:
+    assert str(errors.SeoRepError("it went wrong", **details)) == text
 
 
 def test_what_is_filled_in_later_is_in_the_message() -> None:
     error = errors.NotFoundError("there is no such object")
-    error.method, error.path, error.status, error.attempts = "GET", "/v3/campaigns/7", 404, 1
+    error.method = "GET"
+    error.path = "/v3/campaigns/7"
+    error.status = 404
+    error.attempts = 1
     assert str(error) == "there is no such object [GET /v3/campaigns/7, status 404, 1 attempt]"
 
 
@@ -162,11 +167,9 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
             super().__init__(why, status=418)
 
     evolved = Own("tea").evolve(subject="campaign 1")
-    assert (type(evolved), evolved.status, str(evolved)) == (
-        Own,
-        418,
-        "campaign 1: tea [status 418]",
-    )
+    assert type(evolved) is Own
+    assert evolved.status == 418
+    assert str(evolved) == "campaign 1: tea [status 418]"
 
 
 def test_a_repr_names_the_subject() -> None:
@@ -179,7 +182,8 @@ def test_a_note_on_a_copy_is_not_on_the_original() -> None:
     error.add_note("one")
     changed = error.evolve(message="still gone")
     changed.add_note("two")
-    assert (error.__notes__, changed.__notes__) == (["one"], ["one", "two"])
+    assert error.__notes__ == ["one"]
+    assert changed.__notes__ == ["one", "two"]
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,10 @@ def test_every_module_is_in_a_room_that_the_design_names() -> None:
     assert rooms == set().union(*FLOORS)
 
 
-@pytest.mark.parametrize("source", OTHERS, ids=lambda source: source.name)
-def test_imports_go_down_only(source: Source) -> None:
-    for room in source.rooms_imported() - {"sandbox"}:
-        assert floor_of(room) <= floor_of(source.room), f"{source.name} imports {room}"
+def test_imports_go_down_only() -> None:
+    for source in OTHERS:
+        for room in source.rooms_imported() - {"sandbox"}:
+            assert floor_of(room) <= floor_of(source.room), f"{source.name} imports {room}"
 
 
 def modules_imported(source: Source) -> set[str]:
@@ -108,16 +108,21 @@ def test_no_circle_of_imports_hidden_ones_included() -> None:
     assert graph == {}
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_no_import_hides_in_a_function(source: Source) -> None:
-    hidden = set()
+def rooms_imported_in_functions(source: Source) -> set[str]:
+    rooms = set()
     for function in source.functions():
         for name in source.imports(function):
             room = name.split(".")[0]
             if room == "seorep_async":
                 room = name.split(".")[1]
-            hidden.add(room)
-    assert hidden == IMPORTS_WHEN_NEEDED.get(source.name, set())
+            rooms.add(room)
+    return rooms
+
+
+def test_no_import_hides_in_a_function() -> None:
+    for source in SOURCES:
+        allowed = IMPORTS_WHEN_NEEDED.get(source.name, set())
+        assert rooms_imported_in_functions(source) == allowed, source.name
 
 
 def test_no_import_hides_in_a_string() -> None:
@@ -133,20 +138,23 @@ def statements_of(function: Function) -> int:
     return sum(isinstance(node, ast.stmt) for node in ast.walk(function)) - 1
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_functions_have_at_most_40_statements(source: Source) -> None:
-    for function in source.functions():
-        assert statements_of(function) <= 40, function.name
+def test_functions_have_at_most_40_statements() -> None:
+    for source in SOURCES:
+        for function in source.functions():
+            assert statements_of(function) <= 40, f"{source.name}: {function.name}"
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_no_module_reaches_for_private_names_of_another(source: Source) -> None:
-    own_names = set(re.findall(r"(?:def |class |self\.|^ +)(_\w+)", source.text, re.MULTILINE))
-    # The manual of `os` documents `_exit`.
-    own_names.add("_exit")
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
-            assert node.attr in own_names
+def private_names_used(source: Source) -> set[str]:
+    attributes = [node.attr for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)]
+    return {name for name in attributes if re.match("_[a-z]", name)}
+
+
+def test_no_module_reaches_for_private_names_of_another() -> None:
+    own_name = re.compile(r"(?:def |class |self\.|^ +)(_\w+)", re.MULTILINE)
+    for source in SOURCES:
+        # The manual of `os` documents `_exit`.
+        allowed = {*own_name.findall(source.text), "_exit"}
+        assert private_names_used(source) <= allowed, source.name
 
 
 def test_names_of_tests_have_at_most_60_characters() -> None:
@@ -217,9 +225,9 @@ def test_the_table_of_names_and_the_stub_are_equal() -> None:
 
 
 def test_the_package_gives_its_public_names_and_no_others() -> None:
-    given: dict[str, object] = {}
-    exec("from seorep_async import *", given)  # noqa: S102
-    assert given.keys() - {"__builtins__"} == set(vars(seorep_async)["_MODULES_OF_NAMES"])
+    names: dict[str, object] = {}
+    exec("from seorep_async import *", names)  # noqa: S102
+    assert names.keys() - {"__builtins__"} == set(vars(seorep_async)["_MODULES_OF_NAMES"])
     assert names_of_stub().keys() <= set(dir(seorep_async))
     for name, module in names_of_stub().items():
         assert getattr(seorep_async, name) is getattr(importlib.import_module(module), name)
@@ -254,7 +262,8 @@ def test_eight_threads_may_use_the_package_first_at_once() -> None:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", RACE], capture_output=True, text=True, check=False
     )
-    assert (result.stdout, result.stderr) == ("[]\n", "")
+    assert result.stdout == "[]\n"
+    assert result.stderr == ""
 
 
 def test_an_import_of_the_package_loads_two_modules_of_it() -> None:
@@ -307,13 +316,15 @@ def modules_loaded_by(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["", ".cli", ".errors", ".export", ".pytest_plugin", ".sandbox"])
-def test_an_import_loads_nothing_of_the_extras(name: str) -> None:
-    loaded = modules_loaded_by(f"import seorep_async{name}")
+def test_an_import_loads_nothing_of_the_extras() -> None:
+    modules = ["cli", "errors", "export", "pytest_plugin", "sandbox"]
+    loaded = modules_loaded_by(f"from seorep_async import {', '.join(modules)}")
     assert loaded.isdisjoint(LIBRARIES_OF_EXTRAS)
-    # The rest of the package loads aiohttp once a public name is used.
-    if name not in (".export", ".sandbox"):
-        assert "aiohttp" not in loaded
+
+
+def test_aiohttp_is_loaded_once_a_public_name_is_used() -> None:
+    loaded = modules_loaded_by("from seorep_async import cli, errors, pytest_plugin")
+    assert "aiohttp" not in loaded
 
 
 def test_the_plugin_loads_nothing_else_of_the_package() -> None:

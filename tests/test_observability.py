@@ -54,7 +54,7 @@ def test_log_lines_are_json_with_fields(names: dict[str, Any]) -> None:
 
 def test_failed_attempts_are_seen(names: dict[str, Any]) -> None:
     assert names["failed"]
-    assert {(one.status, one.cause) for one in names["failed"]} == {(500, "transient")}
+    assert {(attempt.status, attempt.cause) for attempt in names["failed"]} == {(500, "transient")}
 
 
 def test_no_span_metric_or_line_holds_the_key(names: dict[str, Any]) -> None:

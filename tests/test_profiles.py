@@ -12,6 +12,7 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.profiles import (
     Access,
+    ReportEngines,
     config_file,
     find_access,
     load_profile,
@@ -71,120 +72,145 @@ ENV = "https://env.example"
 BOTH = {"SEOREP_BASE_URL": ENV, "SEOREP_API_KEY": "env-key"}
 OF_ACME = ("https://acme.example", KEY, "acme")
 OF_ENVIRONMENT = (ENV, "env-key", None)
-FOUND: dict[str, tuple[Mapping[str, str], Mapping[str, str], tuple[object, str, str | None]]] = {
-    "nothing": ({}, {}, ("https://default.example", "default-key", "default")),
-    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, {}, OF_ACME),
-    "both variables": (BOTH, {}, OF_ENVIRONMENT),
-    "both variables beside SEOREP_PROFILE": (BOTH | {"SEOREP_PROFILE": "acme"}, {}, OF_ENVIRONMENT),
-    "a profile beside both variables": (BOTH, {"profile": "acme"}, OF_ACME),
-    "a profile beside the key's variable": (
-        {"SEOREP_API_KEY": "env-key"},
-        {"profile": "acme"},
-        OF_ACME,
-    ),
-    "an address, and the key's variable": (
-        {"SEOREP_API_KEY": "env-key"},
-        {"base_url": "https://given.example"},
-        ("https://given.example", "env-key", None),
-    ),
-    "a key, and the address's variable": (
-        {"SEOREP_BASE_URL": ENV},
-        {"api_key": "given-key"},
-        (ENV, "given-key", None),
-    ),
-    "both beside both variables": (
-        BOTH,
-        {"base_url": "https://given.example", "api_key": "given-key"},
-        ("https://given.example", "given-key", None),
-    ),
-    "both beside an unknown SEOREP_PROFILE": (
-        {"SEOREP_PROFILE": "nobody"},
-        {"base_url": "https://given.example", "api_key": "given-key"},
-        ("https://given.example", "given-key", None),
-    ),
-}
-"""Variables, arguments, and the address, key and profile that are found."""
 
 
+# Variables, arguments, and the address, key and profile that are found.
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(("variables", "arguments", "found"), FOUND.values(), ids=FOUND)
+@pytest.mark.parametrize(
+    ("variables", "arguments", "access_summary"),
+    [
+        pytest.param({}, {}, ("https://default.example", "default-key", "default"), id="nothing"),
+        pytest.param({"SEOREP_PROFILE": "acme"}, {}, OF_ACME, id="SEOREP_PROFILE"),
+        pytest.param(BOTH, {}, OF_ENVIRONMENT, id="both variables"),
+        pytest.param(
+            BOTH | {"SEOREP_PROFILE": "acme"},
+            {},
+            OF_ENVIRONMENT,
+            id="both variables beside SEOREP_PROFILE",
+        ),
+        pytest.param(BOTH, {"profile": "acme"}, OF_ACME, id="a profile beside both variables"),
+        pytest.param(
+            {"SEOREP_API_KEY": "env-key"},
+            {"profile": "acme"},
+            OF_ACME,
+            id="a profile beside the key's variable",
+        ),
+        pytest.param(
+            {"SEOREP_API_KEY": "env-key"},
+            {"base_url": "https://given.example"},
+            ("https://given.example", "env-key", None),
+            id="an address, and the key's variable",
+        ),
+        pytest.param(
+            {"SEOREP_BASE_URL": ENV},
+            {"api_key": "given-key"},
+            (ENV, "given-key", None),
+            id="a key, and the address's variable",
+        ),
+        pytest.param(
+            BOTH,
+            {"base_url": "https://given.example", "api_key": "given-key"},
+            ("https://given.example", "given-key", None),
+            id="both beside both variables",
+        ),
+        pytest.param(
+            {"SEOREP_PROFILE": "nobody"},
+            {"base_url": "https://given.example", "api_key": "given-key"},
+            ("https://given.example", "given-key", None),
+            id="both beside an unknown SEOREP_PROFILE",
+        ),
+    ],
+)
 def test_an_account_is_found_in_one_order(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
     arguments: Mapping[str, str],
-    found: tuple[object, str, str | None],
+    access_summary: tuple[object, str, str | None],
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert summary(find_access(**arguments)) == found
+    assert summary(find_access(**arguments)) == access_summary
 
 
-REFUSED: dict[str, tuple[Mapping[str, str], Mapping[str, object], str]] = {
-    "the key's variable alone": (
-        {"SEOREP_API_KEY": KEY},
-        {},
-        "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
-        "or unset SEOREP_API_KEY to use the stored profile 'default'",
-    ),
-    "the key's variable beside SEOREP_PROFILE": (
-        {"SEOREP_API_KEY": KEY, "SEOREP_PROFILE": "acme"},
-        {},
-        "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
-        "or unset SEOREP_API_KEY to use the stored profile 'acme'",
-    ),
-    "the key's variable, empty, alone": (
-        {"SEOREP_API_KEY": ""},
-        {},
-        "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, or unset",
-    ),
-    "a key alone": (
-        {},
-        {"api_key": KEY},
-        "api_key is given without an address: set SEOREP_BASE_URL as well",
-    ),
-    "the address's variable alone": (
-        {"SEOREP_BASE_URL": ENV},
-        {},
-        "SEOREP_BASE_URL is set, and SEOREP_API_KEY is not: set both, or unset",
-    ),
-    "an address alone": (
-        {},
-        {"base_url": ENV},
-        "base_url is given without an API key: set SEOREP_API_KEY as well",
-    ),
-    "both variables, one empty": (
-        {"SEOREP_BASE_URL": ENV, "SEOREP_API_KEY": " "},
-        {},
-        "SEOREP_API_KEY is empty: set SEOREP_BASE_URL and SEOREP_API_KEY, "
-        "or unset both to use a stored profile",
-    ),
-    "a profile beside an address": (
-        {},
-        {"profile": "acme", "base_url": ENV},
-        "profile and base_url=… can't be combined: a profile has both of its own",
-    ),
-    "a profile beside a key": (
-        {},
-        {"profile": "acme", "api_key": KEY},
-        "profile and api_key=… can't be combined: ",
-    ),
-    "an empty SEOREP_PROFILE": ({"SEOREP_PROFILE": ""}, {}, "there is no profile ''"),
-    "an unknown profile": (
-        {},
-        {"profile": "acm"},
-        "there is no profile 'acm' in {file}; it has: default, acme. Did you mean acme? "
-        "`seorep login NAME` makes one",
-    ),
-    "a key of bytes": (
-        {},
-        {"api_key": KEY.encode(), "base_url": ENV},
-        "api_key must be a string, not bytes",
-    ),
-}
-"""Variables, arguments, and the beginning of the message that refuses them."""
-
-
-@pytest.mark.parametrize(("variables", "arguments", "message"), REFUSED.values(), ids=REFUSED)
+# Variables, arguments, and the beginning of the message that refuses them.
+@pytest.mark.parametrize(
+    ("variables", "arguments", "message"),
+    [
+        pytest.param(
+            {"SEOREP_API_KEY": KEY},
+            {},
+            "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
+            "or unset SEOREP_API_KEY to use the stored profile 'default'",
+            id="the key's variable alone",
+        ),
+        pytest.param(
+            {"SEOREP_API_KEY": KEY, "SEOREP_PROFILE": "acme"},
+            {},
+            "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
+            "or unset SEOREP_API_KEY to use the stored profile 'acme'",
+            id="the key's variable beside SEOREP_PROFILE",
+        ),
+        pytest.param(
+            {"SEOREP_API_KEY": ""},
+            {},
+            "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, or unset",
+            id="the key's variable, empty, alone",
+        ),
+        pytest.param(
+            {},
+            {"api_key": KEY},
+            "api_key is given without an address: set SEOREP_BASE_URL as well",
+            id="a key alone",
+        ),
+        pytest.param(
+            {"SEOREP_BASE_URL": ENV},
+            {},
+            "SEOREP_BASE_URL is set, and SEOREP_API_KEY is not: set both, or unset",
+            id="the address's variable alone",
+        ),
+        pytest.param(
+            {},
+            {"base_url": ENV},
+            "base_url is given without an API key: set SEOREP_API_KEY as well",
+            id="an address alone",
+        ),
+        pytest.param(
+            {"SEOREP_BASE_URL": ENV, "SEOREP_API_KEY": " "},
+            {},
+            "SEOREP_API_KEY is empty: set SEOREP_BASE_URL and SEOREP_API_KEY, "
+            "or unset both to use a stored profile",
+            id="both variables, one empty",
+        ),
+        pytest.param(
+            {},
+            {"profile": "acme", "base_url": ENV},
+            "profile and base_url=… can't be combined: a profile has both of its own",
+            id="a profile beside an address",
+        ),
+        pytest.param(
+            {},
+            {"profile": "acme", "api_key": KEY},
+            "profile and api_key=… can't be combined: ",
+            id="a profile beside a key",
+        ),
+        pytest.param(
+            {"SEOREP_PROFILE": ""}, {}, "there is no profile ''", id="an empty SEOREP_PROFILE"
+        ),
+        pytest.param(
+            {},
+            {"profile": "acm"},
+            "there is no profile 'acm' in {file}; it has: default, acme. Did you mean acme? "
+            "`seorep login NAME` makes one",
+            id="an unknown profile",
+        ),
+        pytest.param(
+            {},
+            {"api_key": KEY.encode(), "base_url": ENV},
+            "api_key must be a string, not bytes",
+            id="a key of bytes",
+        ),
+    ],
+)
 def test_half_an_account_is_refused_with_advice(
     stored: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -228,7 +254,8 @@ def test_the_environment_brings_no_settings_of_a_profile(monkeypatch: pytest.Mon
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SEOREP_PROFILE", "acme")
     access = find_access()
-    assert (access.account, access.make_settings()) == (None, Settings())
+    assert access.account is None
+    assert access.make_settings() == Settings()
 
 
 @pytest.mark.usefixtures("stored")
@@ -329,7 +356,8 @@ def assert_refused(file: Path, message: str) -> None:
         find_access(profile="acme")
     said = str(refused.value)
     assert said.startswith(message.replace("{file}", str(file)))
-    assert ("\n" in said, len(said) < 1500) == (False, True)
+    assert ("\n" in said) is False
+    assert len(said) < 1500
     assert_error_does_not_show_key(refused.value)
 
 
@@ -345,20 +373,31 @@ def test_a_deep_table_beside_a_profile_changes_nothing(folder: Path) -> None:
     assert find_access(profile="acme").api_key == KEY
 
 
-ODD_FILES = {
-    "folder": (Path.mkdir, f"can't read {{file}}: {NO_FILE}"),
-    "pipe": (lambda file: os.mkfifo(file, 0o600), f"can't read {{file}}: {NO_FILE}"),
-    "device without end": (
-        lambda file: file.symlink_to("/dev/zero"),
-        f"can't read {{file}}: {NO_FILE}",
-    ),
-    "missing": (lambda file: None, "there is no profile 'acme' in {file}; it has: none."),
-    "link to nothing": (lambda file: file.symlink_to("nowhere"), "there is no profile 'acme'"),
-    "link to itself": (lambda file: file.symlink_to(file), "can't read {file}: "),
-}
-
-
-@pytest.mark.parametrize(("make", "message"), ODD_FILES.values(), ids=ODD_FILES)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(Path.mkdir, f"can't read {{file}}: {NO_FILE}", id="folder"),
+        pytest.param(
+            lambda file: os.mkfifo(file, 0o600), f"can't read {{file}}: {NO_FILE}", id="pipe"
+        ),
+        pytest.param(
+            lambda file: file.symlink_to("/dev/zero"),
+            f"can't read {{file}}: {NO_FILE}",
+            id="device without end",
+        ),
+        pytest.param(
+            lambda file: None, "there is no profile 'acme' in {file}; it has: none.", id="missing"
+        ),
+        pytest.param(
+            lambda file: file.symlink_to("nowhere"),
+            "there is no profile 'acme'",
+            id="link to nothing",
+        ),
+        pytest.param(
+            lambda file: file.symlink_to(file), "can't read {file}: ", id="link to itself"
+        ),
+    ],
+)
 def test_what_is_no_file_is_refused_without_a_wait(
     folder: Path, make: Callable[[Path], object], message: str
 ) -> None:
@@ -443,28 +482,32 @@ def test_a_file_of_any_bytes_has_no_account_or_is_refused(folder: Path, content:
 
 # --- The folder
 
-FOLDERS = {
-    "HOME": ({"HOME": "/home/a"}, "/home/a/.config/seorep/config.toml"),
-    "XDG_CONFIG_HOME": (
-        {"HOME": "/home/a", "XDG_CONFIG_HOME": "/etc/a"},
-        "/etc/a/seorep/config.toml",
-    ),
-    "empty XDG_CONFIG_HOME": (
-        {"HOME": "/home/a", "XDG_CONFIG_HOME": ""},
-        "/home/a/.config/seorep/config.toml",
-    ),
-    "empty HOME": ({"HOME": ""}, "HOME is empty"),
-    "relative HOME": ({"HOME": "a"}, "HOME must be an absolute path, got 'a'"),
-    "relative XDG_CONFIG_HOME": (
-        {"HOME": "/home/a", "XDG_CONFIG_HOME": "a"},
-        "XDG_CONFIG_HOME must be an absolute path, got 'a'",
-    ),
-}
 
-
-@pytest.mark.parametrize(("variables", "found"), FOLDERS.values(), ids=FOLDERS)
+@pytest.mark.parametrize(
+    ("variables", "beginning"),
+    [
+        pytest.param({"HOME": "/home/a"}, "/home/a/.config/seorep/config.toml", id="HOME"),
+        pytest.param(
+            {"HOME": "/home/a", "XDG_CONFIG_HOME": "/etc/a"},
+            "/etc/a/seorep/config.toml",
+            id="XDG_CONFIG_HOME",
+        ),
+        pytest.param(
+            {"HOME": "/home/a", "XDG_CONFIG_HOME": ""},
+            "/home/a/.config/seorep/config.toml",
+            id="empty XDG_CONFIG_HOME",
+        ),
+        pytest.param({"HOME": ""}, "HOME is empty", id="empty HOME"),
+        pytest.param({"HOME": "a"}, "HOME must be an absolute path, got 'a'", id="relative HOME"),
+        pytest.param(
+            {"HOME": "/home/a", "XDG_CONFIG_HOME": "a"},
+            "XDG_CONFIG_HOME must be an absolute path, got 'a'",
+            id="relative XDG_CONFIG_HOME",
+        ),
+    ],
+)
 def test_the_folder_of_profiles_is_absolute_or_refused(
-    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], found: str
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], beginning: str
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for name, value in variables.items():
@@ -473,42 +516,51 @@ def test_the_folder_of_profiles_is_absolute_or_refused(
         said = str(config_file())
     except ConfigurationError as error:
         said = str(error)
-    assert said.startswith(found)
+    assert said.startswith(beginning)
 
 
 # --- Names of search engines for a report
 
-ENGINES: dict[str, tuple[Mapping[str, str], str | None, object]] = {
-    "nothing": ({}, None, None),
-    "SEOREP_PROFILE": ({"SEOREP_PROFILE": "acme"}, None, ["Google", "Bing"]),
-    "a variable": ({"SEOREP_REPORT_ENGINES": "A, B"}, None, ["A", "B"]),
-    "a variable beside SEOREP_PROFILE": (
-        {"SEOREP_REPORT_ENGINES": "A, B", "SEOREP_PROFILE": "acme"},
-        None,
-        ["A", "B"],
-    ),
-    "a profile beside the variable": (
-        {"SEOREP_REPORT_ENGINES": "A, B"},
-        "acme",
-        ["Google", "Bing"],
-    ),
-    "a profile without names beside the variable": (
-        {"SEOREP_REPORT_ENGINES": "A, B"},
-        "default",
-        None,
-    ),
-    "an account in the environment": (BOTH | {"SEOREP_PROFILE": "acme"}, None, None),
-}
+OF_VARIABLE = ReportEngines(["A", "B"], "SEOREP_REPORT_ENGINES")
+OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(("variables", "profile", "found"), ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize(
+    ("variables", "profile", "engines"),
+    [
+        pytest.param({}, None, None, id="nothing"),
+        pytest.param({"SEOREP_PROFILE": "acme"}, None, OF_PROFILE, id="SEOREP_PROFILE"),
+        pytest.param({"SEOREP_REPORT_ENGINES": "A, B"}, None, OF_VARIABLE, id="a variable"),
+        pytest.param(
+            {"SEOREP_REPORT_ENGINES": "A, B", "SEOREP_PROFILE": "acme"},
+            None,
+            OF_VARIABLE,
+            id="a variable beside SEOREP_PROFILE",
+        ),
+        pytest.param(
+            {"SEOREP_REPORT_ENGINES": "A, B"},
+            "acme",
+            OF_PROFILE,
+            id="a profile beside the variable",
+        ),
+        pytest.param(
+            {"SEOREP_REPORT_ENGINES": "A, B"},
+            "default",
+            None,
+            id="a profile without names beside the variable",
+        ),
+        pytest.param(
+            BOTH | {"SEOREP_PROFILE": "acme"}, None, None, id="an account in the environment"
+        ),
+    ],
+)
 def test_a_report_finds_the_names_of_its_engines(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
     profile: str | None,
-    found: object,
+    engines: ReportEngines | None,
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert report_engines(profile) == found
+    assert report_engines(profile) == engines

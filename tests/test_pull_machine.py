@@ -1,9 +1,9 @@
-"""Pulls in any order of events: answers, failures, time, consumers that come and go, a refused key, early ends."""
+"""Pulls in any order of events: answers, failures, consumers, a refused key, early ends."""
 
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from typing import Any, TypeVar
 
 import attrs
@@ -31,7 +31,7 @@ from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
-from tests.scripted_api import FEED, Asked
+from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 
@@ -73,16 +73,19 @@ class Fate:
         """Whether it may fail in a way that is tried again at the end."""
         return self.wrong in TRANSIENT and self.times >= ATTEMPTS
 
-    def rows(self, one: int) -> list[int]:
-        return [row for page in range(1, self.pages + 1) for row in self.rows_on(one, page)]
+    def rows(self, campaign_id: int) -> list[int]:
+        return [row for page in range(1, self.pages + 1) for row in self.rows_on(campaign_id, page)]
 
-    def rows_on(self, one: int, page: int) -> list[int]:
-        return [one * 100 + 2 * page, one * 100 + 2 * page + 1] if page <= self.pages else []
+    def rows_on(self, campaign_id: int, page: int) -> list[int]:
+        if page > self.pages:
+            return []
+        first = campaign_id * 100 + 2 * page
+        return [first, first + 1]
 
-    def answer(self, asked: Asked, times: int) -> Response:
+    def answer(self, request: ApiRequest, times: int) -> Response:
         """Return the answer to a request that was made so many times before."""
-        rows = self.rows_on(asked.id, asked.page)
-        if self.wrong is not None and asked.page == self.page and times < self.times:
+        rows = self.rows_on(request.id, request.page)
+        if self.wrong is not None and request.page == self.page and times < self.times:
             if isinstance(self.wrong, int):
                 return Response(self.wrong, b"")
             if isinstance(self.wrong, bytes):
@@ -92,7 +95,10 @@ class Fate:
         return Response(200, json.dumps(FEED.envelope(rows, *announced)).encode())
 
     def may_end_in(self, error: SeoRepError | None, *, one_try: bool) -> bool:
-        """Return whether the campaign may end so, if nothing else happens; `one_try` is without a second one."""
+        """Return whether the campaign may end so, if nothing else happens.
+
+        With `one_try` it is not tried again at the end.
+        """
         if self.wrong == "twice" and self.times <= REPULLS:
             return error is None
         if self.wrong in TRANSIENT and self.times < (ATTEMPTS if one_try else 2 * ATTEMPTS):
@@ -106,7 +112,8 @@ class Fate:
 
 @st.composite
 def fates(draw: st.DrawFn) -> Fate:
-    pages, announced = draw(st.integers(0, 4)), draw(st.booleans())
+    pages = draw(st.integers(0, 4))
+    announced = draw(st.booleans())
     wrong = draw(st.sampled_from([None, None, *TRANSIENT, *LASTING, "twice"]))
     page = draw(st.integers(1, max(pages, 1)))
     if wrong == "twice" and not pages:
@@ -120,7 +127,7 @@ class Desk(SimulatedService):
 
     Attributes:
         fates: of the campaigns.
-        answered: how often each page was answered, by campaign and page; 0 if it was only asked for.
+        answered: how often each page was answered, by campaign and page; 0 if it was only requested.
         refusal: the status with which the key is refused, or 0.
         is_closed: whether nothing may be sent any more.
         unwanted: requests beyond that, or beyond the permits.
@@ -128,8 +135,9 @@ class Desk(SimulatedService):
 
     def __init__(self, fates: dict[int, Fate], permits: int) -> None:
         super().__init__()
-        self.fates, self._permits = fates, permits
-        self._asked: list[tuple[Request[Any], asyncio.Future[Response | Failure]]] = []
+        self.fates = fates
+        self._permits = permits
+        self._open_requests: list[tuple[Request[Any], asyncio.Future[Response | Failure]]] = []
         self.reset()
 
     def reset(self) -> None:
@@ -141,22 +149,24 @@ class Desk(SimulatedService):
     @property
     def ids(self) -> set[int]:
         """The campaigns that were asked for."""
-        return {one for one, _ in self.answered}
+        return {campaign_id for campaign_id, _ in self.answered}
 
     def open_requests(self) -> list[tuple[Request[Any], asyncio.Future[Response | Failure]]]:
-        self._asked = [one for one in self._asked if not one[1].done()]
-        return self._asked
+        self._open_requests = [pair for pair in self._open_requests if not pair[1].done()]
+        return self._open_requests
 
     def attempt(
         self, client: int, request: Request[Any], timeout: float
     ) -> asyncio.Future[Response | Failure]:
-        self.unwanted += self.is_closed
+        if self.is_closed:
+            self.unwanted += 1
         if request.subject is not None:
-            asked = Asked(request.path, request.query)
-            self.answered.setdefault((asked.id, asked.page), 0)
+            api_request = ApiRequest(request.path, request.query)
+            self.answered.setdefault((api_request.id, api_request.page), 0)
         answer: asyncio.Future[Response | Failure] = here().create_future()
         self.open_requests().append((request, answer))
-        self.unwanted += len(self._asked) > self._permits
+        if len(self._open_requests) > self._permits:
+            self.unwanted += 1
         if timeout < NEVER:
             here().call_later(timeout, self._give_up, answer)
         return answer
@@ -173,10 +183,10 @@ class Desk(SimulatedService):
         elif request.subject is None:  # it only asks whether the key works
             answer.set_result(Response(200, b'{"metadata": {}, "data": []}'))
         else:
-            asked = Asked(request.path, request.query)
-            times = self.answered[asked.id, asked.page]
-            self.answered[asked.id, asked.page] += 1
-            answer.set_result(self.fates[asked.id].answer(asked, times))
+            api_request = ApiRequest(request.path, request.query)
+            times = self.answered[api_request.id, api_request.page]
+            self.answered[api_request.id, api_request.page] += 1
+            answer.set_result(self.fates[api_request.id].answer(api_request, times))
 
 
 async def turns(iterations: int) -> None:
@@ -209,8 +219,11 @@ class AnyPull(RuleBasedStateMachine):
         self.loop.set_exception_handler(lambda loop, context: self.complaints.append(context))
         self.fates = dict(enumerate(fates, 1))
         self.desk = Desk(self.fates, permits)
-        self.window, self.first_pages = 2 * permits, 2 * permits - 3 * 2 * permits // 8
-        self.ordered, self.raising, self.seconds = ordered, raising, seconds
+        self.window = 2 * permits
+        self.first_pages = 2 * permits - 3 * 2 * permits // 8
+        self.ordered = ordered
+        self.raising = raising
+        self.seconds = seconds
         self.permits = permits
         self.open_client()
         self.enter()
@@ -235,18 +248,21 @@ class AnyPull(RuleBasedStateMachine):
 
     def enter(self) -> None:
         self.desk.reset()
-        self.taken: dict[int, PullOutcome[Any]] = {}
+        self.outcomes: dict[int, PullOutcome[Any]] = {}
         self.most = len(self.fates)  # ids that may have an outcome
-        self.is_finished = self.is_over = self.is_closed = False
+        self.is_finished = False
+        self.is_over = False
+        self.is_closed = False
         self.consumers: list[asyncio.Task[None]] = []
         self.leaving = asyncio.Event()
         self.visit = self.loop.create_task(self.be_inside())
         self.settle()
 
     async def be_inside(self) -> None:
-        with (
-            nullcontext() if self.seconds is None else self.session.call_timeout.limit(self.seconds)
-        ):
+        limit: AbstractContextManager[Any] = nullcontext()
+        if self.seconds is not None:
+            limit = self.session.call_timeout.limit(self.seconds)
+        with limit:
             async with self.pull:
                 await self.leaving.wait()
 
@@ -254,11 +270,11 @@ class AnyPull(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     def settle(self, iterations: int | None = None) -> None:
-        """Let everything happen that can, or only some iterations of the loop, so that the next step comes between."""
+        """Let everything happen that can, or only some iterations of the loop."""
         self.run(at_rest() if iterations is None else turns(iterations))
-        self.is_over |= self.raising and not is_open(
-            self.pull
-        )  # also if the consumer was cancelled as it ended the pull
+        # The pull may be over although the consumer was cancelled as it ended.
+        if self.raising and not is_open(self.pull):
+            self.is_over = True
         if iterations is not None:
             return
         for consumer in [consumer for consumer in self.consumers if consumer.done()]:
@@ -280,25 +296,25 @@ class AnyPull(RuleBasedStateMachine):
         early_pages = sum(len(reading.early) for reading in readings)
         assert run.crawl._early_pages == early_pages
         assert len(workers) + early_pages <= self.window
-        assert {id(reading) for reading in readings} <= {id(one) for one in workers.values()}
+        workers_readings = {id(reading) for reading in workers.values()}
+        assert {id(reading) for reading in readings} <= workers_readings
         return len(readings)
 
     def check_window(self) -> None:
         running = self.check_budget()
         assert running <= (0 if self.is_over else self.first_pages)
         assert len(self.desk.ids) <= self.most
-        not_taken = self.desk.ids - self.taken.keys()
-        failed = sum(self.fates[one].may_be_deferred for one in not_taken)
+        not_taken = self.desk.ids - self.outcomes.keys()
+        failed = sum(self.fates[campaign_id].may_be_deferred for campaign_id in not_taken)
         assert len(not_taken) <= self.window + self.ordered + failed
-        undisturbed = not (
-            self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed
-        )
-        if undisturbed and not running and self.desk.ids != self.fates.keys():
+        is_ending = self.is_finished or self.is_over or self.is_closed
+        is_disturbed = self.desk.refusal or self.seconds or is_ending
+        if not is_disturbed and not running and self.desk.ids != self.fates.keys():
             assert len(not_taken) >= self.window, "nothing happens, though there is room"
 
-    def receive(self, one: int, error: SeoRepError | None) -> None:
-        assert error is None or error.subject == f"campaign {one}"
-        fate = self.fates[one]
+    def receive(self, campaign_id: int, error: SeoRepError | None) -> None:
+        assert error is None or error.subject == f"campaign {campaign_id}"
+        fate = self.fates[campaign_id]
         if self.desk.refusal and isinstance(error, AuthenticationError):
             return
         if self.seconds and isinstance(error, DeadlineExceededError):
@@ -307,29 +323,26 @@ class AnyPull(RuleBasedStateMachine):
             return
         assert fate.may_end_in(error, one_try=self.raising)
         gives_up_early = error is not None and fate.may_be_deferred and fate.times < 2 * ATTEMPTS
-        if gives_up_early and not (
-            self.raising or self.ordered or self.seconds or self.desk.refusal
-        ):
-            assert not any(outcome.ok for outcome in self.taken.values())
+        is_disturbed = self.raising or self.ordered or self.seconds or self.desk.refusal
+        if gives_up_early and not is_disturbed:
+            assert not any(outcome.ok for outcome in self.outcomes.values())
 
     def take(self, outcome: PullOutcome[Any]) -> None:
-        assert outcome.id not in self.taken
+        assert outcome.id not in self.outcomes
         self.receive(outcome.id, outcome.error)
         if outcome.report is not None:
             rows = [row.keyword_id for row in outcome.report.rows]
-            assert (outcome.report.campaign_id, rows) == (
-                outcome.id,
-                self.fates[outcome.id].rows(outcome.id),
-            )
-        self.taken[outcome.id] = outcome
-        assert not self.ordered or [*self.taken] == [*self.fates][: len(self.taken)]
+            assert outcome.report.campaign_id == outcome.id
+            assert rows == self.fates[outcome.id].rows(outcome.id)
+        self.outcomes[outcome.id] = outcome
+        assert not self.ordered or [*self.outcomes] == [*self.fates][: len(self.outcomes)]
 
     async def consume(self) -> None:
         try:
             outcome = await anext(self.pull)
         except StopAsyncIteration:
-            assert self.desk.ids <= self.taken.keys()
-            assert self.is_finished or self.taken.keys() == self.fates.keys()
+            assert self.desk.ids <= self.outcomes.keys()
+            assert self.is_finished or self.outcomes.keys() == self.fates.keys()
             self.is_over = True
         except SeoRepError as error:
             is_key = isinstance(error, AuthenticationError) and error.subject is None
@@ -338,9 +351,8 @@ class AnyPull(RuleBasedStateMachine):
             if is_key:
                 assert self.desk.refusal
                 return
-            if error.subject is not None or not isinstance(
-                error, ConfigurationError
-            ):  # else another consumer has it
+            # Without a subject, another consumer has the error of the campaign.
+            if error.subject is not None or not isinstance(error, ConfigurationError):
                 self.receive(int(str(error.subject).removeprefix("campaign ")), error)
         else:
             assert outcome.ok or not self.raising
@@ -414,13 +426,19 @@ class AnyPull(RuleBasedStateMachine):
         else:
             self.leaving.set()
         self.settle()
-        while probes := [
-            n for n, (asked, _) in enumerate(self.desk.open_requests()) if asked.subject is None
-        ]:
-            self.desk.answer(probes[0])  # which others may wait for
+        # Other requests may wait for the answer to the question about the key.
+        while (place := self.place_of_question()) is not None:
+            self.desk.answer(place)
             self.settle()
         assert self.visit.cancelled() == cancelled
-        assert (asyncio.all_tasks(self.loop), self.session.stats.in_flight) == (set(), 0)
+        assert asyncio.all_tasks(self.loop) == set()
+        assert self.session.stats.in_flight == 0
+
+    def place_of_question(self) -> int | None:
+        for place, (request, _) in enumerate(self.desk.open_requests()):
+            if request.subject is None:
+                return place
+        return None
 
     def close_client(self) -> None:
         self.is_closed = True
@@ -464,4 +482,4 @@ class AnyPull(RuleBasedStateMachine):
 
 
 TestAnyPull = AnyPull.TestCase
-TestAnyPull.settings = settings(max_examples=40, stateful_step_count=30)
+TestAnyPull.settings = settings(stateful_step_count=30)

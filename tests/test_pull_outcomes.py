@@ -25,7 +25,7 @@ from seorep_async import (
     SeoRepClient,
 )
 from seorep_async.tables.output_tables import table_of
-from tests.scripted_api import FEED, LIST, Asked, Clock, sends, serving, tasks_of_ours
+from tests.scripted_api import FEED, LIST, ApiRequest, Clock, sends, serving, tasks_of_ours
 
 JANUARY = ("2023-01-01", "2023-01-31")
 FRAMES: dict[str, Callable[..., list[int]]] = {
@@ -41,15 +41,15 @@ FRAMES: dict[str, Callable[..., list[int]]] = {
 }
 
 
-def two_rows(asked: Asked) -> Any:
+def two_rows(request: ApiRequest) -> Any:
     """Serve every campaign with two keywords, but no campaign 404."""
-    return 404 if asked.id == 404 else FEED.envelope([asked.id * 10, asked.id * 10 + 1], 1, 2)
+    return 404 if request.id == 404 else FEED.envelope([request.id * 10, request.id * 10 + 1], 1, 2)
 
 
-def one_forbidden(asked: Asked) -> Any:
-    if "campaign_id=" not in asked.query:
+def one_forbidden(request: ApiRequest) -> Any:
+    if "campaign_id=" not in request.query:
         return LIST.envelope([1], 1, 1)
-    return 403 if asked.id == 2 else two_rows(asked)
+    return 403 if request.id == 2 else two_rows(request)
 
 
 async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
@@ -95,7 +95,8 @@ async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> 
     outcomes = await pulled(ids, feed=feed)
     columns = [column.name for column in table_of(feed).columns]
     arrow = outcomes.to_arrow(skip_failures=True)
-    assert (arrow.column_names, arrow.num_rows) == (columns, 0)
+    assert arrow.column_names == columns
+    assert arrow.num_rows == 0
     assert set(outcomes.to_pandas(skip_failures=True).columns) == set(columns)
     assert set(outcomes.to_polars(skip_failures=True).columns) == set(columns)
     assert outcomes.to_dicts(skip_failures=True) == []
@@ -104,21 +105,17 @@ async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> 
 async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
     outcomes = await pulled([1, 2, 3])
     same: list[Any] = [
-        *(
-            outcomes[:],
-            outcomes.copy(),
-            copy.copy(outcomes),
-            copy.deepcopy(outcomes),
-            outcomes[:1] + outcomes[1:],
-        ),
+        outcomes[:],
+        outcomes.copy(),
+        copy.copy(outcomes),
+        copy.deepcopy(outcomes),
+        outcomes[:1] + outcomes[1:],
         pickle.loads(pickle.dumps(outcomes)),  # noqa: S301
     ]
-    for one in same:
-        assert (type(one), list(one), one.to_dicts()) == (
-            PullOutcomes,
-            list(outcomes),
-            outcomes.to_dicts(),
-        )
+    for outcomes_ in same:
+        assert type(outcomes_) is PullOutcomes
+        assert list(outcomes_) == list(outcomes)
+        assert outcomes_.to_dicts() == outcomes.to_dicts()
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
 
 
@@ -137,7 +134,8 @@ async def test_an_outcome_is_a_report_or_a_failure() -> None:
     assert isinstance(failed, FailedReport)
     for outcome in (pulled_report, failed):
         assert isinstance(outcome, PullOutcome)
-        assert (outcome.report is None, outcome.error is None) == (not outcome.ok, outcome.ok)
+        assert (outcome.report is None) == (not outcome.ok)
+        assert (outcome.error is None) == outcome.ok
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             outcome.ok = False  # type: ignore[misc]
 
@@ -147,7 +145,9 @@ async def test_a_pickled_outcome_is_as_before(campaign_id: int) -> None:
     (outcome,) = await pulled([campaign_id])
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(outcome, protocol))  # noqa: S301
-        assert (type(again), again.id, again.ok) == (type(outcome), outcome.id, outcome.ok)
+        assert type(again) is type(outcome)
+        assert again.id == outcome.id
+        assert again.ok == outcome.ok
         assert again.report == outcome.report
         assert str(again.error) == str(outcome.error)
 
@@ -164,13 +164,14 @@ async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     for other in (months, [month], [1], [outcomes[0], None]):
         for mine in (outcomes, outcomes[:0]):
             both: list[Any] = mine + other
-            assert (type(both), both) == (list, [*mine, *other])
+            assert type(both) is list
+            assert both == [*mine, *other]
     assert type(outcomes + list(months)) is PullOutcomes  # a failure is of any feed
 
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_refused_key_raises(status: int) -> None:
-    async with serving(lambda asked: status) as (client, _):
+    async with serving(lambda request: status) as (client, _):
         with pytest.raises(AuthenticationError) as caught:
             await client.rankings.pull([1, 2, 3], *JANUARY)
     assert caught.value.subject is None
@@ -187,10 +188,10 @@ async def test_one_forbidden_campaign_is_an_outcome(ids: list[int]) -> None:
 
 
 async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.id != 404:
+    async def script(request: ApiRequest) -> Any:
+        if request.id != 404:
             await stuck.wait()
-        return two_rows(asked)
+        return two_rows(request)
 
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):
@@ -199,7 +200,7 @@ async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
 
 
 async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
+    async def script(request: ApiRequest) -> Any:
         await stuck.wait()
 
     async def pull(client: SeoRepClient) -> None:
@@ -220,9 +221,9 @@ async def test_call_timeout_limits_each_request_of_it(
 ) -> None:
     clock = Clock()
 
-    def script(asked: Asked) -> Any:
+    def script(request: ApiRequest) -> Any:
         clock.now += 1
-        return two_rows(asked)
+        return two_rows(request)
 
     async with serving(script, clock, call_timeout=5, max_concurrency=1) as (client, _):
         if whole is None:
@@ -236,7 +237,7 @@ async def test_call_timeout_limits_each_request_of_it(
 
 async def test_several_pulls_are_gathered() -> None:
     async with serving(two_rows) as (client, _):
-        pulls = (client.rankings.pull([one], *JANUARY) for one in (1, 2))
+        pulls = (client.rankings.pull([campaign_id], *JANUARY) for campaign_id in (1, 2))
         first, second = await asyncio.gather(*pulls)
     assert (first + second).to_arrow()["campaign_id"].to_pylist() == [1, 1, 2, 2]
 
@@ -257,8 +258,10 @@ async def test_a_pull_that_runs_is_not_awaited_too() -> None:
 
 def test_an_outcome_is_made_of_the_class_that_fits() -> None:
     error = NotFoundError("gone")
-    made: Any = PullOutcome
-    failed = made(1, error=error)
+    base_class: Any = PullOutcome
+    failed = base_class(1, error=error)
     assert type(failed) is FailedReport
-    assert (failed.id, failed.error, failed.ok) == (1, error, False)
+    assert failed.id == 1
+    assert failed.error == error
+    assert failed.ok is False
     assert pickle.loads(pickle.dumps(failed)).id == 1  # noqa: S301

@@ -106,8 +106,11 @@ def run(
     return pytester.runpytest_subprocess(*loops, *mode, *ours, "--strict-markers", "-W", "error")
 
 
-@pytest.mark.parametrize("loops", [FUNCTION_LOOPS, SESSION_LOOPS])
-@pytest.mark.parametrize(("mode", "mark"), [("strict", "@pytest.mark.asyncio"), ("auto", "")])
+@pytest.mark.parametrize(
+    ("mode", "mark", "loops"),
+    [("strict", "@pytest.mark.asyncio", FUNCTION_LOOPS), ("auto", "", SESSION_LOOPS)],
+    ids=["strict", "auto"],
+)
 def test_the_fixtures_and_the_markers_work(
     mode: str, mark: str, loops: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:
@@ -127,15 +130,17 @@ def test_a_wrong_option_of_a_marker_is_an_error_of_its_test(pytester: pytest.Pyt
 
 
 def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -> None:
-    shown = (
+    output = (
         run(pytester, "", "--fixtures").stdout.str()
         + run(pytester, "", "--markers", asyncio=None).stdout.str()
     )
     for line in (
-        *("A running sandbox: 3 campaigns of 10 keywords", "An open client of `seorep_sandbox`"),
-        *("@pytest.mark.seorep_sandbox(**options)", "@pytest.mark.seorep_client(**settings)"),
+        "A running sandbox: 3 campaigns of 10 keywords",
+        "An open client of `seorep_sandbox`",
+        "@pytest.mark.seorep_sandbox(**options)",
+        "@pytest.mark.seorep_client(**settings)",
     ):
-        assert line in shown
+        assert line in output
 
 
 @pytest.mark.parametrize(

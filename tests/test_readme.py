@@ -1,4 +1,4 @@
-"""README and the examples of docstrings run as they stand, and everything that README names exists."""
+"""README and the examples of docstrings run, and everything that README names exists."""
 
 import ast
 import codeop

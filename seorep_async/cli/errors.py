@@ -47,15 +47,16 @@ _OPTIONS = {
     "after": "--to",
     "api_key": "SEOREP_API_KEY",
     "before": "--from",
+    "body": "NAME=VALUE",
     "database": "--history",
     "end_date": "--to",
-    "engine_names": "report_engines",
     "extra_params": "--param",
     "groups": "--group",
     "id": "ID",
     "ids": "--campaign",
     "limit": "--page-size",
     "method": "METHOD",
+    "params": "NAME=VALUE",
     "path": "PATH",
     "start_date": "--from",
 }
@@ -112,7 +113,7 @@ def facts_of_error(error: BaseException) -> dict[str, Any]:
 
 
 def explain(error: BaseException) -> str:
-    """Return the reason for the command's end, and the next step if there is one, as one line."""
+    """Return one line: the reason for the command's end, and the next step if there is one."""
     if isinstance(error, click.ClickException):
         return one_line(error.format_message())
     if not isinstance(error, SeoRepError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import csv
 import datetime as dt
 import io
@@ -89,13 +90,14 @@ class PullArguments:
             return {"page_size": None}
         return {}
 
-    @property
-    def target(self) -> str:
+    def target(self, window: Days) -> str:
+        """Return the target; without `-o`, a file whose name has the feed and the period."""
         if self.out is not None:
             return self.out
+        parts = ["rankings"]
         if len(self.feeds) == 1:
-            return f"rankings-{self.feeds[0]}.csv"
-        return "rankings.csv"
+            parts.append(self.feeds[0])
+        return f"{'-'.join(parts)}-{_period(window)}.csv"
 
     @property
     def campaign_ids(self) -> list[int] | None:
@@ -139,7 +141,7 @@ class PullArguments:
         Raises:
             UsageError: they do.
         """
-        target = self.target.lower()
+        target = self.target(windows[0]).lower()
         is_by_month = len(windows) > 1 or self.skip_complete
         if self.quiet and self.verbose:
             raise click.UsageError("--quiet and --verbose can't be combined; give one of them.")
@@ -243,6 +245,15 @@ def last_days_of_months(value: str, today: dt.date) -> Days:
         raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
 
 
+def _period(window: Days) -> str:
+    """Return a period for a file's name: a month, or its first and its last day."""
+    first_day, last_day = window
+    _, days_of_month = calendar.monthrange(last_day.year, last_day.month)
+    if first_day == last_day.replace(day=1) and last_day.day == days_of_month:
+        return first_day.isoformat().removesuffix("-01")
+    return f"{first_day}_{last_day}"
+
+
 def _whole_month(date: dt.date) -> Days:
     first_day = date.replace(day=1)
     next_month = (first_day + dt.timedelta(31)).replace(day=1)
@@ -343,7 +354,7 @@ def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
     type=not_empty,
     help="Target: a file that ends in .csv, .xlsx (Excel), .jsonl, .parquet or .duckdb; or - for "
     "stdout.  "
-    "[default: rankings-FEED.csv]",
+    "[default: rankings-FEED-PERIOD.csv]",
 )
 @option(
     "--feed",

@@ -72,12 +72,14 @@ class _Task:
     """The parts of a run that are the same for each month.
 
     Attributes:
+        target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows what is no failure.
     """
 
     arguments: PullArguments
     client: SeoRepClient
+    target: str
     options: ExportOptions
     console: Console
 
@@ -123,7 +125,9 @@ async def _run(
     warnings: Sequence[str],
 ) -> ExitCode:
     async with connection.opened(**arguments.settings) as client:
-        task = _Task(arguments, client, _export_options(arguments), console)
+        # several months have one target
+        target = arguments.target(windows[0])
+        task = _Task(arguments, client, target, _export_options(arguments), console)
         months = _Months(list(windows))
         by_month = len(windows) > 1
         if by_month or arguments.skip_complete:
@@ -166,19 +170,21 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     task's options.
     """
     arguments = task.arguments
-    place = Place(arguments.target, task.options)
-    look = Beginning(restart=arguments.restart, only_look=True)
+    place = Place(task.target, task.options)
+    # --restart drops what is staged now: the next run, after a failure, may come without it
+    only_look = arguments.dry_run or not arguments.restart
+    look = Beginning(restart=arguments.restart, only_look=only_look)
     request = task.request(windows[0])
     async with opened_target(task.client, request, place, look) as target:
         request = target.target.request
-        staged = target.staging.found
+        staged = target.staging.earlier_pull
     task.options["account"] = request.account
     unfinished = None
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
     last_pulls: dict[Days, _LastPull] = {}
     if arguments.skip_complete:
-        last_pulls = await asyncio.to_thread(_last_pulls, arguments, request, windows)
+        last_pulls = await asyncio.to_thread(_last_pulls, task.target, request, windows)
     complete = {window for window, pull in last_pulls.items() if pull.is_complete}
     complete.discard(unfinished)  # its pull was begun again, and must be finished
     left = [window for window in windows if window not in complete]
@@ -195,13 +201,13 @@ def _began(last_pull: _LastPull | None) -> dt.datetime:
 
 
 def _last_pulls(
-    arguments: PullArguments, request: ExportRequest, windows: Sequence[Days]
+    target: str, request: ExportRequest, windows: Sequence[Days]
 ) -> dict[Days, _LastPull]:
     """Return the last pull of each month whose requested feeds are all in the database."""
-    if not Path(arguments.target).exists():
+    if not Path(target).exists():
         return {}
     states_by_feed = complete_windows(
-        arguments.target,
+        target,
         account=request.account,
         selection=request.selection,
         compared=request.compared,
@@ -226,7 +232,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
     arguments = task.arguments
     previews: dict[str, PullPreview] = {}
     last: PullPreview | None = None
-    out = None if arguments.to_stdout else arguments.target
+    out = None if arguments.to_stdout else task.target
     for first_day, last_day in windows:
         is_alike = len(previews) >= _ALIKE
         if arguments.retry_failed:
@@ -318,7 +324,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
         arguments.campaign_ids,
         first_day,
         last_day,
-        out=arguments.target,
+        out=task.target,
         max_requests=requests_left,
         on_progress=show,
         **task.manner,

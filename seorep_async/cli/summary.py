@@ -373,6 +373,7 @@ def facts_of_previews(
         "skipped": first.skipped,
         "requests": requests,
         "page_sizes": first.page_sizes,
+        "notes": list(first.notes),
         "runs": -(-requests // budget),
         "staged": staged,
         "months_skipped": months_skipped,
@@ -402,6 +403,8 @@ def _preview_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "File", one_line(file)
     if facts["staged"] is not None:
         yield "Stored", _staged_in_words(facts["staged"])
+    for note in facts["notes"]:
+        yield "Note", one_line(note)
 
 
 def _requests_in_words(facts: Mapping[str, Any]) -> str:

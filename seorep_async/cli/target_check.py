@@ -78,7 +78,7 @@ async def _check_file(findings: Findings, client: SeoRepClient, out: str, window
             asyncio.timeout(_OPEN_SECONDS),
             opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
         ):
-            staged = target.staging.found
+            staged = target.staging.earlier_pull
     except TimeoutError:
         problem = f"{out} is open in another program"
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
@@ -108,4 +108,4 @@ def _words_of_staged(staged: StagedPull) -> str:
     state = "ended with failures" if staged.ended else "is unfinished"
     reports = counted(staged.reports, "report")
     window = f"{staged.start_date} to {staged.end_date}"
-    return f"a pull of {window} {state}; {reports} of it are stored"
+    return f"a pull of {window} {state}, with {reports} stored"

@@ -1,4 +1,4 @@
-"""Pulls into files and databases: complete, in a fixed order, or not written at all (guide: exports).
+"""Pulls into files and databases: complete, in a fixed order, or not written (guide: exports).
 
 `request` holds what is requested. `fetch` stores the reports in `staging` (the file `pieces`),
 encoded by `formats`. `files`, `workbook` or `database` (`schema`, `replacement`) write the tables.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -29,7 +30,7 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import Arrow
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.replacement import MONTH_RULE, STATEMENTS
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
@@ -42,7 +43,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import fits
+from seorep_async.tables.columns import FeedTable, fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -72,21 +73,22 @@ class Database(Target):
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
     def row_files(self) -> list[Path]:
-        return [self.named]
+        return [self.out]
 
     def check(self) -> None:
         """Refuse what is no database, and tables that were changed or are another program's."""
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
-            raise refusal(self.named, r"DuckDB takes no path with a ? or a \ in it; name another")
-        check_file(self.named, self.path)
+            raise refusal(self.out, r"DuckDB takes no path with a ? or a \ in it; name another")
+        check_file(self.out, self.path)
         log = Path(f"{self.path}.wal")
+        # a crash may have left it where the database itself was removed afterwards;
         # DuckDB would replay this log into the new database
         if self._is_new() and log.exists():
             problem = f"{log.name} is of a database that was here"
-            raise refusal(self.named, f"{problem}; put it beside that, or remove it")
+            raise refusal(self.out, f"{problem}; put it beside that, or remove it")
         with self._connected() as database:
             for problem in problems(database):
-                raise refusal(self.named, f"{problem}, or name another file")
+                raise refusal(self.out, f"{problem}, or name another file")
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name.
@@ -115,15 +117,11 @@ class Database(Target):
         return [name for (name,) in rows]
 
     def failed(self) -> Retry:
-        """Find the requested campaigns that failed in earlier pulls of this night and these days."""
-        request = self.request
-        earlier_pulls = """
-            SELECT string_split(feeds, ','), selection, reading
-            FROM pulls
-            WHERE account = $account AND snapshot_date = $snapshot_date
-                AND start_date = $start_date AND end_date = $end_date
-            ORDER BY started_at DESC
+        """Find the campaigns that failed in earlier pulls of this night and these days.
+
+        There is something to retry only if one of these pulls requested all that is requested now.
         """
+        request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
             FROM failures
@@ -136,25 +134,24 @@ class Database(Target):
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return Retry()
-            pulls = database.execute(earlier_pulls, request.labels).fetchall()
+            pulls = _earlier_pulls(database, request)
             failures = database.execute(
                 failed_campaigns, {**request.labels, "tables": tables}
             ).fetchall()
         feeds = {feed.value for feed in request.feeds}
-        sharing = [pull for pull in pulls if feeds.intersection(pull[0])]
+        sharing = [pull for pull in pulls if feeds.intersection(pull.feeds)]
         if not sharing:
             return Retry()
         # rows of one night may come from several pulls: the last one that shares a feed decides
-        _, _, last_reading = sharing[0]
-        refused = check_reading(request, last_reading)
-        takes_any = not (request.campaigns or request.groups or request.filter)
-        for pulled_feeds, selection, reading in sharing:
-            has_campaigns = selection == request.selection or (selection is None and takes_any)
-            if has_campaigns and feeds.issubset(pulled_feeds):
-                # The rows beside the failures that are fetched again are of this pull.
-                refused = refused or check_reading(request, reading)
-                ids = [campaign_id for (campaign_id,) in failures if request.takes(campaign_id)]
-                return Retry(ids, refused)
+        refused = check_reading(request, sharing[0].reading)
+        for pull in sharing:
+            # a pull of all campaigns had those of each group, but not an id that is not listed
+            has_listed = pull.selection is None and request.campaigns is None
+            has_campaigns = has_listed or pull.selection == request.selection
+            if has_campaigns and feeds.issubset(pull.feeds):
+                # the rows beside the failures that are fetched again are of this pull
+                refused = refused or check_reading(request, pull.reading)
+                return Retry([campaign_id for (campaign_id,) in failures], refused)
         return Retry(None, refused)
 
     def _is_new(self) -> bool:
@@ -168,11 +165,14 @@ class Database(Target):
         """
         lock = _writers[self.path]
         deadline = None
+        # There are three reasons to wait: another pull of this process has the lock; another
+        # program has the file; this program has it open outside of a pull.
         while True:
             with ExitStack() as stack:
                 if lock.acquire(timeout=_RETRY_SECONDS):
                     stack.callback(lock.release)
                     is_new = self._is_new()
+                    # to look must not make a file, which a refused pull would leave behind
                     file = ":memory:" if is_new and not to_write else self.path
                     try:
                         database = stack.enter_context(_connect(file, is_new=is_new))
@@ -184,6 +184,7 @@ class Database(Target):
                     else:
                         yield database
                         return
+                    # the minute begins when somebody is found to have it open
                     if deadline is None:
                         deadline = time.monotonic() + WAIT_SECONDS
                         _log.warning(
@@ -196,23 +197,25 @@ class Database(Target):
     def _refusal(self, error: Exception) -> Exception:
         reason = why_closed(error)
         if reason is None:
-            return refusal(self.named, f"{first_line(error)}; name another file")
-        return ExportError(f"can't write {self.named}: {reason}", file=self.path)
+            return refusal(self.out, f"{first_line(error)}; name another file")
+        return ExportError(f"can't write {self.out}: {reason}", file=self.path)
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Replace and add rows in one transaction; a new database appears in one step."""
         duckdb = require("duckdb")
         try:
+            # another pull may make the database meanwhile, and then its rows are added to
             if not self._is_new() or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:
+            # DuckDB passes on only the text of an error of ours, such as a damaged piece
             for original in self.format.problems:
                 raise original from error
-            problem = f"can't write {self.named}: {first_line(error)}; nothing has changed in it"
+            problem = f"can't write {self.out}: {first_line(error)}; nothing has changed in it"
             raise ExportError(problem, file=self.path) from error
-        return [self.named] if contents.received else []
+        return [self.out] if contents.received else []
 
     def _checkpoint(self, database: duckdb.DuckDBPyConnection) -> None:
         """Move the committed rows from the log into the file.
@@ -230,7 +233,7 @@ class Database(Target):
 
         Return False if that is impossible: another pull was faster, or there are no hard links.
         """
-        file = made(folder, "rows.duckdb")
+        file = unfinished_path(folder, "rows.duckdb")
         with _connect(file, is_new=True) as database:
             _fill(database, contents, self.format)
             # closing would do it as well, but hide that the disk is full
@@ -262,6 +265,62 @@ def _account_names(database: duckdb.DuckDBPyConnection) -> set[str]:
         return set()
     rows = database.execute("SELECT DISTINCT account FROM pulls").fetchall()
     return {name for (name,) in rows}
+
+
+@attrs.frozen
+class _EarlierPull:
+    """A row of `pulls`: an earlier pull of the same account, night and days."""
+
+    feeds: list[str]
+    selection: str | None
+    reading: str | None
+
+    def may_have_requested(self, campaign_id: int) -> bool:
+        """Return whether it requested a campaign, or one that its groups or its filter may take."""
+        choice = json.loads(self.selection or "{}")
+        if "ids" in choice:
+            return campaign_id in choice["ids"]
+        return campaign_id not in choice.get("exclude", ())
+
+    @property
+    def asked_the_service(self) -> bool:
+        """Whether the service chose the campaigns, by groups or a filter."""
+        choice = json.loads(self.selection or "{}")
+        return "groups" in choice or "filter" in choice
+
+
+def _earlier_pulls(
+    database: duckdb.DuckDBPyConnection, request: ExportRequest
+) -> list[_EarlierPull]:
+    """Return the pulls of a request's account, night and days, the newest first."""
+    query = """
+        SELECT string_split(feeds, ','), selection, reading
+        FROM pulls
+        WHERE account = $account AND snapshot_date = $snapshot_date
+            AND start_date = $start_date AND end_date = $end_date
+        ORDER BY started_at DESC
+    """
+    rows = database.execute(query, request.labels).fetchall()
+    return [_EarlierPull(*row) for row in rows]
+
+
+def _has_another_reading(
+    pulls: Iterable[_EarlierPull], request: ExportRequest, campaign_id: int
+) -> bool:
+    """Return whether a campaign's rows of the night may come from a pull of another reading.
+
+    Args:
+        pulls: the earlier pulls of the feed, the newest first.
+    """
+    for pull in pulls:
+        if not pull.may_have_requested(campaign_id):
+            continue
+        if pull.reading != request.reading:
+            return True
+        # after a pull of our reading that had this campaign, no older one has rows of it
+        if pull.selection == request.selection or not pull.asked_the_service:
+            return False
+    return False
 
 
 def _check_accounts(
@@ -307,13 +366,18 @@ def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: Expor
         LIMIT 1
     """
     for night, reading in database.execute(query, {"account": request.account}).fetchall():
-        if reading is not None and reading != request.reading:
-            _log.warning(
-                "the last pull of %s into this database, of %s, had other options or engine "
-                "names: rows of its nights may mean something else",
-                request.account,
-                night,
-            )
+        # an older version did not note it, and nothing can be said
+        if reading is None or reading == request.reading:
+            continue
+        consequence = "rows of its nights may mean something else"
+        if night == request.snapshot_date:
+            consequence = "reports that fail now lose their rows of that pull"
+        _log.warning(
+            "the last pull of %s into this database, of %s, had other options or engine names: %s",
+            request.account,
+            night,
+            consequence,
+        )
 
 
 def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
@@ -324,9 +388,11 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     request = contents.request
     database.execute("BEGIN")
     make_tables(database)
+    # once more: another pull may have written under this name since the first check
     _check_accounts(database, request, contents.staging.plan.account_ids)
     database.execute(MONTH_RULE)
     _register_outcomes(database, contents)
+    _register_outdated(database, contents)
     parameters = {
         **request.labels,
         "tables": [table_of(feed).name for feed in request.feeds],
@@ -360,6 +426,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for campaign_id, keyword_id in staging.keywords()
             if keyword_id in failed_ids
         ]
+    # an id of more than 64 bits can't be in the database
     pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     _register(database, "pulled_campaigns", {"campaign_id": "int64"}, pulled_campaigns)
     _register(
@@ -371,6 +438,27 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
         {"campaign_id": "int64", "keyword_id": "int64"},
         failed_keywords,
     )
+
+
+def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+    """Register the failed reports whose rows of this night an earlier pull read in another way.
+
+    Beside the new rows they would mean something else.
+    """
+    staging = contents.staging
+    request = contents.request
+    outdated = []
+    pulls = _earlier_pulls(database, request) if contents.received else []
+    for table, campaign_id, keyword_id, _ in staging.failed_reports():
+        # only ids of 64 bits can have rows
+        is_storable = fits(campaign_id or 0) and fits(keyword_id or 0)
+        if not isinstance(table, FeedTable) or campaign_id is None or not is_storable:
+            continue
+        pulls_of_feed = [pull for pull in pulls if table.feed.value in pull.feeds]
+        if _has_another_reading(pulls_of_feed, request, campaign_id):
+            outdated.append((table.name, campaign_id, keyword_id))
+    columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
+    _register(database, "outdated_reports", columns, outdated)
 
 
 def _register(

@@ -1,4 +1,4 @@
-"""Fetching reports: the missing ones into the staging folder, or all of them in order to a stream."""
+"""Fetching reports: the missing ones into the staging folder, or all in order to a stream."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _take_error(future: asyncio.Future[Any]) -> None:
 
 
 class Group:
-    """Collects outcomes of one feed, and stores them once there are many rows or time has passed."""
+    """Collects outcomes of a feed, and stores them once there are many rows or time has passed."""
 
     def __init__(
         self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]
@@ -96,6 +96,7 @@ class Group:
 
     async def add(self, outcome: PullOutcome[Any]) -> None:
         self._waiting.append(outcome)
+        # a report without rows costs something as well
         self._rows += 1
         if outcome.report is not None:
             self._rows += len(outcome.report.rows)
@@ -150,11 +151,13 @@ class Fetcher:
             PullPausedError: the requests were used up before every report was tried.
         """
         staging = self.staging
+        # an earlier run may have staged more rows than a sheet holds
         staging.require_room()
         feeds = staging.request.fetched_feeds
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
             await self._check_staged_account(staging.plan)
+        # a list that failed is asked for again: it has the names of the campaigns
         if not is_resumed or staging.failures(campaigns_table()):
             await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:
@@ -196,7 +199,7 @@ class Fetcher:
         self.tracker.start(Stage.LISTING, request.feeds[0])
         error: SeoRepError | None = None
         if request.campaigns is None:
-            campaigns = request.chosen(await listed(self.client, request.filter))
+            campaigns = request.select(await listed(self.client, request.filter))
             campaign_ids = [campaign.id for campaign in campaigns]
         else:
             campaigns, error = await look_up(self.client, request.campaigns)
@@ -235,6 +238,10 @@ class Fetcher:
                     raise
                 problem = error
         visible = Plan.of((), campaigns)
+        # There are three cases of a staged pull whose account is known:
+        # 1. The service could not answer: nobody knows, and a repetition may tell.
+        # 2. It shows campaigns of other accounts only, or refuses to show any: another key.
+        # 3. It shows campaigns without account ids: nothing contradicts.
         if plan.account_ids:
             if problem is not None and problem.retryable:
                 raise problem
@@ -255,6 +262,7 @@ class Fetcher:
         ids = [id_ for id_ in missing if id_ not in failed]
         if not ids:
             return
+        # keywords may be needed of campaigns whose rows are not: then it is another stage
         stored = self.staging.count(feed)
         if feed in request.feeds:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
@@ -274,6 +282,7 @@ class Fetcher:
             )
             async with pull as outcomes:
                 async for outcome in outcomes:
+                    # reports that have begun are finished, so the limit is exceeded by a few
                     if self.tracker.requests_left() == 0:
                         outcomes.finish()
                     _check_outcome(outcomes, outcome)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.formats import Parquet, Text
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_reading
 from seorep_async.tables.columns import FeedTable, Table
@@ -69,12 +69,12 @@ class Target:
     """The place that a pull is written to.
 
     Attributes:
-        named: the path as the caller wrote it.
+        out: the path as the caller wrote it, for messages and the summary.
         path: the same path, absolute and with links followed.
         stop: set to end a wait for the target, and the writing.
     """
 
-    named: Path
+    out: Path
     path: Path
     request: ExportRequest
     stop: threading.Event
@@ -86,11 +86,31 @@ class Target:
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
+    def earlier_pulls(self) -> list[dict[str, Any]]:
+        """Return rows of the pull that would be replaced whole; of a database, none is."""
+        return []
 
-def check_file(named: Path, file: Path) -> None:
+    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
+        """Describe the contents that a pull with fewer campaigns or another period replaces.
+
+        Args:
+            complete: campaigns without a failure in this pull.
+            failed: its other campaigns.
+        """
+        pulls = self.earlier_pulls()
+        if not pulls:
+            return ()
+        losses = [
+            _other_period(self.request, pulls[0]),
+            _fewer_campaigns(pulls[0], complete, failed),
+        ]
+        return tuple(loss for loss in losses if loss is not None)
+
+
+def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be written, or that is no regular file."""
     if not os.path.isdir(file.parent):
-        raise refusal(named, f"there is no folder {file.parent}; create it first")
+        raise refusal(out, f"there is no folder {file.parent}; create it first")
     place = file
     problem = None
     try:
@@ -107,7 +127,7 @@ def check_file(named: Path, file: Path) -> None:
     if problem is None and not os.access(place, os.W_OK):
         problem = f"{place} is read-only; name a file elsewhere"
     if problem is not None:
-        raise refusal(named, problem)
+        raise refusal(out, problem)
 
 
 def is_mounted(file: Path) -> bool:
@@ -160,25 +180,25 @@ class Files(Target):
         """Return the path of a table's file, relative if the caller's path is."""
         file = self.file(table)
         if file == self.path:
-            return self.named
-        if self.named.is_symlink():
+            return self.out
+        if self.out.is_symlink():
             return file
-        return self.named.with_name(file.name)
+        return self.out.with_name(file.name)
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, unless `force`."""
         for table in self.request.tables:
             file = self.file(table)
-            check_file(self.named, file)
+            check_file(self.out, file)
             # a file is made beside `path`, and can't be moved to another file system in one step
             folder = Path(os.path.realpath(file)).parent
             if folder.stat().st_dev != self.path.parent.stat().st_dev:
                 problem = f"{file.name} is a link to another file system; remove it"
-                raise refusal(self.named, problem)
+                raise refusal(self.out, problem)
             is_empty = not file.exists() or not file.stat().st_size
             if not self.force and not is_empty and not self._is_from_a_pull(file):
                 advice = "name another file, or replace it with force=True"
-                raise refusal(self.named, f"{file.name} exists, and no pull wrote it; {advice}")
+                raise refusal(self.out, f"{file.name} exists, and no pull wrote it; {advice}")
 
     def _is_from_a_pull(self, file: Path) -> bool:
         rows = self.format.read(file)
@@ -199,13 +219,13 @@ class Files(Target):
             return Retry()
         return retry_of(request, self._pulls())
 
-    def replaced_period(self) -> str | None:
-        """Describe the period that the files hold, if a pull of another one replaces it."""
+    def earlier_pulls(self) -> list[dict[str, Any]]:
+        """Read the table `pulls`; without it, rows name at least their period."""
+        rows = self.file(table_of(self.request.feeds[0]))
         pulls = self._pulls()
-        if not pulls:
-            rows = self.file(table_of(self.request.feeds[0]))
-            pulls = self.format.read(rows) if rows.is_file() else []
-        return period_of(self.request, pulls)
+        if not pulls and rows.is_file():
+            pulls = self.format.read(rows)
+        return pulls
 
     def _pulls(self) -> list[dict[str, Any]]:
         """Read the table `pulls` of the files, which has one row."""
@@ -236,7 +256,7 @@ class Files(Target):
 
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
         """Write a table in the staging folder; return None if there is nothing to write."""
-        file = made(folder, f"{table.name}{self.path.suffix}")
+        file = unfinished_path(folder, f"{table.name}{self.path.suffix}")
         rows = self.format.write(file, contents.table(table))
         if not rows and not isinstance(table, FeedTable):
             discard(file)
@@ -254,21 +274,31 @@ def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
     return Retry()
 
 
-def period_of(request: ExportRequest, rows: Sequence[dict[str, Any]]) -> str | None:
-    """Return first and last day of older rows, and another account; None if they are the same."""
-    for row in rows:
-        start_date = _comparable(row.get("start_date"))
-        end_date = _comparable(row.get("end_date"))
-        account = _comparable(row.get("account"))
-        days = f"{start_date} to {end_date}"
-        if not start_date or not end_date:
-            return None
-        if account and account != request.account:
-            return f"{days} of {account}"
-        if days != f"{request.start_date} to {request.end_date}":
-            return days
+def _other_period(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
+    """Name first and last day of an earlier pull, and another account; None if both are equal."""
+    start_date = _comparable(pull.get("start_date"))
+    end_date = _comparable(pull.get("end_date"))
+    account = _comparable(pull.get("account"))
+    days = f"{start_date} to {end_date}"
+    if not start_date or not end_date:
         return None
+    if account and account != request.account:
+        return f"replaces {days} of {account}"
+    if days != f"{request.start_date} to {request.end_date}":
+        return f"replaces {days}"
     return None
+
+
+def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str | None:
+    """Say that an earlier pull had more campaigns; None if it had not."""
+    requested = int(_comparable(pull.get("campaigns")) or 0)
+    earlier = requested - int(_comparable(pull.get("failures")) or 0)
+    if complete >= earlier:
+        return None
+    loss = f"replaces {earlier:,} campaigns with {complete:,}"
+    if complete + failed >= earlier:
+        return f"{loss}, because the others failed"
+    return loss
 
 
 def _comparable(value: object) -> str:

@@ -50,7 +50,7 @@ Slice: TypeAlias = tuple[int, int]
 
 
 class StagedReport(NamedTuple):
-    """A report in the staging file: the ids in its lead, the number of its block, and its record."""
+    """A report in the staging file: the ids in its lead, its block's number, and its record."""
 
     lead_ids: tuple[int, ...]
     block: int
@@ -136,8 +136,10 @@ class Text:
         """
         data = b""
         row_starts: list[int] = []
+        # reports without rows have empty slices
         if any(sizes):
             data, row_starts = self.staged_rows(without_lead(table), prepared)
+        # the last report ends where the piece does
         row_starts.append(len(data))
         slices = []
         for first_row, end_row in pairwise(accumulate(sizes, initial=0)):
@@ -168,6 +170,7 @@ class Text:
                 text, _ = self.encode(table, self.prepare(table, columns), [size])
                 opened.write(with_lead(text, lead))
                 row_count += size
+            # rows were encoded when they arrived; here only their lead is put in
             for report, text in slices_of(source):
                 opened.write(with_lead(text, lead % report.lead_ids))
                 row_count += report.record.rows
@@ -196,6 +199,7 @@ def with_lead(text: bytes, lead: bytes) -> bytes:
 
 def slices_of(source: Source) -> Iterator[tuple[StagedReport, bytes]]:
     """Yield each staged report of text with its part of its piece."""
+    # neighbouring reports are often in one piece, which is read once
     read = lru_cache(RECENT)(source.read)
     for report in source.reports:
         record = report.record
@@ -212,6 +216,8 @@ class Csv(Text):
         return csv_cells(table.columns[table.lead :], columns)
 
     def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+        # A control character before the first cell of each row outlasts the joining of all rows at
+        # once, and then gives way to a byte that UTF-8 never has.
         first_column, *other_columns = prepared
         marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
         text = csv_lines([marked_column, *other_columns])
@@ -229,6 +235,7 @@ class Csv(Text):
         for column in table.columns[: table.lead]:
             if column.name in shared:
                 ((cell,),) = csv_cells([column], [[shared[column.name]]])
+                # ids are put in by %, so a name of an account may hold none of its own
                 cells.append(cell.replace("%", "%%"))
             else:
                 cells.append("%d")
@@ -293,8 +300,11 @@ class WorkbookRows(JsonLines):
         kinds = [column.type for column in table.columns]
         slices = slices_of(source)
         for group in in_groups(slices, lambda item: item[0].record.rows, _SHEET_PART):
-            text = b"".join(with_lead(text, lead % report.lead_ids) for report, text in group)
-            rows = [msgspec.json.decode(line) for line in text.split(b"\n") if line]
+            rows = []
+            for report, text in group:
+                lines = with_lead(text, lead % report.lead_ids).split(b"\n")
+                rows += [msgspec.json.decode(line) for line in lines if line]
+            # reports may have no rows
             if rows:
                 columns = [[row[name] for row in rows] for name in names]
                 yield list(map(_values_from_json, kinds, columns))
@@ -344,6 +354,7 @@ class Arrow:
         pa = require("pyarrow")
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
+        # keywords are some columns of the campaign feed's rows
         staged_table = source.table
         if staged_table is keywords_table():
             staged_table = table_of(Feed.CAMPAIGN)
@@ -367,6 +378,7 @@ class Arrow:
             for table in self.tables(source):
                 yield from table.to_batches()
         except BaseException as error:
+            # DuckDB calls this from C++, and makes an error of its own of it
             self.problems.append(error)
             raise
 
@@ -433,6 +445,7 @@ def _lead_columns(
     pa = require("pyarrow")
     sizes = [report.record.rows for report in reports]
     ids = zip(*(report.lead_ids for report in reports), strict=True)
+    # the ids of the lead come in the order of its columns: campaign, then keyword
     for column in lead:
         arrow_type = schema.field(column.name).type
         if column.name in shared:
@@ -456,17 +469,15 @@ def _runs(reports: Iterable[StagedReport]) -> Iterator[_Run]:
     """Yield the rows of reports, those that touch as one run: a small slice costs as much."""
     run: _Run | None = None
     for _, block, record in reports:
-        touches = run is not None and (block, record.piece, record.first) == (
-            run.block,
-            run.piece,
-            run.first + run.rows,
-        )
-        if run is not None and touches:
-            run = _Run(run.block, run.piece, run.first, run.rows + record.rows)
+        if run is None:
+            run = _Run(block, record.piece, record.first, record.rows)
             continue
-        if run is not None:
+        end_of_run = (run.block, run.piece, run.first + run.rows)
+        if (block, record.piece, record.first) == end_of_run:
+            run = _Run(run.block, run.piece, run.first, run.rows + record.rows)
+        else:
             yield run
-        run = _Run(block, record.piece, record.first, record.rows)
+            run = _Run(block, record.piece, record.first, record.rows)
     if run is not None:
         yield run
 

@@ -57,6 +57,7 @@ async def look_up(
     """
     try:
         page = await client.campaigns.list().first_page()
+        # one page is all there is, and one request is the least
         if page.total_pages == 1:
             return _among(page.items, ids), None
         if (page.total_pages or 0) <= len(ids):
@@ -103,6 +104,7 @@ async def _get_each(
                 failure = error
         await key.require_good_key()
 
+    # they share one iterator, so each id is taken by one of them
     workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
     try:
         await asyncio.gather(*workers)
@@ -137,6 +139,7 @@ async def require_begun(
             if concerns_all(error):
                 raise
             continue
+        # a service with another clock, or a forecast, may have rows of tomorrow
         if page.items or page.total_records:
             return
         has_answer = True
@@ -154,12 +157,13 @@ async def estimate(
 ) -> tuple[int, int | None, tuple[int, ...]]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return their number, that campaign, and the campaigns before it for which the service did not
-    answer: in the pull, each of them would fail alone.
+    Return their number, that campaign, and the skipped campaigns before it: the service did not
+    answer for them, and in the pull each of them would fail alone.
     """
     needed = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
+    # each report takes at least one request
     requests = sum(map(len, missing.values()))
     skipped: list[int] = []
     candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
@@ -176,6 +180,7 @@ async def estimate(
             continue
         for feed, page in pages.items():
             further_requests = (page.total_pages or 1) - 1
+            # each keyword has a report of its own
             if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
                 further_requests += _keyword_count(page)
             requests += len(needed[feed]) * further_requests

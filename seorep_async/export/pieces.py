@@ -144,6 +144,7 @@ class BlockFile:
     """The open, locked file. Blocks have numbers from 1, the pieces of each from 0."""
 
     def __init__(self, file: Path) -> None:
+        # Windows would change line ends without O_BINARY, which other systems don't have
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
         self._path = file
@@ -160,6 +161,7 @@ class BlockFile:
         except OSError as error:
             if error.errno not in _LOCK_ERRORS:
                 problem = _NO_LOCKS
+        # a lock that was refused, or one of a file that is gone
         self._file.close()
         raise ExportError(problem.format(file.parent), file=file)
 
@@ -182,12 +184,14 @@ class BlockFile:
         size = os.fstat(self._file.fileno()).st_size
         while self._positions[-1].end < size:
             start = self._positions[-1].end
+            # a head that was cut off is filled up, and its checksum is wrong then
             head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
             record_size, pieces_size, checksum = _HEAD.unpack_from(head)
             is_head = head.endswith(_HEAD_CHECKSUM.pack(zlib.crc32(head[: _HEAD.size])))
             record = start + _HEAD_SIZE
             end = record + record_size + pieces_size
             number = len(self._positions)
+            # `block` and `read` find a block by its position, so it is noted before it is checked
             self._positions.append(_Position(record, record_size, end, checksum))
             try:
                 if not is_head or end > size:
@@ -223,14 +227,17 @@ class BlockFile:
         checksum = zlib.crc32(record, last.checksum)
         head = _HEAD.pack(len(record), sum(map(len, pieces)), checksum)
         head += _HEAD_CHECKSUM.pack(zlib.crc32(head))
+        # one write and one sync: a crash leaves a part of this block at the end, and nothing else
         data = b"".join((head, record, *pieces))
         try:
             self._file.seek(last.end)
             remaining = memoryview(data)
+            # an unbuffered file may write less than it is given
             while remaining:
                 remaining = remaining[self._file.write(remaining) :]
             os.fsync(self._file.fileno())
         except BaseException:
+            # of a full disk: without this, the next block would follow half of this one
             with contextlib.suppress(OSError):
                 self._file.truncate(last.end)
             raise
@@ -263,6 +270,7 @@ class BlockFile:
     def clear(self) -> None:
         """Drop everything, unread."""
         self._file.truncate(0)
+        # numbers begin anew, and so must what is remembered under them
         self._positions = [_Position()]
         self._read_block_again.cache_clear()
 
@@ -275,6 +283,7 @@ class BlockFile:
                 self._path.unlink(missing_ok=True)
         if not is_empty:
             return
+        # a folder that is not empty, or that another pull uses already, stays
         with contextlib.suppress(OSError):
             # Windows can't remove open files
             if os.name == "nt":
@@ -288,6 +297,7 @@ def opened_in(folder: Path) -> BlockFile:
     Raises:
         ExportError: the folder is no private one, or another pull has the file open.
     """
+    # a folder that we make ourselves and that is open to others tells of the file system
     is_new = not os.path.lexists(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -303,6 +313,22 @@ def opened_in(folder: Path) -> BlockFile:
     return BlockFile(folder / PIECES)
 
 
+def drop_staged(folder: Path) -> None:
+    """Drop what a folder has staged, unread, and the folder with it.
+
+    Raises:
+        ExportError: the folder is no private one, or another pull has the file open.
+    """
+    if not os.path.lexists(folder):
+        return
+    file = opened_in(folder)
+    try:
+        drop_leftovers(folder, restart=True)
+        file.clear()
+    finally:
+        file.close()
+
+
 def drop_leftovers(folder: Path, *, restart: bool) -> None:
     """Remove files in the making; refuse other files, or remove them if `restart`.
 
@@ -315,6 +341,7 @@ def drop_leftovers(folder: Path, *, restart: bool) -> None:
         if not path.name.startswith(_MADE) and not restart:
             problem = f"{folder} has reports that another version of seorep staged ({path.name})"
             raise ExportError(f"{problem}; {_START_OVER}", file=folder)
+        # of a link, only the link is removed
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
@@ -330,10 +357,11 @@ def errors_of(folder: Path) -> Iterator[None]:
         problem = f"the reports staged in {folder} are damaged, or of another version ({error})"
         raise ExportError(f"{problem}; {_START_OVER}", file=folder) from error
     except OSError as error:
+        # errors of a descriptor, such as a full disk, name no file
         path = Path(error.filename) if isinstance(error.filename, str) else folder
         raise ExportError(f"can't write {path}: {error.strerror or error}", file=path) from error
 
 
-def made(folder: Path, name: str) -> Path:
+def unfinished_path(folder: Path, name: str) -> Path:
     """Return the path of a file in the making."""
     return folder / f"{_MADE}{name}"

@@ -167,6 +167,7 @@ class PullSummary:
     @property
     def received(self) -> bool:
         """Whether anything was received; if every campaign failed, no rows are replaced."""
+        # an account without campaigns: nothing failed, and the target becomes empty
         if not self.outcomes:
             return True
         return any(outcome.ok or outcome.rows for outcome in self.outcomes)
@@ -182,6 +183,7 @@ class PullSummary:
         columns = [Column("campaign_id", ColumnType.INTEGER, "")]
         columns += [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
         columns.append(Column("failures", ColumnType.STRING, ""))
+        # a notebook shows the first rows only
         failed_first = sorted(self.outcomes, key=lambda outcome: outcome.ok)
         rows = []
         for outcome in failed_first:
@@ -203,10 +205,11 @@ def outcomes_of(
         rows[campaign_id][feed] += row_count
     for failure in failures:
         failed[failure.campaign_id].append(failure)
-    return tuple(
-        CampaignOutcome(campaign_id, dict(rows[campaign_id]), tuple(failed[campaign_id]))
-        for campaign_id in campaign_ids
-    )
+    outcomes = []
+    for campaign_id in campaign_ids:
+        rows_by_feed = dict(rows[campaign_id])
+        outcomes.append(CampaignOutcome(campaign_id, rows_by_feed, tuple(failed[campaign_id])))
+    return tuple(outcomes)
 
 
 class Tracker:
@@ -258,6 +261,7 @@ class Tracker:
         progress = self._progress
         if progress is None:
             raise RuntimeError("no stage has begun")
+        # rows that are read only for the ids of their keywords don't become rows of the target
         if progress.stage is Stage.ROWS:
             self.rows += rows
         self.failures += failures
@@ -283,6 +287,7 @@ class Tracker:
         """Return how many requests may still be sent, or None for any number."""
         if self._max_requests is None:
             return None
+        # requests of other calls of the same client count as well: they use the same quota
         sent = self._client.stats.attempts - self._attempts_before
         return max(0, self._max_requests - sent)
 

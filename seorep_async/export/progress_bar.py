@@ -72,7 +72,7 @@ def _terminal_line() -> Callable[[PullProgress], None] | None:
         filled = 0
         if progress.total:
             filled = _BAR_LETTERS * progress.done // progress.total
-        bar = ("█" * filled).ljust(_BAR_LETTERS, "░")
+        bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
         # nothing follows the stage of writing
         end = "\n" if progress.stage is Stage.WRITING else ""
         stderr.write(f"{_CLEAR_LINE}{bar} {in_words(progress)}{end}")

@@ -28,13 +28,13 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, short_repr
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
 from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
-from seorep_async.export.pieces import errors_of
+from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
     PullFailure,
@@ -55,6 +55,7 @@ from seorep_async.export.staging import (
 )
 from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
+from seorep_async.plain_values import SURROGATE
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -80,7 +81,9 @@ async def pull_to(
     max_requests: int | None = None,
     **options: Unpack[ExportOptions],
 ) -> PullSummary:
-    """Pull feeds of many campaigns into files or a database: complete, in a fixed order, or not at all.
+    """Pull feeds of many campaigns into files or a database.
+
+    The target is complete and in a fixed order, or unchanged.
 
     Args:
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None
@@ -88,7 +91,7 @@ async def pull_to(
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
         out: a path that ends in `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
-        restart: drop what is staged, unread.
+        restart: drop what is staged, unread, before anything else.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
         force: replace also files that no pull wrote.
@@ -159,7 +162,7 @@ async def stream(
     on_progress: OnProgress | None = None,
     **options: Unpack[ExportOptions],
 ) -> PullSummary:
-    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns.
+    """Pull one feed, and write it as it arrives: CSV or JSON lines, in the order of the campaigns.
 
     Totals and failures are not written; the summary has the failures. Nothing is staged, so it
     can't be resumed.
@@ -185,7 +188,7 @@ async def stream(
     campaign_ids = request.campaigns
     if campaign_ids is None:
         tracker.start(Stage.LISTING, feed)
-        campaigns = request.chosen(await listed(client, request.filter))
+        campaigns = request.select(await listed(client, request.filter))
         campaign_ids = tuple(campaign.id for campaign in campaigns)
     await require_begun(client, request, feed_options(options), campaign_ids)
     # the campaigns that each report belongs to; a keyword may be in several
@@ -226,11 +229,12 @@ class PullPreview:
             one campaign.
         sampled: that campaign, the first missing one that the service answers for; None if there is
             none: then each report counts as one page.
-        skipped: the campaigns before it, for which the service did not answer.
+        skipped: the campaigns before it; the service did not answer for them.
         staged: what an earlier run has staged, or None.
         resumes: whether it would resume the staged pull; otherwise it would begin anew.
         account: the account's name in every row.
         page_sizes: records a page that the client found, by the path of the endpoint.
+        notes: sentences about the contents of the target that it would replace.
     """
 
     files: tuple[Path, ...]
@@ -242,6 +246,7 @@ class PullPreview:
     resumes: bool
     account: str
     page_sizes: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
 
 async def preview(
@@ -265,6 +270,7 @@ async def preview(
     staged = None
     missing: dict[Feed, Sequence[int]] = {}
     files: tuple[Path, ...] = ()
+    earlier_target: AnyTarget | None = None
     if out is not None:
         beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
         place = Place(out, options, force=force)
@@ -274,16 +280,18 @@ async def preview(
                 raise staging.refusal
             request = staging.request
             plan = staging.plan
-            staged = staging.found
-            files = tuple(target.target.row_files())
+            staged = staging.earlier_pull
+            earlier_target = target.target
+            files = tuple(earlier_target.row_files())
             for feed in request.fetched_feeds:
                 missing[feed] = await target.run(staging.missing, feed)
     listing_requests = 0
     campaign_ids = plan.ids
+    # nothing is staged, so the campaigns are not known yet
     if not plan.ids:
         before = client.stats.attempts
         if request.campaigns is None:
-            campaigns = request.chosen(await listed(client, request.filter))
+            campaigns = request.select(await listed(client, request.filter))
             campaign_ids = tuple(campaign.id for campaign in campaigns)
         else:
             campaign_ids = request.campaigns
@@ -291,6 +299,9 @@ async def preview(
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
+    notes: tuple[str, ...] = ()
+    if earlier_target is not None and campaign_ids:
+        notes = await asyncio.to_thread(earlier_target.losses, len(campaign_ids))
     requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
         files=files,
@@ -302,6 +313,7 @@ async def preview(
         resumes=bool(plan.ids),
         account=request.account,
         page_sizes=client.stats.page_sizes,
+        notes=notes,
     )
 
 
@@ -323,11 +335,13 @@ class OpenTarget:
 
     Attributes:
         run: runs a function in the thread that uses both.
+        folder: the staging folder.
         notes: sentences for the summary.
     """
 
     run: Background
     target: AnyTarget
+    folder: Path
     staging: Staging
     notes: tuple[str, ...] = ()
 
@@ -344,27 +358,34 @@ async def opened_target(
         # importing an extra takes long
         target = await run(_target, place, request, run.stop)
         notes: list[str] = []
-        with errors_of(target.staging_folder):
+        # the folder has the name that the caller gave: a repeated call must find it again
+        folder = target.staging_folder
+        with errors_of(folder):
+            if beginning.restart and not beginning.only_look:
+                # Before anything that may fail for now, such as a database that is open elsewhere.
+                # The call is repeated without `restart`, and must not meet an older night then.
+                await run(drop_staged, folder)
             await run(target.check)
+            # files have no memory of accounts
             if isinstance(target, Database) and not request.names_account:
                 target = await _under_known_name(client, target, run, notes)
+                if target.staging_folder.exists():
+                    folder = target.staging_folder
         request = target.request
-        with errors_of(target.staging_folder):
+        with errors_of(folder):
             requests = [request]
             retry = Retry()
             if beginning.retry_failed:
                 retry = await run(target.failed)
             if retry.campaign_ids is not None:
-                only_failed = {"campaigns": tuple(retry.campaign_ids), "exclude": ()}
-                requests.append(
-                    msgspec.structs.replace(request, groups=(), filter=None, **only_failed)
-                )
+                failed_ids = retry.campaign_ids
+                if retry.refusal is None:
+                    failed_ids = await _requested_ids(client, request, failed_ids)
+                requests.append(request.only(failed_ids))
             stack = ExitStack()
             try:
-                folder = opened(
-                    target.staging_folder, target.format, requests, beginning, retry.refusal
-                )
-                staging = await run(stack.enter_context, folder)
+                opening = opened(folder, target.format, requests, beginning, retry.refusal)
+                staging = await run(stack.enter_context, opening)
                 is_retry = retry.campaign_ids is not None or staging.plan.ids
                 if beginning.retry_failed and not is_retry:
                     _log.warning(
@@ -374,9 +395,21 @@ async def opened_target(
                         request.end_date,
                         request.snapshot_date,
                     )
-                yield OpenTarget(run, target, staging, tuple(notes))
+                yield OpenTarget(run, target, folder, staging, tuple(notes))
             finally:
                 await run(stack.close)
+
+
+async def _requested_ids(
+    client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
+) -> list[int]:
+    """Return the failed campaigns that a request takes, also by its groups and its filter."""
+    if failed_ids and (request.groups or request.filter is not None):
+        # only the service knows what its filter finds
+        campaigns = request.select(await listed(client, request.filter))
+        requested_ids = {campaign.id for campaign in campaigns}
+        return [id_ for id_ in failed_ids if id_ in requested_ids]
+    return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
 async def _under_known_name(
@@ -422,12 +455,12 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
-    if not isinstance(target, Database) and summary.received:
-        replaced = target.replaced_period()
-        if replaced is not None:
-            notes += (f"replaces {replaced}",)
-    paths = target.write(contents, target.staging_folder)
+    if summary.received:
+        complete = sum(outcome.ok for outcome in outcomes)
+        notes += target.losses(complete, len(outcomes) - complete)
+    paths = target.write(contents, opened.folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
+    # what was fetched stays staged, so that a retry writes the whole target with few requests
     if summary.ok:
         staging.file.clear()
     elif not staging.ended:
@@ -485,11 +518,11 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str):
-        raise ConfigurationError(f"out must be a path, got {shown(place.out)}", argument="out")
+        raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
         raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
+    if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
     format_ = format_of(path.suffix.lower())
@@ -498,6 +531,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     for library in format_.needs:
         require(library)
     request = msgspec.structs.replace(request, format=format_.ending)
+    # a link is followed once, so that its target is replaced and the link stays
     real_path = Path(os.path.realpath(path))
     if isinstance(format_, WorkbookRows):
         return WorkbookFile(path, real_path, request, stop, format_, place.force)

@@ -1,4 +1,4 @@
-"""The rows of a database that a pull replaces, as SQL statements that DuckDB's shell takes as well.
+"""The rows of a database that a pull replaces: SQL statements, which DuckDB's shell takes as well.
 
 - **The campaign feed and totals**: rows of the same night and the same dates, of reports that
   succeeded.
@@ -6,6 +6,8 @@
   reports that succeeded. A monthly row covers only the days that its own pull requested. It is
   replaced only by a pull that requested all of them; otherwise the incoming monthly row is
   discarded.
+- **Rows of a failed report** stay, unless an earlier pull of the same night and the same dates read
+  its responses in another way: beside the new rows they would mean something else.
 - **Failures**: those of the same night and the same dates, of the pull's feeds and campaigns.
 - **Campaigns, keywords and pulls**: rows with an incoming key, but not those of a later night.
 
@@ -15,6 +17,8 @@ The statements read these relations about the pull:
 - `pulled_reports (table_name, campaign_id)`: the campaigns whose report for a table arrived. For
   `keyword_periods`, those whose keywords are known.
 - `failed_keywords (campaign_id, keyword_id)`: the keywords of these campaigns whose report failed.
+- `outdated_reports (table_name, campaign_id, keyword_id)`: failed reports whose rows of this night
+  are of another reading. The keyword is null where all reports of a campaign are meant.
 - `incoming`: the new rows of the table; `arriving`: a copy of them, where keys are compared.
 
 Their parameters are `$account`, `$snapshot_date`, `$start_date` and `$end_date` of the pull, and
@@ -31,6 +35,56 @@ CREATE OR REPLACE TEMP MACRO covers_month(month, old_start, old_end, new_start, 
 """
 """Whether a pull requested all days of a month that the pull of an older row requested."""
 
+OUTDATED_KEYWORD_RANKINGS = """
+    DELETE FROM keyword_rankings AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND EXISTS (
+            SELECT 1 FROM outdated_reports AS report
+            WHERE report.table_name = 'keyword_rankings'
+                AND report.campaign_id = old.campaign_id
+        )
+    """
+OUTDATED_CAMPAIGN_PERIODS = """
+    DELETE FROM campaign_periods AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND EXISTS (
+            SELECT 1 FROM outdated_reports AS report
+            WHERE report.table_name = 'campaign_periods'
+                AND report.campaign_id = old.campaign_id
+        )
+    """
+OUTDATED_KEYWORD_PERIODS = """
+    DELETE FROM keyword_periods AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND EXISTS (
+            SELECT 1 FROM outdated_reports AS report
+            WHERE report.table_name = 'keyword_periods'
+                AND report.campaign_id = old.campaign_id
+                AND coalesce(report.keyword_id, old.keyword_id) IS NOT DISTINCT FROM old.keyword_id
+        )
+    """
+OUTDATED_TOTALS = """
+    DELETE FROM totals AS old
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND EXISTS (
+            SELECT 1 FROM outdated_reports AS report
+            WHERE report.table_name = old.table_name
+                AND report.campaign_id = old.campaign_id
+                AND coalesce(report.keyword_id, old.keyword_id) IS NOT DISTINCT FROM old.keyword_id
+        )
+    """
 KEYWORD_RANKINGS = [
     """
     DELETE FROM keyword_rankings AS old
@@ -259,10 +313,10 @@ PULLS = [
     "INSERT INTO pulls BY NAME SELECT * FROM arriving",
 ]
 STATEMENTS = {
-    "keyword_rankings": KEYWORD_RANKINGS,
-    "campaign_periods": CAMPAIGN_PERIODS,
-    "keyword_periods": KEYWORD_PERIODS,
-    "totals": TOTALS,
+    "keyword_rankings": [OUTDATED_KEYWORD_RANKINGS, *KEYWORD_RANKINGS],
+    "campaign_periods": [OUTDATED_CAMPAIGN_PERIODS, *CAMPAIGN_PERIODS],
+    "keyword_periods": [OUTDATED_KEYWORD_PERIODS, *KEYWORD_PERIODS],
+    "totals": [OUTDATED_TOTALS, *TOTALS],
     "campaigns": CAMPAIGNS,
     "keywords": KEYWORDS,
     "failures": FAILURES,

@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, one_line, shown
+from seorep_async.errors import ConfigurationError, one_line, short_repr
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
     Date,
@@ -120,11 +120,13 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             ConfigurationError: an argument is wrong.
         """
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
+        # a wrong option is refused now, not when its feed is fetched
         for feed in feeds:
             feed_params(feed, feed_options(options))
         start_date, end_date = check_dates(*dates)
         account = options.get("account")
         _, host, _ = BaseURL(client.base_url).origin
+        # without a search, it does not matter under which name one would be sent
         search_param = None
         if options.get("search") is not None:
             search_param = client.settings.feed_search_param.value
@@ -204,6 +206,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         The result is empty if this request resumes the earlier one.
         """
         ignored = {"started_at", "names_account", "names_night"}
+        # a pull that is resumed after midnight keeps its night, unless the caller names another
         if not self.names_night:
             ignored.add("snapshot_date")
         if self.folded_groups == earlier.folded_groups:
@@ -216,13 +219,19 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 differences[name] = _difference(name, before, now)
         return differences
 
+    def only(self, campaign_ids: Iterable[int]) -> ExportRequest:
+        """Return the same request for a few campaigns."""
+        return msgspec.structs.replace(
+            self, campaigns=tuple(campaign_ids), groups=(), filter=None, exclude=()
+        )
+
     def takes(self, campaign_id: int) -> bool:
         """Return whether the requested ids include a campaign."""
         if campaign_id in self.exclude:
             return False
         return self.campaigns is None or campaign_id in self.campaigns
 
-    def chosen(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
+    def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
         """Return the requested ones of the account's campaigns.
 
         Raises:
@@ -233,17 +242,21 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if absent:
             absent_ids = ", ".join(map(str, sorted(absent)))
             _log.warning("exclude=…: not among the campaigns found: %s", absent_ids)
-        titles = {_folded(one.group_title): one.group_title for one in campaigns if one.group_title}
+        titles = {}
+        for campaign in campaigns:
+            if campaign.group_title:
+                titles[_folded(campaign.group_title)] = campaign.group_title
         for group in self.groups:
+            # an account without campaigns has no groups, which says nothing about a title
             if campaigns and _folded(group) not in titles:
                 raise ConfigurationError(_unknown_group(group, titles), argument="groups")
         groups = self.folded_groups
-        return [
-            campaign
-            for campaign in campaigns
-            if campaign.id not in excluded
-            and (not groups or _folded(campaign.group_title or "") in groups)
-        ]
+        selected = []
+        for campaign in campaigns:
+            is_in_group = not groups or _folded(campaign.group_title or "") in groups
+            if is_in_group and campaign.id not in excluded:
+                selected.append(campaign)
+        return selected
 
 
 def is_about_reading(differences: Mapping[str, str]) -> bool:
@@ -266,8 +279,11 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        # an account id of 0 or null names no account
-        owners = {one.id: one.account_id for one in campaigns if one.account_id}
+        owners = {}
+        for campaign in campaigns:
+            # an account id of 0 or null names no account
+            if campaign.account_id:
+                owners[campaign.id] = campaign.account_id
         return cls(
             ids=tuple(ids),
             account_ids=tuple(sorted(set(owners.values()))),
@@ -285,10 +301,11 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
-        problem = f"groups must hold titles of groups, got {shown(groups)}"
+        problem = f"groups must hold titles of groups, got {short_repr(groups)}"
         raise ConfigurationError(problem, argument="groups")
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
+    # sorted, so that the same choice in another order resumes the same pull
     if ids is None:
         return CampaignChoice(
             campaigns=None,
@@ -317,6 +334,7 @@ def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
     """Say that a group does not exist, and name similar ones."""
     folded = _folded(group)
     near = [title for title in titles if folded in title][:_NEAR_TITLES]
+    # no title holds the word, so it may be misspelt
     if not near:
         near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
     if near:
@@ -357,6 +375,7 @@ def _difference(name: str, before: Any, now: Any) -> str:
 
 def _in_words(value: object) -> str:
     values = value if isinstance(value, tuple) else (value,)
+    # members of an enumeration are shown by their values
     words = [str(getattr(member, "value", member)) for member in values]
     if not words:
         return "none"
@@ -379,11 +398,12 @@ def _digests(options: FeedOptions) -> dict[str, str]:
 
     `extra_params` may hold secrets and any kind of object, so values are never stored.
     """
-    return {
-        name: _digest(value)
-        for name, value in sorted(options.items())
-        if value is not None and name != "limit"
-    }
+    digests = {}
+    for name, value in sorted(options.items()):
+        # the size of a page changes no row
+        if value is not None and name != "limit":
+            digests[name] = _digest(value)
+    return digests
 
 
 def _digest(value: object) -> str:
@@ -393,6 +413,7 @@ def _digest(value: object) -> str:
 
 def _json_of_any(value: object) -> object:
     """Return a JSON value for an object that JSON has no type for."""
+    # a set has no order, and the digest must be the same in each process
     if isinstance(value, Set):
         return sorted(map(str, value))
     return str(value)

@@ -183,6 +183,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for column in table.columns:
             comment, *_ = columns.get(column.name, (None,))
+            # a comment costs a write in each pull, so it is renewed only if it differs
             if comment != column.description:
                 description = quoted(column.description)
                 database.execute(f"COMMENT ON COLUMN {table.name}.{column.name} IS {description}")
@@ -202,6 +203,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
         yield "its table pulls, which says whose rows it holds, is missing; put it back"
+    # `CREATE OR REPLACE VIEW` would take a view of somebody else away
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
         if name in tables:
             is_ours = kind == "table"

@@ -84,7 +84,7 @@ class Staging:
         plan: the campaigns to pull; empty until they are known.
         ended: whether the pull ended with failures, so that only `retry_failed` resumes it.
         rows: stored rows, by the name of their table.
-        found: the pull that an earlier run has staged, or None.
+        earlier_pull: the one that an earlier run has staged, or None.
         refusal: why the pull is refused, or None.
     """
 
@@ -97,7 +97,7 @@ class Staging:
         self.rows: Counter[str] = Counter()
         self._stored: defaultdict[str, dict[int, _Place]] = defaultdict(dict)
         self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
-        self.found: StagedPull | None = None
+        self.earlier_pull: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
 
     def begin(self, request: ExportRequest) -> None:
@@ -115,12 +115,13 @@ class Staging:
         if self.plan.ids:
             request = self.request
             reports = sum(map(self.count, request.fetched_feeds))
-            self.found = StagedPull(
+            self.earlier_pull = StagedPull(
                 request.started_at, request.start_date, request.end_date, reports, self.ended
             )
 
     def _note(self, number: int, block: Block) -> None:
         """Note the contents of a block."""
+        # any block after the end is of a retry, which has not ended yet
         self.ended = block.ended
         if block.plan is not None:
             self.request = block.request or self.request
@@ -133,6 +134,7 @@ class Staging:
         for name, records in block.records.items():
             for index, record in enumerate(records):
                 self._stored[name][record.id] = _Place(number, index)
+                # a report that failed before was fetched again, and succeeded
                 self._failed[name].pop(record.id, None)
                 self.rows[name] += record.rows
 
@@ -142,7 +144,7 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store the request, the campaigns to pull, and what the service says of them, or why not."""
+        """Store the request, the campaigns to pull, and their records, or the reason for their absence."""
         table = campaigns_table()
         group = _Group(self._format)
 
@@ -151,6 +153,7 @@ class Staging:
             # all campaigns of a piece are one report: nobody reads them one by one
             group.add(table, columns, [len(group.pieces)], [len(part)])
 
+        # a campaign of more than 64 bits is a failure of its reports; no table holds its id
         storable = (campaign for campaign in campaigns if fits(campaign.id))
         for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
             _add_without_unstorable(add, part)
@@ -172,6 +175,7 @@ class Staging:
         and their rows.
         """
         name = table_of(feed).name
+        # all reports of a call are one block, and one sync of the disk
         group = _Group(self._format)
         failures = [Failure.of(id_, error) for id_, error in errors]
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
@@ -185,7 +189,7 @@ class Staging:
         return len(stored), sum(record.rows for record in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
-        """Add reports to a group as one piece, and their keywords, if need be, as another."""
+        """Add reports to a group in one piece, and their keywords, if need be, in another."""
         table = table_of(feed)
         request = self.request
         columns = prepared(self._format, request, feed, reports)
@@ -193,9 +197,11 @@ class Staging:
         sizes = [len(report.rows) for report in reports]
         totals = [self._totals(report) for report in reports]
         keywords: Iterable[tuple[int, ...]] = repeat(())
+        # a resumed pull must know the keywords without asking for the campaigns' reports again
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in report.rows) for report in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
+        # text can't be read back column by column, so keywords are encoded a second time
         if feed is Feed.CAMPAIGN and self._format.stages_keywords:
             names = [column.name for column in without_lead(table).columns]
             keyword_columns = [
@@ -209,6 +215,7 @@ class Staging:
         if not report.totals:
             return None
         values = tuple(totals_values(report.totals, compared=self.request.compared))
+        # text holds integers of any size, Arrow those of 64 bits
         if not self._format.stages_keywords:
             for name, value in zip(TOTALS, values, strict=True):
                 if isinstance(value, int) and not fits(value):
@@ -220,6 +227,7 @@ class Staging:
         problem = f"a value can't be written to {self._format.ending}"
         table = table_of(feed)
         values = table.column_values(report.rows, compared=self.request.compared)
+        # the format's error names no column, so each column is tried alone
         for index, column in enumerate(values):
             alone = single_column(table, index)
             try:
@@ -258,6 +266,7 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
+        # Arrow takes the keywords' columns out of the rows of the campaign feed
         if table is keywords_table() and not self._format.stages_keywords:
             table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]
@@ -302,6 +311,7 @@ class Staging:
     def _failed_keywords(self, table: Table) -> Iterator[tuple[Table, int, int | None, Failure]]:
         failed = self.failures(table)
         failed_campaigns = self.failures(table_of(Feed.CAMPAIGN))
+        # usually nothing failed, and then no record is read
         if not failed and not failed_campaigns:
             return
         failed_keywords: defaultdict[int, list[int]] = defaultdict(list)
@@ -309,6 +319,7 @@ class Staging:
             if keyword_id in failed:
                 failed_keywords[campaign_id].append(keyword_id)
         for campaign_id in self.plan.ids:
+            # without its report, the keywords of a campaign are not known
             if campaign_id in failed_campaigns:
                 yield table, campaign_id, None, failed_campaigns[campaign_id]
             for keyword_id in sorted(failed_keywords[campaign_id]):
@@ -320,6 +331,7 @@ class Staging:
         ids: Iterable[int] = self.plan.ids
         if feed is Feed.KEYWORD_BY_DATE:
             ids = (keyword_id for _, keyword_id in self.keywords())
+        # a keyword may be in several campaigns, and has one report
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
 
@@ -372,6 +384,7 @@ def _add_without_unstorable(
         half = len(items) // 2
         if not half:
             return [(items[0], error)]
+        # by halves: one bad report among 1,000 costs 20 attempts, not 1,000
         first_half = _add_without_unstorable(add, items[:half])
         return first_half + _add_without_unstorable(add, items[half:])
     return []
@@ -424,21 +437,27 @@ def opened(
     only_look = beginning.only_look
     try:
         staging = Staging(format_, requests[-1], file)
+        # restart=True would remove what another version has staged; a look must not
         if not (beginning.restart and only_look):
             drop_leftovers(folder, restart=beginning.restart)
         if not beginning.restart:
             staging.load(only_look=only_look)
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
+        # There are three cases of another request:
+        # 1. The staged pull is unfinished: its reports would be lost.
+        # 2. It has ended with failures, which are to be retried under another reading.
+        # 3. It has ended, and its target is written: nothing is lost, and it is dropped.
         if is_another and not staging.ended:
             refusal = _unfinished(staging.request, differences[0])
         elif is_another and beginning.retry_failed:
             for difference in filter(is_about_reading, differences):
                 refusal = other_reading(difference)
-        if refusal is not None and (is_another or staging.found is None):
+        if refusal is not None and (is_another or staging.earlier_pull is None):
             staging.refusal = refusal
             if not only_look:
                 raise refusal
+        # a repeated pull fetches everything again, where its last run wrote the target
         has_ended = staging.ended and not beginning.retry_failed
         if beginning.restart or is_another or has_ended:
             staging.begin(requests[-1])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -21,7 +23,6 @@ from seorep_async.export.files import (
     Retry,
     Target,
     check_file,
-    period_of,
     put,
     refusal,
     retry_of,
@@ -29,8 +30,9 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import WorkbookRows
-from seorep_async.export.pieces import made
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.staging import Contents
+from seorep_async.models import Feed
 from seorep_async.tables.columns import (
     Column,
     Columns,
@@ -41,7 +43,12 @@ from seorep_async.tables.columns import (
     plain_tags,
 )
 from seorep_async.tables.optional import require
-from seorep_async.tables.output_tables import campaigns_table, failures_table, pulls_table
+from seorep_async.tables.output_tables import (
+    campaigns_table,
+    failures_table,
+    keywords_table,
+    pulls_table,
+)
 
 _LARGEST_INTEGER = 2**53
 """Excel has floating-point numbers only, which hold no larger integer exactly."""
@@ -59,6 +66,20 @@ _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
 _LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
 _COMMON_COLUMNS = 3
+_FROZEN = ("company", "keyword_phrase")
+_WIDEST_FROZEN_COLUMN = 32
+_A4 = 9
+_RANKS = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change")
+_ORDER = (
+    re.compile("company"),
+    re.compile("keyword_phrase"),
+    re.compile("search_location_canonical_name|date|date_precision"),
+    re.compile(r"engine_\w+_ranking"),
+    re.compile(r"engine_\w+_ranking_change"),
+    re.compile(r"engine_\w+_ranking_url|engine_\w+_rankings_\w+"),
+)
+"""The columns of a sheet that stand first, in this order."""
+_PROPERTIES = "docProps/core.xml"
 
 
 @attrs.frozen
@@ -69,18 +90,23 @@ class WorkbookFile(Target):
     force: bool
 
     def row_files(self) -> list[Path]:
-        return [self.named]
+        return [self.out]
 
     def check(self) -> None:
-        """Refuse to replace a file that no pull wrote, unless `force`."""
-        check_file(self.named, self.path)
+        """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
+        check_file(self.out, self.path)
         is_empty = not self.path.exists() or not self.path.stat().st_size
         if self.force or is_empty:
             return
-        names = [column.name for column in pulls_table().columns[:_COMMON_COLUMNS]]
-        if not any(list(row)[:_COMMON_COLUMNS] == names for row in self._pulls()):
+        problem = None
+        names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
+        if not any(names <= row.keys() for row in self.earlier_pulls()):
+            problem = "exists, and no pull wrote it"
+        elif was_changed(self.path):
+            problem = "was changed since a pull wrote it"
+        if problem is not None:
             advice = "name another file, or replace it with force=True"
-            raise refusal(self.named, f"{self.path.name} exists, and no pull wrote it; {advice}")
+            raise refusal(self.out, f"{self.path.name} {problem}; {advice}")
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
@@ -89,13 +115,9 @@ class WorkbookFile(Target):
         """
         if not self.path.exists() or read_sheet(self.path, failures_table()):
             return Retry()
-        return retry_of(self.request, self._pulls())
+        return retry_of(self.request, self.earlier_pulls())
 
-    def replaced_period(self) -> str | None:
-        """Describe the period that the workbook holds, if a pull of another one replaces it."""
-        return period_of(self.request, self._pulls())
-
-    def _pulls(self) -> list[dict[str, Any]]:
+    def earlier_pulls(self) -> list[dict[str, Any]]:
         if not self.path.is_file() or not self.path.stat().st_size:
             return []
         return read_sheet(self.path, pulls_table())
@@ -104,68 +126,138 @@ class WorkbookFile(Target):
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:
             return []
-        file = made(folder, "rows.xlsx")
-        temporary_folder = made(folder, "sheets")
+        file = unfinished_path(folder, "rows.xlsx")
+        temporary_folder = unfinished_path(folder, "sheets")
         temporary_folder.mkdir(mode=0o700, exist_ok=True)
-        options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
-        workbook = require("xlsxwriter").Workbook(str(file), options)
         try:
             # the same rows give the same bytes, whenever they are written
-            workbook.set_properties({"created": contents.request.started_at})
-            workbook.use_zip64()
-            for sheet in _sheets(contents, self.format):
-                _write_sheet(workbook, sheet)
-            workbook.close()
-        except BaseException:
-            # closes the temporary files
-            with suppress(Exception):
-                workbook.close()
-            raise
+            created = contents.request.started_at
+            write_workbook(file, _sheets(contents, self.format), created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
+        # somebody may have saved it while the reports were fetched
+        self.check()
         put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
-        return [self.named]
+        return [self.out]
+
+
+def write_workbook(
+    file: Path, sheets: Iterable[Sheet], created: dt.datetime, temporary_folder: Path
+) -> None:
+    """Write sheets to a new file, in constant memory.
+
+    Args:
+        created: the time of creation and of modification that the file names.
+        temporary_folder: an empty folder for the rows of sheets that are not finished.
+    """
+    # a row is written to the disk before the next one begins
+    options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
+    workbook = require("xlsxwriter").Workbook(str(file), options)
+    try:
+        workbook.set_properties({"created": created})
+        workbook.use_zip64()
+        for sheet in sheets:
+            _write_sheet(workbook, sheet)
+        workbook.close()
+    except BaseException:
+        # closes the temporary files
+        with suppress(Exception):
+            workbook.close()
+        raise
 
 
 @attrs.frozen
-class _Sheet:
-    """A table as a sheet: its columns, and its values, which can be read several times."""
+class Sheet:
+    """A table as a sheet: its columns, and its values, which can be read several times.
+
+    Attributes:
+        may_be_left_out: whether a workbook lacks the sheet if it has no rows.
+    """
 
     table: Table
     columns: tuple[Column, ...]
     parts: Callable[[], Iterator[Columns]]
+    may_be_left_out: bool = False
+
+    @classmethod
+    def of(
+        cls, table: Table, names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
+    ) -> Self:
+        """Return a sheet of a table with the names that belong to its ids."""
+        lookups = [lookup for lookup in names if lookup.belong_to(table)]
+        columns = (*(lookup.column for lookup in lookups), *table.columns)
+        order = sorted(range(len(columns)), key=lambda index: _place(columns[index].name))
+
+        def parts() -> Iterator[Columns]:
+            for values in read():
+                names_of_rows = [lookup.find(table, values) for lookup in lookups]
+                all_values = [*names_of_rows, *values]
+                yield [all_values[index] for index in order]
+
+        ordered_columns = tuple(columns[index] for index in order)
+        return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
 
-def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[_Sheet]:
-    """Yield the sheets; those of the feeds begin with the campaign's company."""
-    companies = _companies(format_.parts(contents.table(campaigns_table())))
-    company_column = _column(campaigns_table(), "company")
+@attrs.frozen
+class _Names:
+    """Names of campaigns or of keywords, for tables that have only their ids.
+
+    Attributes:
+        key: the columns of the ids.
+        values: the names by these ids.
+    """
+
+    column: Column
+    key: tuple[str, ...]
+    values: Mapping[tuple[Any, ...], str | None]
+
+    @classmethod
+    def of(cls, table: Table, name: str, key: tuple[str, ...], parts: Iterable[Columns]) -> Self:
+        """Read the names from the table that has them."""
+        values: dict[tuple[Any, ...], str | None] = {}
+        for columns in parts:
+            values.update(
+                zip(_keys(table, key, columns), columns[_position(table, name)], strict=True)
+            )
+        return cls(_column(table, name), key, values)
+
+    def belong_to(self, table: Table) -> bool:
+        """Return whether a table has the ids and not the names."""
+        names = {column.name for column in table.columns}
+        return names.issuperset(self.key) and self.column.name not in names
+
+    def find(self, table: Table, columns: Columns) -> list[str | None]:
+        """Return the name of each row."""
+        return [self.values.get(key) for key in _keys(table, self.key, columns)]
+
+
+def _keys(table: Table, names: Iterable[str], columns: Columns) -> Iterator[tuple[Any, ...]]:
+    return zip(*(columns[_position(table, name)] for name in names), strict=True)
+
+
+def _place(name: str) -> int:
+    """Return the place of a column among the others: names and dates, ranks, and then the rest."""
+    for place, pattern in enumerate(_ORDER):
+        if pattern.fullmatch(name):
+            return place
+    return len(_ORDER)
+
+
+def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[Sheet]:
+    """Yield the sheets; a row with the id of a campaign or a keyword has its name as well."""
+
+    def read(table: Table) -> Iterator[Columns]:
+        return format_.parts(contents.table(table))
+
+    companies = _Names.of(campaigns_table(), "company", ("campaign_id",), read(campaigns_table()))
+    names = [companies]
+    if Feed.KEYWORD_BY_DATE in contents.request.feeds:
+        key = ("campaign_id", "keyword_id")
+        names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
     for table in contents.request.tables:
-
-        def read(table: Table = table) -> Iterator[Columns]:
-            return format_.parts(contents.table(table))
-
-        def read_with_company(table: Table = table) -> Iterator[Columns]:
-            position = _position(table, "campaign_id")
-            for columns in read(table):
-                yield [[companies.get(id_) for id_ in columns[position]], *columns]
-
-        if isinstance(table, FeedTable):
-            yield _Sheet(table, (company_column, *table.columns), read_with_company)
-        else:
-            yield _Sheet(table, table.columns, read)
-
-
-def _companies(parts: Iterable[Columns]) -> dict[int, str | None]:
-    """Return the company of each campaign, by its id."""
-    id_position = _position(campaigns_table(), "campaign_id")
-    company_position = _position(campaigns_table(), "company")
-    companies: dict[int, str | None] = {}
-    for columns in parts:
-        companies.update(zip(columns[id_position], columns[company_position], strict=True))
-    return companies
+        yield Sheet.of(table, names, partial(read, table))
 
 
 def _position(table: Table, name: str) -> int:
@@ -189,7 +281,7 @@ class _Survey:
     width: int
 
 
-def _survey(sheet: _Sheet) -> tuple[int, list[_Survey]]:
+def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     """Read a sheet once; return the number of its rows, and what each column holds."""
     surveys = []
     for column in sheet.columns:
@@ -208,34 +300,52 @@ def _survey(sheet: _Sheet) -> tuple[int, list[_Survey]]:
     return row_count, surveys
 
 
-def _write_sheet(workbook: Any, sheet: _Sheet) -> None:
-    """Write a table as a sheet; one without rows is left out, unless it is a feed's."""
+def _write_sheet(workbook: Any, sheet: Sheet) -> None:
+    """Write a table as a sheet, unless it may be left out and has no rows."""
+    # widths stand in a sheet before its rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
-    if not row_count and not isinstance(sheet.table, FeedTable):
+    if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
-    worksheet.freeze_panes(1, 0)
-    worksheet.repeat_rows(0)
-    worksheet.set_landscape()
-    shown = [index for index, survey in enumerate(surveys) if survey.has_values]
-    worksheet.autofilter(0, 0, row_count, len(shown) - 1)
+    # a column without any value is left out: of 48 columns half may be empty
+    indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
+    names = [sheet.columns[index].name for index in indexes]
+    _set_views(worksheet, names, row_count)
+    worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     bold = workbook.add_format({"bold": True, "bottom": 1})
-    for place, index in enumerate(shown):
+    for place, index in enumerate(indexes):
         column = sheet.columns[index]
         cell_format = None
         if column.type in _NUMBER_FORMATS:
             cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
-        width = min(surveys[index].width, _WIDEST_COLUMN)
+        widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
+        width = min(surveys[index].width, widest)
         worksheet.set_column(place, place, width, cell_format)
         worksheet.write_string(0, place, column.name, bold)
         worksheet.write_comment(0, place, column.description, _note_options(column.description))
     kinds = [column.type for column in sheet.columns]
     row_number = 1
     for columns in sheet.parts():
-        cells = [cells_of(kinds[index], columns[index]) for index in shown]
+        cells = [cells_of(kinds[index], columns[index]) for index in indexes]
         for row in zip(*cells, strict=True):
             _write_row(worksheet, row_number, row)
             row_number += 1
+
+
+def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:
+    """Keep the header and the names of a row in view, on the screen and on paper."""
+    frozen_count = sum(name in _FROZEN for name in names)
+    worksheet.freeze_panes(1, frozen_count)
+    worksheet.repeat_rows(0)
+    if frozen_count:
+        worksheet.repeat_columns(0, frozen_count - 1)
+    worksheet.set_landscape()
+    worksheet.set_paper(_A4)
+    worksheet.fit_to_pages(1, 0)
+    # thirty columns on one page can't be read, so only names and ranks are printed
+    rank_places = [place for place, name in enumerate(names) if _RANKS.fullmatch(name)]
+    if rank_places:
+        worksheet.print_area(0, 0, row_count, rank_places[-1])
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
@@ -271,7 +381,10 @@ def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
 
 def _number(value: float) -> float | str:
     is_exact = isinstance(value, float) or abs(value) <= _LARGEST_INTEGER
-    return value if is_exact and math.isfinite(value) else str(value)
+    # Excel has neither NaN nor infinity
+    if is_exact and math.isfinite(value):
+        return value
+    return str(value)
 
 
 @lru_cache(1 << 12)
@@ -328,6 +441,7 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
 
 def _cut(text: str) -> str:
     """Return a text, cut with a mark if a cell can't hold it: Excel counts units of UTF-16."""
+    # no character has more than two units, and nearly all texts are short
     if len(text) <= _LONGEST_TEXT // 2:
         return text
     units = text.encode("utf-16-le")
@@ -336,6 +450,21 @@ def _cut(text: str) -> str:
     kept = units[: 2 * (_LONGEST_TEXT - len(_CUT_MARK))]
     # a character of two units may have been halved
     return kept.decode("utf-16-le", errors="ignore") + _CUT_MARK
+
+
+def was_changed(file: Path) -> bool:
+    """Return whether a program saved a workbook after a pull had written it.
+
+    A pull writes equal times of creation and of modification. Each program that saves a workbook
+    sets the second one, or leaves both out.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if _PROPERTIES not in archive.namelist():
+            return True
+        tree = require("openpyxl.xml.functions").fromstring(archive.read(_PROPERTIES))
+    properties = require("openpyxl.packaging.core").DocumentProperties.from_tree(tree)
+    # LibreOffice may be set to keep the times, but always counts its revisions
+    return properties.created != properties.modified or properties.revision is not None
 
 
 def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
@@ -354,14 +483,11 @@ def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
         rows = workbook[table.name].iter_rows(max_row=3, values_only=True)
         header = next(rows, ())
         kinds = {column.name: column.type for column in table.columns}
-        read = [
-            {
-                name: _read_value(kinds.get(name), cell)
-                for name, cell in zip(header, row, strict=True)
-            }
-            for row in rows
-        ]
-        return read or [dict.fromkeys(header)]
+        values = []
+        for row in rows:
+            cells = zip(header, row, strict=True)
+            values.append({name: _read_value(kinds.get(name), cell) for name, cell in cells})
+        return values or [dict.fromkeys(header)]
     finally:
         workbook.close()
 

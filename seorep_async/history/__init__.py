@@ -1,4 +1,4 @@
-"""Questions asked of the databases that pulls leave behind; nothing here talks to the service (extra `duckdb`)."""
+"""Questions about the databases of pulls; nothing here talks to the service (extra `duckdb`)."""
 
 from seorep_async.history.comparing import Change, Changes, changes
 from seorep_async.history.reporting import report

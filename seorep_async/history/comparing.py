@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
-from seorep_async.history.selection import Selection
+from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.history.selection import DayOfPulls, Selection, usual_days
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
@@ -37,6 +37,11 @@ ChangeKind: TypeAlias = Literal[
     "fell",
 ]
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+_NEIGHBOURS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
+    ("rose", "found", "have a rank, and had none"),
+    ("fell", "lost", "lost their rank altogether"),
+)
+"""Kinds that are easily taken for all that they sound like; the kind that they do not include."""
 _SHOWN_COLUMNS = (
     ("keyword_phrase", ColumnType.STRING),
     ("before", ColumnType.INTEGER),
@@ -317,7 +322,7 @@ def changes(
     after: dt.date | str | None = None,
     campaign: int | None = None,
     group: str | None = None,
-    kind: ChangeKind | None = None,
+    kind: ChangeKind | Sequence[ChangeKind] | None = None,
     limit: int | None = None,
     moved: int = 3,
 ) -> Changes:
@@ -330,12 +335,14 @@ def changes(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, where there are several.
-        before: the earlier ranking day; by default the last one before the later.
-        after: the later ranking day; by default the last.
+        before: the earlier ranking day; by default the last one before the later that most
+            campaigns have.
+        after: the later ranking day; by default the last that was pulled for most campaigns.
         campaign: the id of the only campaign to compare, on its own days; by default every one.
         group: the title of a group, in any case, whose campaigns are compared on their own days.
-        kind: only changes of this kind: rose, fell (ranked on both days); found, lost (its rank);
-            entered_top_3, left_top_3, likewise 10 and 20; new, removed (the keyword).
+        kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
+            lost (its rank); entered_top_3, left_top_3, likewise 10 and 20; new, removed (the
+            keyword).
         limit: at most this number, the largest; by default all.
         moved: the least number of places by which a keyword rose or fell; by default 3.
 
@@ -357,9 +364,24 @@ def changes(
     )
     with opened(database) as history:
         comparison = compare(history, request)
-    for note in comparison.notes:
+    for note in [*comparison.notes, *_notes_on_left_out(comparison.changes)]:
         _log.warning("%s", note)
     return comparison.changes
+
+
+def _notes_on_left_out(found: Changes) -> list[str]:
+    notes = []
+    for reason, campaign_ids in campaigns_by_reason(found).items():
+        notes.append(f"not compared, because {reason}: campaigns {listed(campaign_ids)}")
+    return notes
+
+
+def campaigns_by_reason(found: Changes) -> dict[str, list[int]]:
+    """Return the campaigns that were not compared, by the reason."""
+    campaign_ids: dict[str, list[int]] = {}
+    for campaign_id, reason in found.left_out.items():
+        campaign_ids.setdefault(reason, []).append(campaign_id)
+    return campaign_ids
 
 
 @attrs.frozen(kw_only=True)
@@ -371,7 +393,8 @@ class ComparisonRequest:
     after: dt.date | None
     campaign: int | None
     group: str | None
-    kind: ChangeKind | None
+    kinds: tuple[ChangeKind, ...] | None
+    """Any of these kinds; None is every kind."""
     limit: int | None
     moved: int
 
@@ -384,14 +407,11 @@ class ComparisonRequest:
         after: dt.date | str | None = None,
         campaign: int | None = None,
         group: str | None = None,
-        kind: ChangeKind | None = None,
+        kind: ChangeKind | Sequence[ChangeKind] | None = None,
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
         """Check the arguments; a wrong one is a ConfigurationError."""
-        if kind is not None and kind not in KINDS:
-            problem = f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}"
-            raise ConfigurationError(problem, argument="kind")
         check_group(group, campaign)
         return cls(
             account=account,
@@ -399,16 +419,29 @@ class ComparisonRequest:
             after=None if after is None else check_date("after", after),
             campaign=None if campaign is None else check_id("campaign", campaign),
             group=group,
-            kind=kind,
+            kinds=None if kind is None else _checked_kinds(kind),
             limit=None if limit is None else check_id("limit", limit),
             moved=check_id("moved", moved),
         )
 
 
+def _checked_kinds(kind: Any) -> tuple[ChangeKind, ...]:
+    """Return the kinds of an argument that is one kind, or several."""
+    kinds = tuple(kind) if isinstance(kind, list | tuple | set | frozenset) else (kind,)
+    for name in kinds:
+        if name not in KINDS:
+            problem = f"kind must be one of {', '.join(KINDS)}, got {short_repr(name)}"
+            raise ConfigurationError(problem, argument="kind")
+    if not kinds:
+        problem = "kind must be a kind of change, or several; the list is empty"
+        raise ConfigurationError(problem, argument="kind")
+    return kinds
+
+
 def check_group(group: object, campaign: object) -> None:
     """Refuse a group that is no title, or that stands beside a campaign."""
     if group is not None and not isinstance(group, str):
-        problem = f"group must be the title of a group, got {shown(group)}"
+        problem = f"group must be the title of a group, got {short_repr(group)}"
         raise ConfigurationError(problem, argument="group")
     if group is not None and campaign is not None:
         problem = "campaign=… and group=… can't be combined; give one"
@@ -427,26 +460,39 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     """Compare two days of an open history; see `changes`."""
     account = history.account(request.account)
     selection = Selection.of(history, account, request.campaign, request.group)
-    days = _days(selection, request.before, request.after)
+    pulls = selection.days_of_pulls()
+    days = _days(selection, pulls, request.before, request.after)
+    reasons = reasons_against(selection, days)
     found = changes_between(
         selection,
         days,
-        reasons_against(selection, days),
-        kinds=None if request.kind is None else [request.kind],
+        reasons,
+        kinds=request.kinds,
         limit=request.limit,
         moved=request.moved,
     )
     notes = []
     if request.after is None:
         notes.append(selection.note_on_nights())
+        notes.append(_note_on_a_later_day(pulls[0], days))
     notes.append(selection.note_on_windows(*days))
-    for reason in dict.fromkeys(found.left_out.values()):
-        campaign_ids = [key for key, value in found.left_out.items() if value == reason]
-        notes.append(f"not compared, because {reason}: campaigns {listed(campaign_ids)}")
+    for kind, neighbour, meaning in _NEIGHBOURS:
+        if request.kinds is None or kind not in request.kinds or neighbour in request.kinds:
+            continue
+        others = changes_between(
+            selection, days, reasons, kinds=[neighbour], limit=1, moved=request.moved
+        )
+        if others.total:
+            notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
     return Comparison(found, [note for note in notes if note is not None])
 
 
-def _days(selection: Selection, before: dt.date | None, after: dt.date | None) -> Days:
+def _days(
+    selection: Selection,
+    pulls: Sequence[DayOfPulls],
+    before: dt.date | None,
+    after: dt.date | None,
+) -> Days:
     """Return the days to compare.
 
     Raises:
@@ -456,17 +502,34 @@ def _days(selection: Selection, before: dt.date | None, after: dt.date | None) -
     for day in (before, after):
         if day is not None and day not in days:
             raise selection.no_day(day, days)
+    usual = usual_days(pulls)
     if after is None:
-        after = days[-1]
+        # the first day has no other to be compared with
+        after = usual[0] if usual[0] > days[0] else days[-1]
     if before is None:
-        earlier = [day for day in days if day < after]
+        # a day of a few campaigns, pulled by themselves, is taken only if there is no other
+        earlier = [day for day in [*usual, *reversed(days)] if day < after]
         if not earlier:
             raise _nothing_before(selection, after, days)
-        before = earlier[-1]
+        before = earlier[0]
     if before >= after:
         problem = f"before must be a day before {after}, got {before}"
         raise ConfigurationError(problem, argument="before")
     return before, after
+
+
+def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
+    """Return a sentence about the last day that was pulled if it was not compared."""
+    before, after = days
+    if last.day <= after:
+        return None
+    if last.succeeded:
+        return (
+            f"Only {last.succeeded:,} of the campaigns have rankings of {last.day}; to compare "
+            f"them, name it as the day after."
+        )
+    reason = _why_missing(last.day, last.error)
+    return f"{reason[0].upper()}{reason[1:]}; {before} and {after} are the last days before it."
 
 
 def _nothing_before(

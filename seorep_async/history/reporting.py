@@ -16,10 +16,11 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.files import check_file, refusal
+from seorep_async.history.change_file import names_of_engines
 from seorep_async.history.comparing import check_group
-from seorep_async.history.figures import BANDS, ENGINES, Figures, figures_of
+from seorep_async.history.figures import BANDS, Figures, figures_of
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import opened
 from seorep_async.resources.arguments import check_date, check_id
@@ -67,9 +68,9 @@ def report(
         ImportError: the extra `duckdb` is missing.
     """
     if title is not None and (not isinstance(title, str) or not title.strip()):
-        raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
+        raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
-    names = _names_of_engines(engine_names)
+    names = names_of_engines(engine_names)
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
@@ -85,17 +86,6 @@ def report(
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
     _write(target, page)
     return target
-
-
-def _names_of_engines(names: object) -> dict[str, str]:
-    words = list(names) if isinstance(names, list | tuple) else []
-    if len(words) != 2 or not all(isinstance(word, str) and word.strip() for word in words):
-        expected = "two names, of engine A and B, such as Google and Bing"
-        problem = f"engine_names must be {expected}, got {shown(names)}"
-        raise ConfigurationError(problem, argument="engine_names")
-    engine_a, engine_b = words
-    all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
-    return dict(zip(ENGINES, all_names, strict=True))
 
 
 # --- The page
@@ -177,7 +167,7 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
 def _checked_target(out: str | os.PathLike[str]) -> Path:
     """Return the path of the page if it can be written, and replaces nothing but a report."""
     if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
-        problem = f"out must be the path of a file, got {shown(out)}"
+        problem = f"out must be the path of a file, got {short_repr(out)}"
         raise ConfigurationError(problem, argument="out")
     target = Path(out)
     if target.suffix.lower() not in (".html", ".htm"):

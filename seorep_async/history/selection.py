@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.history.source import History, listed
 
 if TYPE_CHECKING:
@@ -48,6 +48,34 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
+_CAMPAIGNS_OF_DAYS = """
+    WITH reports AS (
+        SELECT
+            campaign_id,
+            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            NULL AS error
+        FROM keyword_rankings
+        WHERE account = $account
+        UNION ALL
+        SELECT
+            campaign_id,
+            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            error
+        FROM failures
+        WHERE account = $account
+            AND table_name = 'keyword_rankings'
+            AND campaign_id IS NOT NULL
+    )
+    SELECT
+        as_of,
+        count(DISTINCT campaign_id) AS attempted,
+        count(DISTINCT campaign_id) FILTER (error IS NULL) AS succeeded,
+        max(error)
+    FROM reports
+    WHERE $campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+    GROUP BY as_of
+    ORDER BY as_of DESC
+"""
 _DIFFERING_WINDOWS = """
     WITH reports AS (
         SELECT DISTINCT campaign_id, as_of, start_date, end_date
@@ -66,6 +94,31 @@ _DIFFERING_WINDOWS = """
     ORDER BY count(*) DESC, earlier.start_date, earlier.end_date, later.start_date, later.end_date
     LIMIT 1
 """
+
+
+_RECENT_DAYS = 10
+"""The number of last days among which the one with most campaigns says how many are usual."""
+
+
+@attrs.frozen
+class DayOfPulls:
+    """The campaigns whose reports of a ranking day were pulled, and those that succeeded."""
+
+    day: dt.date
+    campaigns: int
+    succeeded: int
+    error: str | None
+
+
+def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
+    """Return the days with rankings that were pulled for most campaigns, the last first.
+
+    A campaign that is pulled by itself, for a day of its own, makes no usual day. A failed report
+    counts: a bad night is a usual one.
+    """
+    with_rankings = [pull for pull in pulls if pull.succeeded]
+    most = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
+    return [pull.day for pull in with_rankings if pull.campaigns * 2 > most]
 
 
 @attrs.frozen
@@ -105,7 +158,9 @@ class Selection:
         campaign_ids = [row_id for row_id, title in titles.items() if title.casefold() == wanted]
         if not campaign_ids:
             others = listed(sorted(set(titles.values()))) or "none"
-            problem = f"{history.label} has no rankings of group {shown(group)}; it has {others}"
+            problem = (
+                f"{history.label} has no rankings of group {short_repr(group)}; it has {others}"
+            )
             raise ConfigurationError(problem, argument="group")
         return cls(history, account, campaign_ids, titles[campaign_ids[0]])
 
@@ -138,6 +193,10 @@ class Selection:
             reason = "pull the feed campaign into it"
         problem = f"{self.history.label} has no keyword rankings of {self.name}"
         raise ConfigurationError(f"{problem}; {reason}")
+
+    def days_of_pulls(self) -> list[DayOfPulls]:
+        """Return the days that were pulled, the last first, also those whose reports all failed."""
+        return [DayOfPulls(*row) for row in self.execute(_CAMPAIGNS_OF_DAYS).fetchall()]
 
     def no_day(self, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
         """Return the error about a day without rankings, which names the nearest days."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.schema import (
     VIEWS,
     first_line,
@@ -45,6 +45,11 @@ _DAYS = """
     FROM keyword_rankings
     WHERE account = $account
     ORDER BY as_of
+"""
+_DEFINITIONS = """
+    SELECT temporary, lower(view_name), sql
+    FROM duckdb_views()
+    WHERE schema_name = 'main' AND database_name IN ('temp', current_database())
 """
 _COMPLETE_WINDOWS = """
     WITH feeds AS (
@@ -122,8 +127,10 @@ class History:
         if name is None:
             problem = f"{self.label} has several accounts; name one with account=…:"
         else:
-            problem = f"there is no account {shown(name)} in {self.label}; it has"
-        raise ConfigurationError(f"{problem} {listed(map(shown, accounts))}", argument="account")
+            problem = f"there is no account {short_repr(name)} in {self.label}; it has"
+        raise ConfigurationError(
+            f"{problem} {listed(map(short_repr, accounts))}", argument="account"
+        )
 
     def days(self, account: str) -> list[dt.date]:
         """Return the ranking days of an account, in order.
@@ -155,7 +162,7 @@ def open_history(
         ImportError: the extra `duckdb` is missing.
     """
     if not isinstance(database, str | os.PathLike):
-        problem = f"database must be the path of a file, got {shown(database)}"
+        problem = f"database must be the path of a file, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
     duckdb = require("duckdb")
     path = Path(database)
@@ -165,9 +172,7 @@ def open_history(
         try:
             connection = stack.enter_context(_connect(path, wait_seconds))
             _check_tables(connection, path)
-            # of this connection alone: an older version may have made the database
-            for name, query in VIEWS.items():
-                connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+            _provide_views(connection)
             for name, value in (limits or {}).items():
                 connection.execute(f"SET {name} = '{value}'")
             connection.execute("SET lock_configuration = true")
@@ -208,6 +213,20 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise _refusal(path, problem)
     if connection.execute("FROM pulls LIMIT 1").fetchone() is None:
         raise _refusal(path, "no pull wrote it")
+
+
+def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make this version's views, of this connection alone, where the database has others."""
+    for name, query in VIEWS.items():
+        connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
+    definitions: dict[bool, set[str]] = {True: set(), False: set()}
+    for is_temporary, name, statement in connection.execute(_DEFINITIONS).fetchall():
+        if name in VIEWS:
+            definitions[is_temporary].add(statement.partition(" VIEW ")[2])
+    if definitions[True] == definitions[False]:
+        # SHOW TABLES would list them twice
+        for name in VIEWS:
+            connection.execute(f"DROP VIEW temp.{name}")
 
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:

@@ -9,18 +9,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import attrs
 import msgspec
 
-from seorep_async.errors import ConfigurationError, SeoRepError, shown
+from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
-from seorep_async.history.comparing import Comparison, ComparisonRequest, compare
+from seorep_async.history.comparing import (
+    Comparison,
+    ComparisonRequest,
+    campaigns_by_reason,
+    compare,
+)
+from seorep_async.history.source import History, listed
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -40,30 +49,47 @@ _COLUMNS_OF_CHANGES = (
     "keyword_phrase",
     "location",
     "engine",
-    "kind",
+    "kinds",
     "before",
     "after",
     "campaign_id",
     "keyword_id",
 )
-_MOST_REASONS = 20
+_MOST_IDS = 20
+"""Campaigns that an answer names for each reason why they were not compared."""
+MOST_CHANGES = 100
 _TYPES_OF_JSON = {
     "BOOLEAN",
     "TINYINT",
     "SMALLINT",
     "INTEGER",
     "BIGINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "HUGEINT",
+    "UHUGEINT",
     "FLOAT",
     "DOUBLE",
     "VARCHAR",
 }
+_EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+EXPLAIN\b", re.IGNORECASE | re.DOTALL)
+"""The beginning of an EXPLAIN, after blanks and comments."""
+
+_PIVOT_QUERY = re.compile(
+    r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*+(PIVOT|SELECT|FROM|WITH|DESCRIBE|SUMMARIZE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The beginning of a query, after blanks, parentheses and comments."""
 
 
 class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
-    """One SELECT to run on a database."""
+    """One SELECT to run on a database, and the name of the server's account."""
 
     database: str
     sql: str
+    account: str
 
 
 class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
@@ -194,22 +220,86 @@ def _out_of_memory(problem: str) -> str:
 
 
 def _answer_query(question: SqlQuestion) -> str:
+    duckdb = require("duckdb")
     with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
         connection = history.connection
         statements = connection.extract_statements(question.sql)
-        types = [statement.type for statement in statements]
-        if types != [require("duckdb").StatementType.SELECT]:
-            raise ConfigurationError(
-                "sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)"
-            )
-        relation = connection.sql(statements[0])
+        if len(statements) > 1:
+            problem = f"sql must be one statement, got {len(statements)}; ask for each by itself"
+            raise ConfigurationError(problem)
+        if not statements or not _only_reads(connection, statements[0]):
+            problem = "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, "
+            raise ConfigurationError(f"{problem}SUMMARIZE, or EXPLAIN without ANALYZE)")
+        notes = _notes_on_accounts(history, question)
+        relation = connection.sql(statements[0].query)
+        if statements[0].type.name == "EXPLAIN":
+            # a line a row, because a long value is cut
+            plan = "\n".join(str(row[-1]) for row in relation.fetchall())
+            lines = [[line] for line in plan.splitlines()]
+            return excerpt(["plan"], lines, advice=_select_less)
         # DuckDB's own text: Python has no months, no infinite days, and objects for each element
         columns = []
         for number, kind in enumerate(relation.types, 1):
-            cast = "" if str(kind) in _TYPES_OF_JSON else "::VARCHAR"
-            columns.append(f"#{number}{cast}")
-        result = connection.execute(relation.project(", ".join(columns)).sql_query())
-        return excerpt(relation.columns, iter(result.fetchone, None))
+            # decimals become numbers, and other values DuckDB's own text
+            is_plain = str(kind) in _TYPES_OF_JSON or str(kind).startswith("DECIMAL")
+            columns.append(f"#{number}" if is_plain else f"#{number}::VARCHAR")
+        try:
+            result = connection.execute(relation.project(", ".join(columns)).sql_query())
+            rows = (list(map(_as_number, row)) for row in iter(result.fetchone, None))
+            return excerpt(
+                relation.columns,
+                rows,
+                advice=_select_less,
+                notes=notes,
+            )
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            # DuckDB points to a line of our query, which has the one that was sent inside
+            problem, _, _ = str(error).partition("\n\nLINE ")
+            raise ConfigurationError(f"DuckDB: {problem}") from None
+
+
+def _select_less(count: int) -> str:
+    return f"aggregate, select fewer columns, or add LIMIT and OFFSET {count} to read on"
+
+
+def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | None:
+    """Return a note for a query that seems to mix the accounts of a database."""
+    accounts = history.accounts()
+    if len(accounts) < 2 or "account" in question.sql.casefold():
+        return None
+    names = listed(map(short_repr, accounts))
+    note = f"the database has several accounts, {names}, and the query does not filter by account"
+    return [f"{note}; that of this server is {short_repr(question.account)}"]
+
+
+def _as_number(value: object) -> object:
+    """Return decimals and wide integers as numbers of JSON if they fit, and otherwise as text."""
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if Decimal(repr(number)) == value else str(value)
+    if isinstance(value, int) and not fits(value):
+        return str(value)
+    return value
+
+
+def _only_reads(connection: Any, statement: Any) -> bool:
+    """Return whether a statement of DuckDB is a query, or explains one without running it."""
+    if statement.type.name == "EXPLAIN":
+        start = _EXPLAIN.match(statement.query)
+        if start is None:
+            return False
+        # after EXPLAIN ANALYZE, which runs a query, the rest is none
+        try:
+            explained = connection.extract_statements(statement.query[start.end() :])
+        except require("duckdb").ParserException:
+            return False
+        return len(explained) == 1 and _only_reads(connection, explained[0])
+    if statement.type.name == "MULTI":
+        # DuckDB carries out a PIVOT in two steps; so it does a CREATE or a COPY with one in it
+        return _PIVOT_QUERY.match(statement.query) is not None
+    return bool(statement.type.name == "SELECT")
 
 
 def _answer_comparison(question: ChangesQuestion) -> str:
@@ -218,7 +308,7 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         accounts = history.accounts()
         if request.account is None and len(accounts) > 1:
             if question.default_account not in accounts:
-                names = ", ".join(map(shown, accounts))
+                names = ", ".join(map(short_repr, accounts))
                 problem = f"the database has several accounts, {names}; this server has no name"
                 raise ConfigurationError(f"{problem} of one; the tool history sees them all")
             request = attrs.evolve(request, account=question.default_account)
@@ -233,20 +323,27 @@ def _described(comparison: Comparison) -> str:
         rows.append([getattr(change, name) for name in _COLUMNS_OF_CHANGES])
     omissions = []
     if len(rows) < changes.total:
-        omissions.append(f"{changes.total - len(rows)} smaller changes, beyond the limit")
-    if len(changes.left_out) > _MOST_REASONS:
-        omissions.append(f"the reasons of {len(changes.left_out) - _MOST_REASONS} campaigns")
-    reasons = dict(list(changes.left_out.items())[:_MOST_REASONS])
+        omission = f"{changes.total - len(rows)} smaller changes, beyond the limit"
+        if len(rows) == MOST_CHANGES:
+            omission = f"{omission}: at most {MOST_CHANGES} rows an answer"
+        omissions.append(omission)
+    not_compared = {}
+    for reason, campaign_ids in campaigns_by_reason(changes).items():
+        not_compared[reason] = campaign_ids[:_MOST_IDS]
+        if len(campaign_ids) > _MOST_IDS:
+            count = len(campaign_ids) - _MOST_IDS
+            omissions.append(f"{count} ids of campaigns not compared because {reason}")
     return excerpt(
         _COLUMNS_OF_CHANGES,
         rows,
         left_out=omissions,
+        advice=lambda count: "ask for one campaign, group or kind",
         account=changes.account,
         before=str(changes.before),
         after=str(changes.after),
         changes=changes.total,
         campaigns_not_compared=len(changes.left_out),
-        reasons=reasons or None,
+        not_compared=not_compared or None,
         notes=list(comparison.notes) or None,
     )
 

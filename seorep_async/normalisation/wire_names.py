@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import shown
+from seorep_async.errors import short_repr
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
 from seorep_async.settings import EngineNames
 
@@ -59,7 +59,7 @@ def engine_warning(row: Any) -> str | None:
     if not unknown_ranks:
         return None
     return (
-        f"rows have {shown(unknown_ranks[0])}, which no column takes: its values are only in "
+        f"rows have {short_repr(unknown_ranks[0])}, which no column takes: its values are only in "
         "`extra`, and rank columns may be null; if the account calls a search engine so, pass "
         "Settings(engine_names=…)"
     )

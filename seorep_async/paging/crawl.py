@@ -57,10 +57,13 @@ class Crawl(Generic[T]):
         self._session = session
         self._source = source
         self.budget: int = 2 * session.settings.max_concurrency
-        # The rest of the budget is for further pages of listings that have several.
+        # The rest of the budget is for further pages of listings that have several. With all of it
+        # for beginnings, many listings would be half read, and be in memory, at the same time.
         self._most_readings = self.budget - 3 * self.budget // 8
+        # Listings that have begun and not ended.
         self._readings: set[Reading[T]] = set()
-        # The place of a listing that has ended is free when its worker has taken another page.
+        # These, and those that have ended while their worker has not taken another page yet: it
+        # may be on its way with the last page of one, and is about to begin another.
         self._places: set[Reading[T]] = set()
         # A heap of listings whose number of pages is known, and that may have more to request.
         self._with_more: list[tuple[int, int, Reading[T]]] = []
@@ -72,6 +75,7 @@ class Crawl(Generic[T]):
         """Start one more worker, if there is a page to request and the budget allows it."""
         if len(self._places) >= self._most_readings and not self._with_more:
             return
+        # A new worker must fit in. In `_following`, the worker that asks is counted already.
         if not self.is_open or len(self._workers) + self._early_pages >= self.budget:
             return
         job = self._next_page()
@@ -212,5 +216,6 @@ class Crawl(Generic[T]):
             self._source.on_failure(reading, closed)
         if reading not in self._readings:
             self._places.discard(reading)
-        # There may be a page for which there was no room, or a listing that could not begin.
+        # There may be a page that had no room, or a listing that could not begin. If
+        # the client was closed, each of those that begin here fails at once, and so has an outcome.
         self.hire()

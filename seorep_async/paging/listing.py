@@ -24,11 +24,16 @@ class Listing(Generic[T, R_co]):
 
     - `await listing` gives everything, in the service's order: as many items as it announces,
       none twice, or an error.
-    - `async for item in listing` gives items one at a time, as pages arrive.
+    - `async for item in listing` gives items one at a time while pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 
     Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not
     add up.
+
+    Attributes:
+        query: the requests of its pages.
+        assemble: makes the result from all pages: a list of records, or a report, as
+            `FeedQuery.report` does.
     """
 
     def __init__(

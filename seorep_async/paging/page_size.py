@@ -55,7 +55,7 @@ _BLAMED = (
 
 
 class State(enum.Enum):
-    """What is known about the page size of an endpoint."""
+    """The present knowledge of an endpoint's page size."""
 
     UNKNOWN = "unknown"
     ASKING = "asking"
@@ -64,7 +64,7 @@ class State(enum.Enum):
 
 
 class SizedListing(Protocol[T]):
-    """A listing that has one page size throughout.
+    """A listing that has one page size throughout: a `Reading`, which imports this module.
 
     Attributes:
         limit: records a page that it asks for, or None for the service's default.

@@ -32,7 +32,8 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         path: from `/v3` on.
         query: encoded, without `page`.
-        decode: returns the decoder of a page's body from the page's number.
+        decode: makes the decoder of a page's body, a `FeedPage` or `ModelPage`, from the page's
+            number.
         key: identifies an item, to find repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
         page_size: of the endpoint, if it is to be found; None if a limit is given, or none wanted.

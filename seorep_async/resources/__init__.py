@@ -1,4 +1,4 @@
-"""Every call of the service: one class a resource, one method an operation (the service's reference, section 4)."""
+"""Every call of the service: a class for each resource, a method for each operation."""
 
 from seorep_async.resources.backlinks import Backlinks as Backlinks
 from seorep_async.resources.campaigns import Campaigns as Campaigns

@@ -1,7 +1,7 @@
 """Arguments checked before any I/O; every `check_…` raises a ConfigurationError for a wrong one.
 
-Each returns a plain value (`plain_values.py`), so that members of a `StrEnum`, numpy's numbers and pendulum's dates
-work wherever plain ones do.
+Each returns a plain value (`plain_values.py`), so that members of a `StrEnum`, numpy's numbers and
+pendulum's dates work wherever plain ones do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, shown, suggestion
+from seorep_async.errors import ConfigurationError, short_repr, suggestion
 from seorep_async.models import Feed
 from seorep_async.plain_values import (
     CALENDAR,
@@ -43,7 +43,15 @@ MAX_ID = 2**31 - 1
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
+_OTHER_WAYS = {
+    "campaign_ids": "Pass them as ids.",
+    "filter": "Pass it as search.",
+    "keyword_ids": "Pass them as ids.",
+    "page": "Write .page(…) after the call.",
+    "timeout": "Write `with client.timeout(…):` around the call.",
+}
+"""The way to what some other clients take as an argument."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
@@ -51,7 +59,10 @@ Date: TypeAlias = dt.date | str
 
 def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
     """Return the error for an argument that is not among the known names."""
-    problem = f"there is no argument {shown(name)}.{suggestion(name, names)}"
+    advice = suggestion(name, names)
+    if name in _OTHER_WAYS:
+        advice = f" {_OTHER_WAYS[name]}"
+    problem = f"there is no argument {short_repr(name)}.{advice}"
     return ConfigurationError(f"{problem} It takes {', '.join(names)}", argument=name)
 
 
@@ -69,14 +80,15 @@ def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
     names += options
 
     @functools.wraps(method)
-    def checked(*arguments: object, **named: object) -> object:
-        for name in named:
+    def checked(*arguments: object, **keywords: object) -> object:
+        for name in keywords:
             if name not in names:
-                named.clear()
+                # tracebacks with locals show this frame, and a value may be a secret
+                keywords.clear()
                 raise unknown_argument(name, names)
-        if "extra_params" in named:  # tracebacks with locals show this frame
-            named["extra_params"] = mask_secrets(named["extra_params"])
-        return method(*arguments, **named)
+        if "extra_params" in keywords:
+            keywords["extra_params"] = mask_secrets(keywords["extra_params"])
+        return method(*arguments, **keywords)
 
     return checked  # type: ignore[return-value]  # it has the same signature
 
@@ -85,7 +97,7 @@ def check_id(name: str, value: object) -> int:
     """Accept an integer from 1 to 2**31 - 1. Strings and booleans are rejected."""
     number = plain_integer(value)
     if number is None or not 1 <= number <= MAX_ID:
-        problem = f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}"
+        problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
         raise ConfigurationError(problem, argument=name)
     return number
 
@@ -94,16 +106,19 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return the ids of campaigns or keywords in their order, each once."""
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        problem = f"ids must be several {object_name} ids, got {shown(values)}"
+        problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
-    if isinstance(values, range):  # may be huge, and holds its largest at an end
+    if isinstance(values, range):
+        # it may be huge, and its smallest and its largest id are at its ends
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
         return values
     ids = values if isinstance(values, list | tuple) else list(values)
     try:
-        return dict.fromkeys(msgspec.convert(ids, _IDS))  # a million take 0.1 s
-    except (msgspec.ValidationError, UnicodeError):  # the latter for half a surrogate pair
+        # a million ids take 0.1 s like this
+        return dict.fromkeys(msgspec.convert(ids, _IDS))
+    except (msgspec.ValidationError, UnicodeError):
+        # half a surrogate pair is a UnicodeError; one by one, the wrong id is named
         return dict.fromkeys(check_id(name, value) for value in ids)
 
 
@@ -113,7 +128,7 @@ def check_feed(value: object) -> Feed:
         return Feed(value)
     except ValueError:
         feeds = ", ".join(f'{feed} or "{feed.value}"' for feed in Feed)
-        problem = f"feed must be one of {feeds}; got {shown(value)}"
+        problem = f"feed must be one of {feeds}; got {short_repr(value)}"
         raise ConfigurationError(problem, argument="feed") from None
 
 
@@ -127,16 +142,20 @@ def check_feeds(value: object) -> tuple[Feed, ...]:
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date, from a date or a string `YYYY-MM-DD`. A datetime is rejected: its zone would matter."""
+    """Return a date, from a date or a string `YYYY-MM-DD`.
+
+    A datetime is rejected, because its zone would matter.
+    """
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return plain_date(value)
+    # `fromisoformat` alone would take weeks, such as 2023-W05, as well
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return CALENDAR.date.fromisoformat(value)
         except ValueError:
             problem = f"{name}: the date {plain_string(value)} does not exist"
             raise ConfigurationError(problem, argument=name) from None
-    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}'
+    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {short_repr(value)}'
     if isinstance(value, dt.datetime):
         problem += "; pass its .date()"
     raise ConfigurationError(problem, argument=name)
@@ -167,20 +186,20 @@ def check_account_name(account: object) -> str:
     raise ConfigurationError(problem, argument="account")
 
 
-def required_strings(**named: object) -> dict[str, str]:
+def required_strings(**values: object) -> dict[str, str]:
     """Return strings by their names. An empty one is rejected, and the error shows no value."""
     strings: dict[str, str] = {}
-    for name, value in named.items():
+    for name, value in values.items():
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
         strings[name] = _sendable(value)
     return strings
 
 
-def optional_strings(**named: object) -> dict[str, str | None]:
+def optional_strings(**values: object) -> dict[str, str | None]:
     """Return strings by their names; None means that an argument is left out."""
     strings: dict[str, str | None] = {}
-    for name, value in named.items():
+    for name, value in values.items():
         if value is not None and not isinstance(value, str):
             problem = f"{name} must be a string, got {described(value)}"
             raise ConfigurationError(problem, argument=name)
@@ -206,15 +225,15 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
 def asks_to_compare(value: object) -> bool:
     """Return whether a value of `compare_previous_period` requests changes.
 
-    The reference does not name its values: all request them but None, False, 0, an empty value, and the strings `0`,
-    `false`, `no` and `off` in any case.
+    The reference does not name its values: all request them but None, False, 0, an empty value, and
+    the strings `0`, `false`, `no` and `off` in any case.
     """
     string = plain_string(value) if isinstance(value, str) else str(value)
     return bool(value) and string.strip().lower() not in _NO
 
 
 def build_params(
-    named: Params,
+    documented: Params,
     extra_params: ExtraParams | None,
     *,
     argument: str = "extra_params",
@@ -223,7 +242,8 @@ def build_params(
     """Return the documented parameters that are not None, checked, and then the additional ones.
 
     Args:
-        named: the documented parameters.
+        documented: the documented parameters; those that are None are not sent, and their names
+            are taken all the same.
         extra_params: the additional ones.
         argument: the caller's name for the additional ones.
         places: arguments of documented parameters that have another name.
@@ -231,28 +251,36 @@ def build_params(
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
     """
-    checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
+    checked: dict[str, ParamValue] = {}
+    for name, value in documented.items():
+        if value is not None:
+            checked[name] = _checked(name, value)
     if extra_params is None:
         return checked
     extra_params = mask_secrets(extra_params, argument=argument)
     if not isinstance(extra_params, Mapping):
         problem = f"{argument} must map names to values, got {described(extra_params)}"
         raise ConfigurationError(problem, argument=argument)
-    for name, value in extra_params.items():
-        checked_name = _checked_name(name, named, argument, places)
+    for extra_name, value in extra_params.items():
+        checked_name = _checked_name(extra_name, documented, argument, places)
         if value is not None:
             checked[checked_name] = _checked(checked_name, value)
     return checked
 
 
-def _checked_name(name: object, named: Params, argument: str, places: Mapping[str, str]) -> str:
+def _checked_name(
+    name: object, documented: Params, argument: str, places: Mapping[str, str]
+) -> str:
     """Return the name of an additional parameter, which must not be a documented one."""
     if not isinstance(name, str) or not name:
         problem = f"{argument}: a name must be a string that is not empty, got {described(name)}"
         raise ConfigurationError(problem, argument=argument)
-    _check_unicode(f"{argument}: a name", name)
+    if SURROGATE.search(name):
+        problem = f"{argument}: the name {short_repr(name)} is not valid Unicode"
+        raise ConfigurationError(problem, argument=argument)
+    # an array may be sent under either name, so `role[]` would be the documented `role` again
     documented_name = name.removesuffix("[]")
-    if documented_name in named:
+    if documented_name in documented:
         place = places.get(documented_name, f"{documented_name}=…")
         problem = f"{argument}: {plain_string(name)!r} has a place of its own: {place}"
         raise ConfigurationError(problem, argument=argument)
@@ -261,6 +289,7 @@ def _checked_name(name: object, named: Params, argument: str, places: Mapping[st
 
 def _checked(name: str, value: object) -> ParamValue:
     """Return a parameter's value as it can be sent; a secret one stays masked."""
+    # a plain integer in place of a masked one would be shown
     if not isinstance(value, SecretInteger):
         number = plain_integer(value)
         if number is not None:
@@ -276,11 +305,13 @@ def _checked(name: str, value: object) -> ParamValue:
         case dt.date() if not isinstance(value, dt.datetime):
             return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):
+            # an iterator can be read only once
             items = tuple(value)
             if all(isinstance(item, str) for item in items):
                 for item in items:
                     _check_unicode(name, item)
                 strings = tuple(map(_sendable, items))
+                # a set has no order, and a query should be the same in each run
                 return tuple(sorted(strings)) if isinstance(value, set | frozenset) else strings
     raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Backlink
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
-    Params,
     check_date,
     check_id,
     mask_secrets,
@@ -24,9 +25,9 @@ _STATUSES = ("published", "unpublished")
 class Backlinks(DeletableEndpoint[Backlink]):
     """The backlinks of the account's campaigns (the service's reference, section 4.5).
 
-    A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are `datetime.date` or `YYYY-MM-DD`.
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
-    and nothing is sent.
+    A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are
+    `datetime.date` or `YYYY-MM-DD`. Every method takes `extra_params`: further parameters, sent as
+    they are. A wrong argument is a ConfigurationError, and nothing is sent.
     """
 
     _model = Backlink
@@ -62,18 +63,19 @@ class Backlinks(DeletableEndpoint[Backlink]):
             notes: short note.
 
         Raises:
-            OutcomeUnknownError: the backlink may have been created; check with `list(campaign_id, search=title)`.
+            OutcomeUnknownError: the backlink may have been created; check with
+                `list(campaign_id, search=title)`.
         """
         extra_params = mask_secrets(extra_params)
-        values: Params = {
+        values: dict[str, Any] = {
             "campaign_id": check_id("campaign_id", campaign_id),
             **required_strings(title=title, url=url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
-            **optional_strings(
-                link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes
-            ),
         }
+        values |= optional_strings(
+            link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes
+        )
         return await self._create(values, extra_params)
 
     async def update(
@@ -102,14 +104,14 @@ class Backlinks(DeletableEndpoint[Backlink]):
             NotFoundError: there is no such backlink.
         """
         extra_params = mask_secrets(extra_params)
-        values: Params = {
-            "date_published": None
-            if date_published is None
-            else check_date("date_published", date_published),
-            "status": None if status is None else _check_status(status),
-            **optional_strings(url=url, title=title, notes=notes, link_type=link_type),
-            **optional_strings(target_anchor=target_anchor, target_url=target_url),
-        }
+        # also those that are left out: `extra_params` may give none of them
+        values: dict[str, Any] = {"date_published": None, "status": None}
+        if date_published is not None:
+            values["date_published"] = check_date("date_published", date_published)
+        if status is not None:
+            values["status"] = _check_status(status)
+        values |= optional_strings(url=url, title=title, notes=notes, link_type=link_type)
+        values |= optional_strings(target_anchor=target_anchor, target_url=target_url)
         return await self._update(id, values, extra_params)
 
     def list(
@@ -130,7 +132,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
         Args:
             campaign_id: campaign of the backlinks.
             status: `published` or `unpublished`.
-            date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is sent as it is.
+            date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is
+                sent as it is.
             search: string to search for, in full or in part.
             link_type: type of link, such as `all`; other values are not documented.
             limit: records per page; the service has a default and a maximum of its own.
@@ -138,17 +141,19 @@ class Backlinks(DeletableEndpoint[Backlink]):
             sort_direction: such as `asc` or `desc`; allowed values are not documented.
 
         Returns:
-            A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service leaves `target_anchor`
-            and `target_url` out of it.
+            A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service
+            leaves `target_anchor` and `target_url` out of it.
         """
         extra_params = mask_secrets(extra_params)
-        values: Params = {
+        values: dict[str, Any] = {
             "campaign_id": check_id("campaign_id", campaign_id),
-            "status": None if status is None else _check_status(status),
+            "status": None,
             "date_string": _date_string(date_string),
-            **optional_strings(search=search, link_type=link_type),
-            **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
+        if status is not None:
+            values["status"] = _check_status(status)
+        values |= optional_strings(search=search, link_type=link_type)
+        values |= optional_strings(sort_metric=sort_metric, sort_direction=sort_direction)
         return self._list(values, limit, extra_params, f"campaign {campaign_id}")
 
 
@@ -160,6 +165,7 @@ def _check_status(status: object) -> str:
 
 
 def _date_string(dates: object) -> str | None:
+    # the reference gives no form for a string, so one is sent as it is
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:
@@ -167,7 +173,6 @@ def _date_string(dates: object) -> str | None:
         raise ConfigurationError(problem, argument="date_string")
     start, end = (check_date("date_string", date) for date in dates)
     if end < start:
-        raise ConfigurationError(
-            f"date_string: {end} is before {start}; swap them", argument="date_string"
-        )
+        problem = f"date_string: {end} is before {start}; swap them"
+        raise ConfigurationError(problem, argument="date_string")
     return f"{start.isoformat()}-{end.isoformat()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from seorep_async.models import Campaign
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
@@ -17,8 +19,8 @@ from seorep_async.tables.tabular import ModelList
 class Campaigns(DeletableEndpoint[Campaign]):
     """The account's campaigns (the service's reference, section 4.1).
 
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
-    and nothing is sent.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a
+    ConfigurationError, and nothing is sent.
     """
 
     _model = Campaign
@@ -43,12 +45,14 @@ class Campaigns(DeletableEndpoint[Campaign]):
             group_title: group that the campaign is assigned to.
 
         Raises:
-            OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
+            OutcomeUnknownError: the campaign may have been created; check with
+                `list(filter=company)`.
         """
         extra_params = mask_secrets(extra_params)
-        values = required_strings(url=url, company=company) | optional_strings(
-            scope=scope, group_title=group_title
-        )
+        values: dict[str, Any] = {
+            **required_strings(url=url, company=company),
+            **optional_strings(scope=scope, group_title=group_title),
+        }
         return await self._create(values, extra_params)
 
     async def update(

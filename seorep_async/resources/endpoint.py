@@ -1,15 +1,17 @@
-"""What the resources share: get, create, update, delete and list of a model, and any other request."""
+"""The operations that resources share, from get to list, and any other request."""
 
 from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.models import Page
 from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, ModelListing, PageSize, Query, choose_page_size
@@ -23,6 +25,7 @@ from seorep_async.resources.arguments import (
     mask_secrets,
     secrets_in,
 )
+from seorep_async.secret import Secret
 from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
 from seorep_async.tables.tabular import ModelList
@@ -35,7 +38,10 @@ _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class Endpoint(Generic[M]):
-    """The operations of one model; its list is at `_path` or `_list_path`, an object at `_path` and its id."""
+    """The operations of one model.
+
+    Its list is at `_list_path`, or at `_path` without one; an object is at `_path` and its id.
+    """
 
     _model: type[M]
     _path: ClassVar[str]
@@ -58,28 +64,28 @@ class Endpoint(Generic[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        return await self._session.send(
-            self._of_one("GET", id, self._single(self._model, id=id), extra_params)
-        )
+        decode = self._single(self._model, id=id)
+        return await self._session.send(self._of_object("GET", id, decode, extra_params))
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
-        sent = build_params(values, extra_params)
-        decode = self._single(self._model, campaign_id=sent.get("campaign_id"))
+        params = build_params(values, extra_params)
+        # the id of the new object is the service's, so its campaign is all that can be compared
+        decode = self._single(self._model, campaign_id=params.get("campaign_id"))
         request = self._request(
-            "POST", self._path, self._object_name, decode, sent, idempotent=False
+            "POST", self._path, self._object_name, decode, params, idempotent=False
         )
         return await self._session.send(request)
 
-    async def _update(self, one: int, values: Params, extra_params: ExtraParams | None) -> M:
-        path, subject = f"{self._path}/{check_id('id', one)}", f"{self._object_name} {one}"
-        sent = build_params({**values, "id": None}, extra_params)
-        if not sent:
-            raise ConfigurationError(
-                f"{subject}: there is nothing to change; give at least one value"
-            )
-        return await self._session.send(
-            self._request("PUT", path, subject, self._single(self._model, id=one), sent)
-        )
+    async def _update(self, id: int, values: Params, extra_params: ExtraParams | None) -> M:
+        path = f"{self._path}/{check_id('id', id)}"
+        subject = f"{self._object_name} {id}"
+        # the id stands in the path, so `extra_params` may not give another
+        params = build_params({**values, "id": None}, extra_params)
+        if not params:
+            problem = f"{subject}: there is nothing to change; give at least one value"
+            raise ConfigurationError(problem)
+        decode = self._single(self._model, id=id)
+        return await self._session.send(self._request("PUT", path, subject, decode, params))
 
     def _list(
         self,
@@ -88,54 +94,61 @@ class Endpoint(Generic[M]):
         extra_params: ExtraParams | None,
         subject: str | None = None,
     ) -> ModelListing[M]:
-        sent = build_params({**values, "limit": check_limit(limit), "page": None}, extra_params)
-        page_size = choose_page_size(sent, self._session.settings, self._page_size)
-        campaign_id = sent.get("campaign_id")
-        campaign = ("campaign", campaign_id) if type(campaign_id) is int else None
+        # pages are numbered by the listing, so `extra_params` may not give one
+        documented = {**values, "limit": check_limit(limit), "page": None}
+        params = build_params(documented, extra_params)
+        settings = self._session.settings
+        campaign = None
+        campaign_id = params.get("campaign_id")
+        if type(campaign_id) is int:
+            # a page that names another campaign is refused
+            campaign = ("campaign", campaign_id)
         query = Query(
             path=self._list_path or self._path,
-            query=encode_query(sent, self._session.settings.array_encoding),
+            query=encode_query(params, settings.array_encoding),
             decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
             key=attrgetter("id"),
             subject=subject,
-            page_size=page_size,
-            secrets=secrets_in(sent),
+            page_size=choose_page_size(params, settings, self._page_size),
+            secrets=secrets_in(params),
         )
-        return Listing(
-            self._session,
-            query,
-            lambda pages: ModelList([one for page in pages for one in page.items], self._model),
-        )
+        return Listing(self._session, query, self._complete_list)
 
-    def _single(self, model: type[T], **asked: object) -> Decode[T]:
-        """Return the decoder of one object, which refuses another than the one that was asked for."""
+    def _complete_list(self, pages: Sequence[Page[M]]) -> ModelList[M]:
+        items = chain.from_iterable(page.items for page in pages)
+        return ModelList(items, self._model)
+
+    def _single(self, model: type[T], **expected: object) -> Decode[T]:
+        """Return the decoder of one object, which refuses another object than the requested one.
+
+        `expected` are fields of the requested object; None means that any value is right.
+        """
 
         def decode(body: bytes) -> T:
-            found = self._decoder.single(body, model)
-            for name, value in asked.items():
-                if (
-                    value is not None
-                    and (got := getattr(found, name, None)) is not None
-                    and got != value
-                ):
-                    problem = f"the response is about {got}, not about {value}, which was asked for"
-                    raise refused(f"data.{name}", problem)
-            return found
+            record = self._decoder.single(body, model)
+            for name, expected_value in expected.items():
+                value = getattr(record, name, None)
+                # what a response leaves out does not contradict
+                if value is None or expected_value is None or value == expected_value:
+                    continue
+                problem = f"the response is about {value}, not about {expected_value}"
+                raise refused(f"data.{name}", f"{problem}, which was asked for")
+            return record
 
         return decode
 
-    def _of_one(
+    def _of_object(
         self,
         method: str,
-        one: int,
+        id: int,
         decode: Decode[T],
         extra_params: ExtraParams | None,
         subpath: str = "",
         **how: Any,
     ) -> Request[T]:
-        sent = build_params({"id": None}, extra_params)
-        path = f"{self._path}/{check_id('id', one)}{subpath}"
-        return self._request(method, path, f"{self._object_name} {one}", decode, sent, **how)
+        params = build_params({"id": None}, extra_params)
+        path = f"{self._path}/{check_id('id', id)}{subpath}"
+        return self._request(method, path, f"{self._object_name} {id}", decode, params, **how)
 
     def _request(
         self,
@@ -143,13 +156,14 @@ class Endpoint(Generic[M]):
         path: str,
         subject: str,
         decode: Decode[T],
-        sent: Mapping[str, ParamValue],
+        params: Mapping[str, ParamValue],
         **how: Any,
     ) -> Request[T]:
         settings = self._session.settings
-        encoding = settings.request_encoding if method in ("POST", "PUT") else RequestEncoding.QUERY
-        query, body, content_type = encode_write(sent, encoding, settings.array_encoding)
-        deadline, secrets = self._session.call_timeout.deadline(), secrets_in(sent)
+        encoding = RequestEncoding.QUERY
+        if method in ("POST", "PUT"):
+            encoding = settings.request_encoding
+        query, body, content_type = encode_write(params, encoding, settings.array_encoding)
         return Request(
             method,
             path,
@@ -158,8 +172,8 @@ class Endpoint(Generic[M]):
             body,
             content_type,
             subject,
-            deadline=deadline,
-            secrets=secrets,
+            deadline=self._session.call_timeout.deadline(),
+            secrets=secrets_in(params),
             **how,
         )
 
@@ -179,54 +193,63 @@ class DeletableEndpoint(Endpoint[M]):
         """
         extra_params = mask_secrets(extra_params)
         # no body is documented, but it may be an error
-        await self._session.send(self._of_one("DELETE", id, parse_any, extra_params))
+        await self._session.send(self._of_object("DELETE", id, parse_any, extra_params))
 
 
 async def raw_request(
     session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
 ) -> dict[str, Any]:
     """Send any request; see `SeoRepClient.request`."""
-    settings = session.settings
-    if not isinstance(method, str) or method.upper() not in _METHODS:
-        raise ConfigurationError(
-            f"method must be one of {', '.join(_METHODS)}, got {shown(method)}", argument="method"
-        )
-    if (
-        not isinstance(path, str)
-        or not _PATH.fullmatch(path)
-        or ".." in urllib.parse.unquote(path).split("/")
-    ):
-        problem = "path must be a path such as /v3/campaigns/42, without a query"
-        raise ConfigurationError(problem, argument="path")
+    request = _checked_request(session, method, path, params, body)
+    return await session.send(request)
+
+
+def _checked_request(
+    session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
+) -> Request[dict[str, Any]]:
+    """Check the arguments of any request, and encode them.
+
+    Encoded parameters may hold secrets, and tracebacks with locals show each frame. So this frame
+    has ended before the request is sent.
+    """
+    _check_method_and_path(method, path)
     method = plain_string(method).upper()
     path = plain_string(path)
-    is_grant = path.rstrip("/").endswith("/loginGrant")
     if body is not None and method in ("GET", "DELETE"):
         raise ConfigurationError(f"a {method} request has no body; use params", argument="body")
-    asked, values = (
-        build_params({}, params, argument="params"),
-        build_params({}, body, argument="body"),
-    )
-    encoding, arrays = (
-        RequestEncoding.QUERY if body is None else settings.request_encoding,
-        settings.array_encoding,
-    )
-    # in one go, and deleted: they may hold secrets, and tracebacks may show locals
-    chosen, written, content, content_type = (
-        encode_query(asked, arrays),
-        *encode_write(values, encoding, arrays),
-    )
-    request = Request(
+    query_params = build_params({}, params, argument="params")
+    body_params = build_params({}, body, argument="body")
+    arrays = session.settings.array_encoding
+    # in nobody's locals as it is, if the body is refused
+    query = Secret.of(encode_query(query_params, arrays))
+    encoding = RequestEncoding.QUERY
+    if body is not None:
+        encoding = session.settings.request_encoding
+    query_of_body, content, content_type = encode_write(body_params, encoding, arrays)
+    is_grant = path.rstrip("/").endswith("/loginGrant")
+    return Request(
         method=method,
         path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
-        decode=parse if method == "GET" else parse_any,  # an empty body: a read's response was lost
-        query="&".join(filter(None, (chosen, written))),
+        # an empty response to a read was lost; a write may have none
+        decode=parse if method == "GET" else parse_any,
+        query="&".join(filter(None, (query, query_of_body))),
         body=content,
         content_type=content_type,
         deadline=session.call_timeout.deadline(),
+        # each request for a login makes a new one
         idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
         private=is_grant,
-        secrets=secrets_in(asked | values),
+        secrets=secrets_in(query_params | body_params),
     )
-    del chosen, written, content
-    return await session.send(request)
+
+
+def _check_method_and_path(method: object, path: object) -> None:
+    if not isinstance(method, str) or method.upper() not in _METHODS:
+        expected = f"one of {', '.join(_METHODS)}"
+        problem = f"method must be {expected}, got {short_repr(method)}"
+        raise ConfigurationError(problem, argument="method")
+    is_path = isinstance(path, str) and _PATH.fullmatch(path) is not None
+    # a path that goes up would leave the address of the service
+    if not is_path or ".." in urllib.parse.unquote(str(path)).split("/"):
+        problem = "path must be a path such as /v3/campaigns/42, without a query"
+        raise ConfigurationError(problem, argument="path")

@@ -61,7 +61,6 @@ _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
 # A month and its first day have the same date.
 _PERIOD = attrgetter("date", "date_precision")
-
 _AHEAD = dt.timedelta(days=1)
 """The date of some time zones is a day ahead of that in UTC."""
 _ENDPOINTS = {
@@ -230,9 +229,8 @@ class Rankings:
         options["extra_params"] = mask_secrets(options.get("extra_params"))
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
-            raise ConfigurationError(
-                f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error"
-            )
+            problem = f'on_error must be "collect" or "raise", got {on_error!r}'
+            raise ConfigurationError(problem, argument="on_error")
         require_booleans(ordered=ordered)
         # One day for all reports: the pull may last until the next.
         snapshot_date = self._session.clock.now().date()
@@ -247,6 +245,7 @@ class Rankings:
             accepted=self._accepted,
         )
 
+    # type checkers know the signatures, and would lose them here
     if not TYPE_CHECKING:
         campaign = names_unknown_arguments(campaign, FeedOptions.__annotations__)
         campaign_by_date = names_unknown_arguments(campaign_by_date, FeedOptions.__annotations__)
@@ -258,6 +257,7 @@ class Rankings:
     ) -> Listing[Any, RankingReport[Any]]:
         # in all frames that hold it
         options["extra_params"] = mask_secrets(options.get("extra_params"))
+        # the error names the argument of the feed: campaign_id or keyword_id
         id = check_id(f"{feed.object_name}_id", id)
         return self._query(feed, start_date, end_date, options).listing(id)
 
@@ -347,11 +347,14 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         """Return the report of one campaign or keyword, which has these pages."""
         first = pages[0]
         if first.items:
+            # all rows of a service have the same fields
             self.warn_once(first.items[0])
+        # most reports have one page, whose rows need no copy
         rows = first.items
         if len(pages) > 1:
             rows = tuple(chain.from_iterable(page.items for page in pages))
         snapshot_date = self.snapshot_date or self.session.clock.now().date()
+        # an empty report of the past is an answer: there are no keywords
         if not rows and self.start_date > snapshot_date + _AHEAD:
             raise self._not_begun(id)
         return RankingReport(
@@ -360,6 +363,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             start_date=self.start_date,
             end_date=self.end_date,
             rows=rows,
+            # some services send them with each page, others with the first or the last one
             totals=next((page.totals for page in pages if page.totals), None),
             total_records=first.total_records,
             version=first.version,
@@ -372,10 +376,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     def _not_begun(self, id: int) -> InvalidRequestError:
         """Return the error for an empty report of a future range: a wrong year, most likely."""
         path, _row, _key = _ENDPOINTS[self.feed]
+        subject = f"{self.feed.object_name} {id}"
         problem = f"{self.start_date} to {self.end_date} has not begun, and the service has no rows"
-        return InvalidRequestError(
-            problem, subject=f"{self.feed.object_name} {id}", method="GET", path=path
-        )
+        return InvalidRequestError(problem, subject=subject, method="GET", path=path)
 
 
 def feed_params(
@@ -398,6 +401,7 @@ def feed_params(
         (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
     )
     search = strings.pop("search")
+    # the reference is silent about the name, so both are sent unless a setting says which
     if names is not FeedSearchParam.SEARCH:
         params["filter"] = search
     if names is not FeedSearchParam.FILTER:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.plain_values import plain
 from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
@@ -52,7 +52,7 @@ class _Hidden:
 def described(value: object) -> str:
     """Describe a refused value: a number or a date by itself, anything else by its type alone."""
     if value is None or isinstance(value, int | float | dt.date):
-        return shown(value)
+        return short_repr(value)
     if isinstance(value, _Hidden):
         return f"a value of type {value.type_name}"
     return f"a value of type {type(value).__name__}"
@@ -71,9 +71,12 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     if not isinstance(values, Mapping):
         return _hide(values)
     names = [name for name, _value in values.items()]
-    if len(set(names)) < len(names):  # for example a MultiDict
+    # a MultiDict may hold a name twice, and a dictionary made of it would lose a value
+    if len(set(names)) < len(names):
         repeated_name = next(name for name in names if names.count(name) > 1)
-        problem = f"{shown(repeated_name)} is given more than once; pass its values as one list"
+        problem = (
+            f"{short_repr(repeated_name)} is given more than once; pass its values as one list"
+        )
         raise ConfigurationError(f"{argument}: {problem}", argument=argument)
     return {
         name: _masked(value) if _is_secret(name) else _hidden(value)
@@ -89,6 +92,7 @@ def _masked(value: Any) -> Any:
         return Secret.of(value)
     if isinstance(value, float):
         return SecretNumber(value)
+    # numpy's integers are not `int`
     number = plain(value)
     if type(number) is int:
         return SecretInteger(number)
@@ -105,7 +109,8 @@ def _hidden(value: Any) -> Any:
         return value
     try:
         is_secret = _is_secret(repr(value))
-    except ValueError:  # an integer of thousands of digits beside it
+    except ValueError:
+        # Python refuses to write an integer of thousands of digits, which may be beside a secret
         is_secret = True
     return _hide(value) if is_secret else value
 
@@ -115,7 +120,7 @@ def _hide(value: object) -> _Hidden:
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values under secret names as strings, to be removed from what the service repeats."""
+    """Return the values under secret names as strings, which no error may repeat."""
     secrets: list[str] = []
     for name, value in values.items():
         if not _is_secret(name) or isinstance(value, bool):

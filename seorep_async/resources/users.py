@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from seorep_async.models import LoginGrant, User
 from seorep_async.paging import Listing
@@ -21,8 +22,8 @@ from seorep_async.tables.tabular import ModelList
 class Users(DeletableEndpoint[User]):
     """The account's users (the service's reference, section 4.2).
 
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
-    and nothing is sent.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a
+    ConfigurationError, and nothing is sent.
     """
 
     _model = User
@@ -50,20 +51,23 @@ class Users(DeletableEndpoint[User]):
             password: initial password; rules are not documented.
             role: type of user, such as `client`; allowed values are not documented.
             email: e-mail address.
-            email_credentials: whether to send a welcome e-mail; accepted strings are not documented.
+            email_credentials: whether to send a welcome e-mail; accepted strings are not
+                documented.
 
         Raises:
             OutcomeUnknownError: the user may have been created; check with `list(filter=username)`.
-            SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
+            SeoRepError: the service refused or failed; a username that is taken is usually an
+                InvalidRequestError.
         """
         extra_params = mask_secrets(extra_params)
+        # tracebacks with locals show this frame while the request is sent
         password = Secret.of(password)
-        values = {
+        values: dict[str, Any] = {
             **required_strings(first_name=first_name, last_name=last_name, username=username),
             **required_strings(password=password, role=role),
-            **optional_strings(email=email),
-            "email_credentials": email_credentials,
         }
+        values |= optional_strings(email=email)
+        values["email_credentials"] = email_credentials
         return await self._create(values, extra_params)
 
     async def update(
@@ -93,16 +97,14 @@ class Users(DeletableEndpoint[User]):
         if password is not None:
             password = Secret.of(password)
             required_strings(password=password)
-        values = {
-            **optional_strings(
-                first_name=first_name,
-                last_name=last_name,
-                username=username,
-                email=email,
-                role=role,
-            ),
-            "password": password,
-        }
+        values = optional_strings(
+            first_name=first_name,
+            last_name=last_name,
+            username=username,
+            email=email,
+            role=role,
+        )
+        values["password"] = password
         return await self._update(id, values, extra_params)
 
     def list(
@@ -119,7 +121,8 @@ class Users(DeletableEndpoint[User]):
 
         Args:
             filter: string to search for.
-            role: only users with this role, or one of these; the setting `array_encoding` says how several are sent.
+            role: only users with this role, or one of these; the setting `array_encoding` says how
+                several are sent.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: such as `asc` or `desc`; allowed values are not documented.
@@ -128,16 +131,17 @@ class Users(DeletableEndpoint[User]):
             A `Listing` of `User`: await it for all of them, or iterate over it.
         """
         extra_params = mask_secrets(extra_params)
-        values = {
-            **optional_strings(filter=filter, order_by=order_by, order_direction=order_direction),
-            "role": check_strings("role", role),
-        }
+        values: dict[str, Any] = optional_strings(
+            filter=filter, order_by=order_by, order_direction=order_direction
+        )
+        values["role"] = check_strings("role", role)
         return self._list(values, limit, extra_params)
 
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
         """Get a one-time login for a user.
 
-        It is requested once only, as each request may make a new grant (the service's reference, section 5).
+        It is requested once only: each request may make a new grant (the service's reference,
+        section 5).
 
         Args:
             id: the user to sign in, 1 to 2**31 - 1.
@@ -147,7 +151,13 @@ class Users(DeletableEndpoint[User]):
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)
-        decode, how = self._single(LoginGrant, user_id=id), {"idempotent": False, "private": True}
-        return await self._session.send(
-            self._of_one("GET", id, decode, extra_params, "/loginGrant", **how)
+        request = self._of_object(
+            "GET",
+            id,
+            self._single(LoginGrant, user_id=id),
+            extra_params,
+            "/loginGrant",
+            idempotent=False,
+            private=True,
         )
+        return await self._session.send(request)

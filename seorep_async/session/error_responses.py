@@ -76,7 +76,7 @@ class Response(msgspec.Struct, eq=False):
 
 
 class Origin(enum.Enum):
-    """Who sent an error response."""
+    """The sender of an error response."""
 
     SERVICE = "service"
     GATEWAY = "gateway"  # in front of the service: a firewall, an ingress, a balancer
@@ -173,7 +173,12 @@ class ErrorReader:
             response,
         )
         is_own_json = origin is Origin.SERVICE and bool(response.body)
-        return attrs.evolve(failure, most_attempts=verdict.most_attempts, is_own_json=is_own_json)
+        return attrs.evolve(
+            failure,
+            most_attempts=verdict.most_attempts,
+            is_postponed=verdict.is_postponed,
+            is_own_json=is_own_json,
+        )
 
     def failure_of_body(
         self,

@@ -1,4 +1,4 @@
-"""What callers may observe: figures of a client, its attempts, recorded responses, log records."""
+"""Everything that callers may observe: figures of a client, its attempts, recorded responses, log records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 from multidict import CIMultiDict
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
@@ -281,4 +281,4 @@ def check_callback(name: str, function: object, takes: str) -> None:
     )
     if not callable(function) or is_async:
         problem = f"{name} must be a function that takes {takes}, and not an async one"
-        raise ConfigurationError(f"{problem}, got {shown(function)}", argument=name)
+        raise ConfigurationError(f"{problem}, got {short_repr(function)}", argument=name)

@@ -21,12 +21,15 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=SeoRepError)
 Decode: TypeAlias = Callable[[bytes], T]
-"""Turns the body of a successful response into its result, or raises a SeoRepError."""
+"""Turns the body of a successful response into its result, or raises a SeoRepError.
+
+That of a page is a `FeedPage` or a `ModelPage`, in `normalisation/decoder.py`.
+"""
 
 
 @runtime_checkable
 class PageDecoder(Protocol[T_co]):
-    """A decoder that reads pages of documented shape faster than others."""
+    """A decoder that reads pages of documented shape faster than others, such as `FeedPage`."""
 
     def documented(self, body: bytes) -> T_co | None:
         """Return the page, or None if its shape is another."""
@@ -125,7 +128,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.failure = failure
         if probe or failure.counts_a_third:
             self.throttled += 1
-        if not failure.certainly_not_executed:
+        if not failure.was_turned_away:
             self.may_have_run = True
 
     def complete(self, error: E) -> E:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -16,15 +17,58 @@ from seorep_async.session.secrets import Authentication
 T = TypeVar("T")
 
 SMALL = 4 * 1024
-"""Bytes of a body up to which it may be an error."""
+"""The most bytes of a body that may be an error."""
 LARGE = 64 * 1024
 """Bytes of a body from which on its decoding delays others."""
 ODD = 1024 * 1024
-"""Bytes of a feed's page up to which it is decoded in the loop, whatever its shape."""
+"""The most bytes of a feed's page that is decoded in the loop, whatever its shape."""
 DOCUMENTED = 2 * 1024 * 1024
-"""Bytes of a page up to which it is decoded in the loop if its shape is documented."""
+"""The most bytes of a page that is decoded in the loop if its shape is documented."""
+SHARE = 512 * 1024
+"""Bytes of large bodies, or one body that has more, that are decoded in one turn."""
 RESTS = 3
-"""Iterations of the loop that others have before each large body is decoded."""
+"""Iterations of the loop from one turn to the next, which others on the loop have."""
+
+
+class DecodeTurns:
+    """Lets large bodies be decoded in the order of their arrival, a share in each turn.
+
+    A rest before each body would cost as much as a body of 100 rows.
+    """
+
+    def __init__(self) -> None:
+        self._bytes_in_turn = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def wait(self, size: int) -> None:
+        """Wait until a body of this size may be decoded; do so before you await again."""
+        if not self._waiting and self._has_room(size):
+            self._take_room(size)
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, waiter))
+        await waiter
+
+    def _has_room(self, size: int) -> bool:
+        return not self._bytes_in_turn or self._bytes_in_turn + size <= SHARE
+
+    def _take_room(self, size: int) -> None:
+        if not self._bytes_in_turn:
+            asyncio.get_running_loop().call_soon(self._rest, RESTS)
+        self._bytes_in_turn += size
+
+    def _rest(self, iterations: int) -> None:
+        """Begin the next turn after this number of iterations of the loop."""
+        if iterations:
+            asyncio.get_running_loop().call_soon(self._rest, iterations - 1)
+            return
+        self._bytes_in_turn = 0
+        while self._waiting and self._has_room(self._waiting[0][0]):
+            size, waiter = self._waiting.popleft()
+            # It may have been cancelled meanwhile.
+            if not waiter.done():
+                self._take_room(size)
+                waiter.set_result(None)
 
 
 class ResponseReader:
@@ -32,7 +76,8 @@ class ResponseReader:
 
     def __init__(self, authentication: Authentication) -> None:
         self.errors: ErrorReader = ErrorReader(authentication)
-        self._turn = asyncio.Lock()
+        self._turns = DecodeTurns()
+        self._lock = asyncio.Lock()
         self._time_limits: set[asyncio.Timeout] = set()
         self._is_closed = False
         self._knows_service = False
@@ -94,13 +139,13 @@ class ResponseReader:
         )
 
     async def _decode_large(self, request: Request[T], body: bytes, seconds: float | None) -> T:
-        """Decode a body in its turn: when no other is decoded and the loop has done other work."""
+        """Decode a body in its turn: when no other is decoded and others on the loop had theirs."""
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
-                async with self._turn:
-                    for _rest in range(RESTS):
-                        await asyncio.sleep(0)
+                await self._turns.wait(len(body))
+                # Nothing is decoded beside a thread: the loop would be held up by both.
+                async with self._lock:
                     return await _decode(request.decode, body)
             finally:
                 self._time_limits.discard(limit)

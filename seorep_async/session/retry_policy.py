@@ -15,7 +15,12 @@ from typing import TypeVar
 import attrs
 import msgspec
 
-from seorep_async.errors import DeadlineExceededError, OutcomeUnknownError, SeoRepError
+from seorep_async.errors import (
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    SeoRepError,
+    duration,
+)
 from seorep_async.settings import Settings
 
 E = TypeVar("E", bound=SeoRepError)
@@ -74,6 +79,7 @@ class Failure:
         most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
         is_own_json: whether the service itself said so, in JSON.
         by_gateway: whether a page of a server in front of the service said so.
+        is_postponed: whether only Retry-After makes it a refusal for now, not for good.
     """
 
     sent: Sent
@@ -85,6 +91,7 @@ class Failure:
     most_attempts: int | None = None
     is_own_json: bool = False
     by_gateway: bool = False
+    is_postponed: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.error.retryable = self.cause.retryable
@@ -111,15 +118,28 @@ class Failure:
         return self.is_refusal
 
     @property
-    def certainly_not_executed(self) -> bool:
-        """Whether the service certainly did not carry out the request."""
+    def was_turned_away(self) -> bool:
+        """Whether the request seems not to have reached what would carry it out."""
         if self.sent is Sent.RESPONDED:
             return self.asks_to_wait
         return self.sent is Sent.NO
 
     @property
+    def certainly_not_executed(self) -> bool:
+        """Whether the service certainly did not carry out the request.
+
+        Only 429, and 503 with Retry-After, say so. A page of a gateway does not say how far the
+        request got, and beside another status Retry-After is no proof.
+        """
+        return self.was_turned_away and not self.by_gateway and not self.is_postponed
+
+    @property
     def counts_a_third(self) -> bool:
-        """Whether the attempt counts as a third, because the service asked to wait, not to stop."""
+        """Whether the attempt counts as a third, because the service asked to wait, not to stop.
+
+        That is a 429, and any other status that Retry-After makes a refusal for now. A bare 503
+        counts whole: a service that is down sends it as well.
+        """
         return self.asks_to_wait and not self.by_gateway
 
 
@@ -276,13 +296,17 @@ def decide(
         return _outcome_unknown(failure.error)
     if not failure.cause.retryable:
         return failure.error
+    if not idempotent and not failure.certainly_not_executed:
+        # The service refused it for now. The caller knows better than we do what that means.
+        return failure.error
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):
         return failure.error
     if remaining <= 0:
         return deadline_exceeded(failure, refused_in_a_row, wait=wait)
 
-    # Three throttled attempts count as one failed one.
+    # Three throttled attempts count as one failed one: with max_attempts=8, the eighth failed or
+    # the 22nd throttled attempt is the last.
     failed = attempts - throttled
     if 3 * failed + throttled > 3 * (settings.max_attempts - 1):
         return failure.error
@@ -302,12 +326,14 @@ def decide(
     else:
         delay = pause
     if delay >= remaining:
-        return deadline_exceeded(failure, refused_in_a_row, wait=wait)
+        return deadline_exceeded(failure, refused_in_a_row, wait=wait, seconds_left=remaining)
     return Retry(delay, cost)
 
 
 def _may_have_been_executed(failure: Failure) -> bool:
     if failure.certainly_not_executed or failure.cause is Cause.AUTHENTICATION:
+        return False
+    if failure.is_postponed:
         return False
     # A refusal for good, such as a 400, says that nothing was executed.
     return failure.sent is Sent.MAYBE or failure.cause.retryable
@@ -331,17 +357,24 @@ def deadline_exceeded(
     refused_in_a_row: int = 0,
     others: SeoRepError | None = None,
     wait: str = "",
+    seconds_left: float = 0.0,
 ) -> DeadlineExceededError:
-    """Return the error for a call that timed out.
+    """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
         last: its last failure, which caused it, or None if nothing was sent.
         refused_in_a_row: the latest attempts of this client, if all were refused.
         others: the latest failure of other calls, the cause if nothing was sent.
         wait: how long it waited for its last turn, and for what.
+        seconds_left: the time that the call has left, in which no other attempt can begin.
     """
-    event = "its turn came" if last is None else "it succeeded"
-    message = f"the call timed out before {event}"
+    if seconds_left > 0:
+        left = duration(seconds_left)
+        message = f"the call was given up: the next attempt would not begin in the {left} left"
+    elif last is None:
+        message = "the call timed out before its turn came"
+    else:
+        message = "the call timed out before it succeeded"
     if wait:
         message += f", after a wait of {wait}"
     if last is None:

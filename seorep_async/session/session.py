@@ -37,7 +37,7 @@ _LAST_ITERATIONS = 5  # of the loop, in which calls end that closing has woken
 
 
 class State(enum.Enum):
-    """The state of a session, as messages say it."""
+    """The state of a session; the values stand in messages."""
 
     NEW = "not open yet"
     OPEN = "open"
@@ -113,8 +113,11 @@ class Session:
 
     async def _end_calls(self) -> None:
         """End all calls: those that wait for a permit, for a turn to be decoded, or in back-off."""
+        # Calls in tasks of the caller end with the error of a closed client.
         self.share.close()
         self._reader.close()
+        # Workers of pulls are cancelled in the same iteration of the loop, so they see that first.
+        # The crawl turns it into a failed report for each listing.
         await cancel_all(self._tasks)
 
     def require_open(self) -> None:
@@ -210,7 +213,7 @@ class Session:
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
-            if not self.share.paces_retry(result):
+            if not permit.paces_retry:
                 await self._back_off(retry.delay)
         self.share.quota.succeed(call.spent)
         if call.failure is not None:
@@ -270,6 +273,8 @@ class Session:
             self.share.give_back(permit)
             raise
         call.ended = self.clock.monotonic()
+        # The permit is granted anew in `_read`, by `learn`, without an await in between: the next
+        # attempt must know what this one says of the service.
         self.share.take_back(permit)
         return received
 

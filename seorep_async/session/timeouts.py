@@ -25,23 +25,28 @@ class Deadline(msgspec.Struct, frozen=True):
 
     - `of_call`: the clock runs from the beginning of the call, also while it waits for a permit.
     - `of_stream`: each request has its seconds from its first permit on. The wait for that permit
-      ends only with a `client.timeout()` around the stream.
+      ends only with a `client.timeout()` around the stream, or in an outage that has lasted for as
+      many seconds since the stream began.
 
     Attributes:
         at: monotonic time; infinite without a limit.
         seconds_from_permit: the time of a request whose clock has not begun; otherwise None.
+        stream_began: monotonic time; an earlier outage is no reason to give up at once.
     """
 
     at: float = math.inf
     seconds_from_permit: float | None = None
+    stream_began: float = -math.inf
 
     @classmethod
     def of_call(cls, at: float) -> Deadline:
         return cls(at)
 
     @classmethod
-    def of_stream(cls, seconds: float | None, at: float = math.inf) -> Deadline:
-        return cls(at, seconds)
+    def of_stream(
+        cls, seconds: float | None, at: float = math.inf, began: float = -math.inf
+    ) -> Deadline:
+        return cls(at, seconds, began)
 
     def begun(self, now: float) -> Deadline:
         """Return the deadline of a request that has its first permit now."""
@@ -188,6 +193,13 @@ class Block(Generic[T]):
             "this is no decorator: write `with client.…(…):` inside the function"
         )
 
+    async def __aenter__(self) -> NoReturn:
+        """Raise a ConfigurationError: the block is a plain `with`."""
+        raise ConfigurationError("write `with client.…(…):`, not `async with`")
+
+    async def __aexit__(self, *_: object) -> None:
+        """Complete `__aenter__`, without which Python would not call it."""
+
 
 Blocks: TypeAlias = tuple[Block[T], ...]
 _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", default=())
@@ -213,7 +225,8 @@ class CallTimeout:
 
     def stream_deadline(self) -> Deadline:
         """Return the deadline of the requests of a stream or pull that begins now."""
-        return Deadline.of_stream(self._seconds, self._monotonic() + self._shortest())
+        now = self._monotonic()
+        return Deadline.of_stream(self._seconds, now + self._shortest(), began=now)
 
     def _shortest(self) -> float:
         own = [block.value for block in _limits.get() if block.owner is self]

@@ -52,10 +52,9 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
         ValueError: a string is not valid Unicode.
     """
     pa = require("pyarrow")
-    arrays = [
-        _array(pa, column.type, values)
-        for column, values in zip(table.columns, columns, strict=True)
-    ]
+    arrays = []
+    for column, values in zip(table.columns, columns, strict=True):
+        arrays.append(_array(pa, column.type, values))
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
@@ -69,6 +68,7 @@ def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
     elif column_type is ColumnType.NUMBER:
         values = [None if value is None else float(value) for value in values]
     elif is_constant(column_type, values):
+        # Arrow repeats one value in a fraction of the time that it takes to read them all
         return pa.repeat(pa.scalar(values[0], _type(column_type)), len(values))
     return pa.array(values, _type(column_type))
 
@@ -78,6 +78,7 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
     pa = require("pyarrow")
     schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
+    # a pull into files has all keys, but a report in memory may lack some
     for place, field in enumerate(schema):
         has_nulls = any(batch.column(place).null_count for batch in batches)
         if has_nulls and not field.nullable:
@@ -143,18 +144,24 @@ def _type(column_type: ColumnType) -> pa.DataType:
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
     # From flat columns, because a list of dictionaries takes ten times as long.
     lists_of_tags = once_each(_plain_tags, values)
-    ends = list(accumulate(map(len, lists_of_tags), initial=0))
+    ends = accumulate(map(len, lists_of_tags), initial=0)
     tags = list(chain.from_iterable(lists_of_tags))
-    members = zip(*tags, strict=True) if tags else ((), (), ())
     array_type = _type(ColumnType.TAGS)
     fields = list(array_type.value_type)
-    arrays = [pa.array(member, field.type) for member, field in zip(members, fields, strict=True)]
+    arrays = []
+    for place, field in enumerate(fields):
+        members = [tag[place] for tag in tags]
+        arrays.append(pa.array(members, field.type))
     structs = pa.StructArray.from_arrays(arrays, fields=fields)
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, array_type)
+    return pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), structs, array_type)
 
 
 def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
-    return [(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags]
+    plain = []
+    for tag in tags:
+        extra = as_json(tag.extra) if tag.extra else None
+        plain.append((tag.id, tag.label, extra))
+    return plain
 
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)

@@ -26,7 +26,7 @@ class ColumnType(enum.Enum):
 
     INTEGER = "integer"
     NUMBER = "number"
-    """An integer or a float, as the service sent it."""
+    """The integer or the float that the service sent."""
     STRING = "string"
     BOOLEAN = "boolean"
     DATE = "date"
@@ -39,7 +39,7 @@ class ColumnType(enum.Enum):
     FIELDS = "fields"
     """An `extra`: a mapping of unknown wire fields."""
     ANY = "any"
-    """Any JSON, as its type is not documented."""
+    """Any JSON: its type is not documented."""
 
 
 _COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
@@ -187,6 +187,7 @@ def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
     attributes: dict[str, tuple[Any, bool]] = {}
     types_of_fields = field_types(model)
     for field in attrs.fields(model):
+        # a secret has no repr, and becomes no column
         if not field.repr:
             continue
         hint = types_of_fields[field.name]
@@ -221,6 +222,7 @@ def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any
 
     Rows often share a tuple of tags.
     """
+    # by identity: to compare tuples of tags costs more than to encode them
     objects = {id(value): value for value in column}
     results = {key: function(value) for key, value in objects.items()}
     return [results[id(value)] for value in column]

@@ -29,7 +29,7 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 
 
 @attrs.frozen
-class _ShownColumn:
+class _HtmlColumn:
     """A column of the table: its name, the side of its values, the values, and its total."""
 
     name: str
@@ -46,8 +46,10 @@ class _ShownColumn:
         """The place among the other columns: what matters most first, what never changes last."""
         if _FIRST.fullmatch(self.name):
             return 0
-        is_constant = len(self.values) > 1 and self.values.count(self.values[0]) == len(self.values)
-        return 2 if is_constant else 1
+        # of a single row nothing can be said
+        if len(self.values) > 1 and self.values.count(self.values[0]) == len(self.values):
+            return 2
+        return 1
 
 
 def html_table(
@@ -71,53 +73,60 @@ def html_table(
     """
     first_rows = list(islice(rows, SHOWN_ROWS))
     line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
-    shown = []
+    html_columns = []
     for place, column in enumerate(columns):
         side = "right" if column.type in _NUMBERS else "left"
         values = [row[place] for row in first_rows]
-        shown_column = _ShownColumn(column.name, side, values, line_of_totals.get(column.name))
-        if not shown_column.is_empty:
-            shown.append(shown_column)
-    shown.sort(key=lambda column: column.rank)
-    head = [
-        _HEAD.format(side=column.side, name=_BREAK.sub("_<wbr>", html.escape(column.name)))
-        for column in shown
-    ]
-    lines = [
-        _line("td", shown, [column.values[place] for column in shown])
-        for place in range(len(first_rows) if shown else 0)
-    ]
+        html_column = _HtmlColumn(column.name, side, values, line_of_totals.get(column.name))
+        if not html_column.is_empty:
+            html_columns.append(html_column)
+    html_columns.sort(key=lambda column: column.rank)
+    head = [_head_cell(column) for column in html_columns]
+    lines = []
+    # rows without any value have no column, and an empty line would show nothing
+    if html_columns:
+        for values_of_row in zip(*(column.values for column in html_columns), strict=True):
+            lines.append(_line("td", html_columns, values_of_row))
     foot = ""
     if line_of_totals:
-        cells = [column.total for column in shown]
+        cells = [column.total for column in html_columns]
+        # a total of the first column, such as a rank, says more than this word
         if cells and cells[0] is None:
             cells[0] = "totals"
-        foot = f"<tfoot>{_line('th', shown, cells)}</tfoot>"
+        foot = f"<tfoot>{_line('th', html_columns, cells)}</tfoot>"
     full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
     return _TABLE.format(
         caption=html.escape(full_caption), head="".join(head), body="".join(lines), foot=foot
     )
 
 
-def _with_numbers(caption: str, shown: int, total: int, *, has_totals: bool) -> str:
+def _head_cell(column: _HtmlColumn) -> str:
+    name = _BREAK.sub("_<wbr>", html.escape(column.name))
+    return _HEAD.format(side=column.side, name=name)
+
+
+def _with_numbers(caption: str, row_count: int, total: int, *, has_totals: bool) -> str:
     rows = "row" if total == 1 else "rows"
-    caption = f"{caption}: {total:,} {rows}"
-    if shown < total:
-        caption = f"{caption}, the first {shown} shown"
-    return f"{caption}, and totals" if has_totals else caption
+    words = f"{caption}: {total:,} {rows}"
+    if row_count < total:
+        words += f", the first {row_count} shown"
+    if has_totals:
+        words += ", and totals"
+    return words
 
 
-def _line(element: str, columns: Sequence[_ShownColumn], values: Sequence[object]) -> str:
-    cells = [
-        _cell(element, value, column.side) for column, value in zip(columns, values, strict=True)
-    ]
+def _line(element: str, columns: Sequence[_HtmlColumn], values: Sequence[object]) -> str:
+    cells = []
+    for column, value in zip(columns, values, strict=True):
+        cells.append(_cell(element, value, column.side))
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def _cell(element: str, value: object, side: str) -> str:
     if value is None:
         text = ""
-    elif isinstance(value, tuple):  # of tags, or of strings
+    elif isinstance(value, tuple):
+        # tags are shown by their labels, strings as they are
         text = ", ".join(str(getattr(item, "label", item)) for item in value)
     else:
         text = str(value)

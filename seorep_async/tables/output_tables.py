@@ -76,8 +76,9 @@ _REPORT_KEY = (
 
 @cache
 def table_of(feed: Feed) -> FeedTable:
-    """Return the table of a feed: the lead, with account, night and request, and then the row
-    model's columns.
+    """Return the table of a feed.
+
+    Its first columns are the lead: account, night and request. The row model's columns follow.
     """
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
@@ -121,8 +122,11 @@ def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     """
     values = []
     for name in TOTALS:
-        is_shown = compared or not is_change(name)
-        values.append(getattr(totals, name) if is_shown else None)
+        value = getattr(totals, name)
+        # without a comparison the service may send a change all the same
+        if is_change(name) and not compared:
+            value = None
+        values.append(value)
     return values
 
 
@@ -150,7 +154,8 @@ def keywords_table() -> Table:
         "search_language_name",
         "primary_keyword",
     }
-    columns = tuple(column for column in table_of(Feed.CAMPAIGN).columns if column.name in names)
+    feed_columns = table_of(Feed.CAMPAIGN).columns
+    columns = tuple(column for column in feed_columns if column.name in names)
     description = (
         "A keyword, as the campaign feed last listed it; one that moved is listed for both "
         "campaigns."

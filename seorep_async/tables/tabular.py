@@ -31,8 +31,8 @@ S = TypeVar("S")
 class Tabular:
     """Rows of one table: a report's, a pull's, or the objects of a list.
 
-    All its methods give the same rows in the same columns, as a pull writes them: null and 0 stay
-    apart, and integers stay integers.
+    All its methods give the same rows in the same columns, those that a pull writes: null and 0
+    stay apart, and integers stay integers.
     """
 
     __slots__ = ()
@@ -62,7 +62,7 @@ class Tabular:
     def to_jsonl(self) -> bytes:
         """Return the rows as JSON lines in UTF-8: the bytes of an exported file.
 
-        They are bytes, as a string's `splitlines()` would also split at U+2028 within a value.
+        They are bytes, because `splitlines()` of a string would also split at U+2028 in a value.
 
         Raises:
             ValueError: a string is not valid Unicode.
@@ -173,8 +173,7 @@ class TableList(list[T], Tabular):
 
 
 class ModelList(TableList[T]):
-    """A list of campaigns, users, keywords or backlinks, which also becomes a data frame and shows
-    itself in notebooks.
+    """A list of campaigns, users, keywords or backlinks, which becomes a data frame as well.
 
     Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay
     such lists. `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use

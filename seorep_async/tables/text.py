@@ -1,6 +1,4 @@
-"""CSV and JSON lines: the same bytes for the same rows; JSON that is printed, and of a limited
-length.
-"""
+"""CSV and JSON lines, the same bytes for the same rows; and JSON for people and agents."""
 
 from __future__ import annotations
 
@@ -32,7 +30,9 @@ _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
 LONGEST = 20_000
 """The longest excerpt, in bytes of UTF-8."""
-_LONGEST_VALUE, _NOTES = 500, 300
+_LONGEST_VALUE = 500
+_NOTES = 500
+"""Bytes that are kept free for what is left out."""
 _EMPTY: tuple[object, ...] = (None, (), {})
 
 
@@ -87,20 +87,26 @@ def _integers(values: Sequence[Any]) -> list[str]:
 
 
 def _dates(values: Sequence[Any]) -> list[str]:
-    strings = {
-        value: "" if value is None else str(value) for value in set(values)
-    }  # few, and they recur
+    # few dates recur in many rows
+    strings = {value: str(value) for value in set(values)}
+    strings[None] = ""
     return list(map(strings.__getitem__, values))
 
 
 def _quoted(values: Sequence[str | None]) -> list[str]:
     strings = [value or "" for value in values]
+    # one look at all of them together spares a look at each
     if not _needs_quotes("".join(strings)):
         return strings
-    return [
-        '"' + string.replace('"', '""') + '"' if _needs_quotes(string) else string
-        for string in strings
-    ]
+    return list(map(_in_quotes, strings))
+
+
+def _in_quotes(string: str) -> str:
+    """Return a string in quotes, if it needs them."""
+    if not _needs_quotes(string):
+        return string
+    doubled = string.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def _needs_quotes(string: str) -> bool:
@@ -111,11 +117,15 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
     # The same string, six times as fast: there are tags in every row.
-    objects = [f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]
+    objects = []
+    for tag in tags:
+        label = encode_basestring(tag.label)
+        objects.append(f'{{"id": {tag.id}, "label": {label}}}')
     return f"[{', '.join(objects)}]"
 
 
 def _extra_cells(values: Sequence[Any]) -> list[str]:
+    # a service of this version sends no unknown fields
     if not any(values):
         return [""] * len(values)
     return _quoted([as_json(extra) if extra else "" for extra in values])
@@ -166,16 +176,21 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 def printable_json(
     value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
 ) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are
-    those of `json`.
+    """Return JSON with control characters escaped, so that no terminal obeys them.
+
+    The arguments are those of `json.dumps`.
     """
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
+    # nearly all of it is printable, and then nothing has to be looked at letter by letter
     if encoded.replace("\n", "").isprintable():
         return encoded
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
-        for letter in encoded
-    )
+    return "".join(map(_escaped, encoded))
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable() or letter == "\n":
+        return letter
+    return json.dumps(letter)[1:-1]
 
 
 def excerpt(
@@ -183,62 +198,80 @@ def excerpt(
     rows: Iterable[Sequence[Any]],
     *,
     left_out: Sequence[str] = (),
+    advice: Callable[[int], str],
     **facts: Any,
 ) -> str:
-    """Return JSON for readers that pay for each character, with facts, columns and rows; it says
-    what it leaves out.
+    """Return facts, columns and rows as JSON for readers that pay for each character.
 
-    `left_out` names what the caller has left out already.
+    It has a limited length, and says what it leaves out. Columns of a list of rows that have no
+    value are only named.
 
-    Of a list of rows, columns without any value are only named.
+    Args:
+        columns: the names of the columns.
+        rows: a list, or an iterator that is read as far as there is room.
+        left_out: what the caller has left out already.
+        advice: says how to get the other rows, where only this number of rows has room.
+        facts: members that come first; those that are None are left out.
 
-    ConfigurationError: there are too many columns.
+    Raises:
+        ConfigurationError: there are too many columns.
     """
-    names = list(map(_cut, columns))
+    names = [_cut(name) for name in columns]
     if isinstance(rows, list) and rows:
-        kept = [
-            place
-            for place, one in enumerate(zip(*rows, strict=True))
-            if any(value not in _EMPTY for value in one)
-        ]
-        facts["columns_without_values"] = [
-            name for place, name in enumerate(names) if place not in kept
-        ] or None
-        names, *rows = ([row[place] for place in kept] for row in (names, *rows))
-    facts = {name: value for name, value in facts.items() if value is not None}
-    room = (
-        LONGEST - _NOTES - _size(facts | {"left_out": list(left_out), "columns": names, "rows": []})
-    )
+        names, empty_names, rows = _without_empty_columns(names, rows)
+        facts["columns_without_values"] = empty_names or None
+    members = {name: value for name, value in facts.items() if value is not None}
+    smallest = {**members, "left_out": list(left_out), "columns": names, "rows": []}
+    room = LONGEST - _NOTES - _size(smallest)
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
-    shown: list[list[Any]] = []
+    rows_with_room: list[list[Any]] = []
     omissions = list(left_out)
-    shortened = 0
+    cut_values = 0
     for row in rows:
-        values = list(map(_cut, row))
+        values = [_cut(value) for value in row]
+        # a comma and a blank stand between two rows
         room -= _size(values) + 2
         if room < 0:
-            which = (
-                f"{len(rows) - len(shown)} of {len(rows)} rows"
-                if isinstance(rows, list)
-                else "further rows"
-            )
-            omissions.append(
-                f"{which}, as answers have {LONGEST} bytes at most; ask for fewer rows or columns"
-            )
+            omissions.append(_too_many_rows(rows, len(rows_with_room), advice))
             break
-        shown.append(values)
-        pairs = zip(values, row, strict=True)
-        shortened += sum(
-            value is not whole and not isinstance(whole, float) for value, whole in pairs
-        )
-    if shortened:
-        omissions.append(
-            f"the ends of values longer than {_LONGEST_VALUE} characters, each marked by …: {shortened}"
-        )
-    return _printable(
-        facts | ({"left_out": omissions} if omissions else {}) | {"columns": names, "rows": shown}
-    )
+        rows_with_room.append(values)
+        cut_values += sum(map(_is_cut, values, row))
+    if cut_values:
+        ends = f"the ends of values longer than {_LONGEST_VALUE} characters"
+        omissions.append(f"{ends}, each marked by …: {cut_values}")
+    if omissions:
+        members["left_out"] = omissions
+    return _printable({**members, "columns": names, "rows": rows_with_room})
+
+
+def _without_empty_columns(
+    names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> tuple[list[str], list[str], list[list[Any]]]:
+    """Return the columns that have a value, the names of the others, and rows without those."""
+    places = []
+    empty_names = []
+    for place, values in enumerate(zip(*rows, strict=True)):
+        if all(value in _EMPTY for value in values):
+            empty_names.append(names[place])
+        else:
+            places.append(place)
+    kept_names = [names[place] for place in places]
+    kept_rows = [[row[place] for place in places] for row in rows]
+    return kept_names, empty_names, kept_rows
+
+
+def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
+    # only a list says how many there are
+    number = "further rows"
+    if isinstance(rows, list):
+        number = f"{len(rows) - kept} of {len(rows)} rows"
+    return f"{number}, because an answer has {LONGEST:,} bytes at most: {advice(kept)}"
+
+
+def _is_cut(value: object, whole: object) -> bool:
+    # an infinite float becomes a string, and loses nothing
+    return value is not whole and not isinstance(whole, float)
 
 
 def _printable(value: Any) -> str:
@@ -246,7 +279,9 @@ def _printable(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return {"id": value.id, "label": value.label} if isinstance(value, Tag) else str(value)
+    if isinstance(value, Tag):
+        return {"id": value.id, "label": value.label}
+    return str(value)
 
 
 def _size(value: Any) -> int:
@@ -254,11 +289,11 @@ def _size(value: Any) -> int:
 
 
 def _cut(value: Any) -> Any:
+    """Return a value, or the beginning of a long one as a string."""
     if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no such number
         return str(value)
     string = value if isinstance(value, str) else _printable(value)
-    return (
-        value
-        if len(string) <= _LONGEST_VALUE
-        else f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)"
-    )
+    if len(string) <= _LONGEST_VALUE:
+        return value
+    return f"{string[:_LONGEST_VALUE]}… ({len(string)} characters)"

@@ -94,9 +94,7 @@ def test_a_stored_pull_is_named(seorep: Seorep) -> None:
     pull = ("pull", "--sandbox", "-o", "a.csv", *window, "--max-requests", "8", "--quiet")
     assert seorep(*pull).code == ExitCode.UNAVAILABLE
     (line,) = lines(seorep, "staged", "-o", "a.csv")
-    assert line.endswith(
-        "a pull of 2023-01-01 to 2023-01-31 is unfinished; 7 reports of it are stored"
-    )
+    assert line.endswith("a pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports stored")
 
 
 def test_a_missing_library_is_named_with_its_extra(

@@ -8,6 +8,7 @@ from seorep_async import Feed, SeoRepClient
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.summary import code_of_pulls
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
+from tests.cli.running import Seorep
 
 DAY = dt.date(2023, 3, 31)
 SHAPE = ("DecodeError", 200)
@@ -58,3 +59,22 @@ def test_the_code_tells_permanent_from_passing(
     failures: list[tuple[str, int | None]], succeeded: int, code: ExitCode
 ) -> None:
     assert code_of_pulls([summary(failures, succeeded)]) is code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("api", "GET", "/v3/campaigns", "\udced=1"), r"the name '\udced' is not UTF-8"),
+        (("api", "POST", "/v3/campaigns", "\udced=1"), r"the name '\udced' is not UTF-8"),
+        (("api", "PUT", "/v3/users/2", "password=s3cr\udced"), "value of password is not UTF-8"),
+        (("campaigns", "list", "--param", "\udced=1"), r"'--param': the name '\udced' is not"),
+        (("campaigns", "list", "--filter", "\udced"), "--filter is not valid Unicode"),
+        (("campaigns", "list", "-c", "\udced=1"), r"'-c' / '--config': the name '\udced' is not"),
+    ],
+)
+def test_what_is_not_utf8_is_named_as_it_was_written(
+    seorep: Seorep, arguments: tuple[str, ...], problem: str
+) -> None:
+    ended = seorep(*arguments, "--sandbox")
+    assert (ended.code, "s3cr" in ended.err) == (2, False)
+    assert problem in ended.err

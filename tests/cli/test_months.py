@@ -1,11 +1,12 @@
-"""The days that `seorep changes --month` compares."""
+"""Months and other periods: the days that they name, and the files that they name."""
 
 import datetime as dt
+from typing import Any
 
 import click
 import pytest
 
-from seorep_async.cli.pull import last_days_of_months
+from seorep_async.cli.pull import PullArguments, last_days_of_months
 
 TODAY = dt.date(2023, 4, 2)
 
@@ -27,3 +28,36 @@ def test_the_last_days_of_two_months_are_compared(month: str, before: str, after
 def test_other_words_are_no_month(month: str) -> None:
     with pytest.raises(click.UsageError, match="is not a month such as 2023-03, or last"):
         last_days_of_months(month, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("first_day", "last_day", "feeds", "name"),
+    [
+        ("2023-03-01", "2023-03-31", ("campaign",), "rankings-campaign-2023-03.csv"),
+        ("2024-02-01", "2024-02-29", ("campaign",), "rankings-campaign-2024-02.csv"),
+        ("2024-02-01", "2024-02-28", (), "rankings-campaign-2024-02-01_2024-02-28.csv"),
+        ("2023-03-01", "2023-03-01", (), "rankings-campaign-2023-03-01_2023-03-01.csv"),
+        ("2023-01-01", "2023-03-31", (), "rankings-campaign-2023-01-01_2023-03-31.csv"),
+        ("9999-12-01", "9999-12-31", (), "rankings-campaign-9999-12.csv"),
+        ("0001-01-01", "0001-01-31", (), "rankings-campaign-0001-01.csv"),
+        (
+            "2023-03-01",
+            "2023-03-31",
+            ("campaign-by-date",),
+            "rankings-campaign-by-date-2023-03.csv",
+        ),
+        (
+            "2023-03-01",
+            "2023-03-31",
+            ("campaign", "keyword-by-date"),
+            "rankings-2023-03.csv",
+        ),
+    ],
+)
+def test_a_default_file_names_feed_and_period(
+    first_day: str, last_day: str, feeds: tuple[str, ...], name: str
+) -> None:
+    values: dict[str, Any] = dict.fromkeys(PullArguments.__dataclass_fields__)
+    arguments = PullArguments(**{**values, "feed": feeds})
+    window = (dt.date.fromisoformat(first_day), dt.date.fromisoformat(last_day))
+    assert arguments.target(window) == name

@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from seorep_async import guides
+from seorep_async.export import database
 from tests.cli.running import Ended, Seorep
 
 pytestmark = pytest.mark.heavy
@@ -117,6 +119,23 @@ def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seore
         command = ("pull", "-o", "a.duckdb", *months, "--account", "acme", "--quiet")
         assert seorep(*command).code != 0
         assert seorep(*command, "--restart").code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--skip-complete",)])
+def test_months_start_over_after_a_locked_database(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+    command = ("pull", "-o", "a.duckdb", "--account", "acme", "--quiet")
+    months = (*command, "--month", "2023-01..2023-02", *options)
+    with seorep.account():
+        assert seorep(*command, "--month", "2022-12").code == 0
+        paused = ("--month", "2022-12", "--campaign", "1,2", "--max-requests", "2")
+        assert seorep(*command, *paused).code == 5
+        with duckdb.connect(config={"threads": "1"}) as other:
+            other.execute("ATTACH 'a.duckdb' AS attached")
+            assert seorep(*months, "--restart").code == 7
+        assert seorep(*months).code == 0
 
 
 # --- The guide

@@ -98,8 +98,8 @@ def test_the_code_for_failures_outlives_an_unwritten_summary(
 
 @pytest.mark.parametrize("stderr", ["2>&-", "--verbose 2>/dev/full", "--verbose 2> >(true)"])
 def test_a_pull_needs_no_stderr(tmp_path: Path, stderr: str) -> None:
-    ended = shell(f"seorep pull -s campaigns=1 -s faults=500s=30% {stderr}", cwd=tmp_path)
-    assert (ended.returncode, (tmp_path / "rankings-campaign.csv").exists()) == (0, True)
+    ended = shell(f"seorep pull -o a.csv -s campaigns=1 -s faults=500s=30% {stderr}", cwd=tmp_path)
+    assert (ended.returncode, (tmp_path / "a.csv").exists()) == (0, True)
 
 
 def waiting(pipe: int) -> int:

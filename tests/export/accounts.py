@@ -1,21 +1,22 @@
-"""A small account on a local port: campaigns, each with a report of a row or of chosen ones."""
+"""A small account on a local port: campaigns, each with a report of one row or of a test's rows."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from seorep_async import SeoRepClient
-from tests.scripted_api import Asked, Service, serving
+from tests.scripted_api import ApiRequest, Service, serving
 
 
 class Account:
-    """What the service has: campaigns of an account, a month of each by date, and a number in every row.
+    """Campaigns of an account, a month of each by date, and a number in every row.
 
     Attributes:
-        lists: whether campaigns may be listed; `pages`: how many pages the list is said to have.
+        lists: whether campaigns may be listed.
+        pages: the number of pages that the list says it has.
         zero: campaigns of account 0.
         hidden: campaigns that can't be looked up, with the status, or with status and body.
-        rows: the rows of a report, if they are others.
+        rows: returns the rows of a report, if they are not the usual ones.
     """
 
     number = 1
@@ -23,28 +24,32 @@ class Account:
     lists = True
     zero: tuple[int, ...] = ()
     hidden: Mapping[int, object] = {}
-    rows: Callable[[Asked], list[dict[str, Any]]]
+    rows: Callable[[ApiRequest], list[dict[str, Any]]]
 
     def __init__(self, account_id: int | None = 1, *, campaigns: int = 2, **facts: Any) -> None:
-        self.account_id, self.campaigns, self.rows = account_id, campaigns, self.one_row
+        self.account_id = account_id
+        self.campaigns = campaigns
+        self.rows = self.one_row
         self.__dict__ |= facts
 
-    def answer(self, asked: Asked) -> object:
-        if asked.path.startswith("/v3/campaigns/"):
-            id_ = int(asked.path.rpartition("/")[2])
+    def answer(self, request: ApiRequest) -> object:
+        if request.path.startswith("/v3/campaigns/"):
+            id_ = int(request.path.rpartition("/")[2])
             return self.hidden.get(id_, {"data": self.campaign(id_)})
-        if asked.path == "/v3/campaigns":
-            found = [self.campaign(one) for one in range(1, self.campaigns + 1)]
-            return page(found, found, self.pages) if self.lists else 403
-        rows = self.rows(asked)
-        return self.hidden.get(asked.id, page({"rows": rows, "totals": False}, rows))
+        if request.path == "/v3/campaigns":
+            if not self.lists:
+                return 403
+            campaigns = [self.campaign(number) for number in range(1, self.campaigns + 1)]
+            return page(campaigns, campaigns, self.pages)
+        rows = self.rows(request)
+        report = page({"rows": rows, "totals": False}, rows)
+        return self.hidden.get(request.id, report)
 
-    def one_row(self, asked: Asked) -> list[dict[str, Any]]:
-        row = (
-            {"date": "2023-03"}
-            if "date" in asked.path
-            else {"keywordId": 10 * asked.id, "keywordPhrase": "shoes"}
-        )
+    def one_row(self, request: ApiRequest) -> list[dict[str, Any]]:
+        if "date" in request.path:
+            row: dict[str, Any] = {"date": "2023-03"}
+        else:
+            row = {"keywordId": 10 * request.id, "keywordPhrase": "shoes"}
         return [row | {"competitors": self.number}]
 
     def campaign(self, id_: int) -> dict[str, Any]:
@@ -54,6 +59,11 @@ class Account:
 
 def page(data: object, rows: list[Any], pages: int = 1) -> dict[str, Any]:
     return {"metadata": {"total_pages": pages, "total_records": len(rows)}, "data": data}
+
+
+def reports_in(service: Service) -> list[ApiRequest]:
+    """Return the requests for reports that arrived."""
+    return [request for request in service.requests if "rankings" in request.path]
 
 
 @asynccontextmanager

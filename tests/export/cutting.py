@@ -1,4 +1,7 @@
-"""Pulls that are cut off at a step: a call of a function of the export, or by one, where it stores and writes."""
+"""Pulls that are cut off at a step.
+
+A step is a call of a function of the export, or by one, in the thread that stores and writes.
+"""
 
 import sys
 import threading
@@ -16,7 +19,7 @@ _UNCUT = ("__init__", "_lock", "close")
 
 
 class PowerFailure(BaseException):
-    """What no code handles."""
+    """An error that no code handles."""
 
 
 @contextmanager
@@ -24,9 +27,8 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
     """Call a function before each step of the thread of a pull that begins meanwhile."""
 
     def look(frame: FrameType, event: str, _: object) -> None:
-        code = (
-            frame.f_code
-        )  # a generator expression may be closed at any time, where no error gets out
+        code = frame.f_code
+        # A generator expression may be closed at any time, where no error gets out.
         if (
             event in ("call", "c_call")
             and code.co_filename.startswith(_FOLDER)
@@ -47,7 +49,7 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
 
 @contextmanager
 def cut_off(after: int) -> Iterator[None]:
-    """Let a pull go so many steps, and fail then."""
+    """Let a pull go a number of steps, and fail then."""
     left = after
 
     def take() -> None:

@@ -1,4 +1,4 @@
-"""Small nights of the sandbox, pulled through the door, and what is read back from their files and databases."""
+"""Small nights of the sandbox, pulled as users pull them, and read back from what they wrote."""
 
 import csv
 import datetime as dt
@@ -20,7 +20,8 @@ from seorep_async.export import PullSummary, pull_to
 from seorep_async.sandbox import Sandbox
 
 FOLDER = Path(__file__).parent / "golden_nights"
-START, END = dt.date(2023, 2, 1), dt.date(2023, 3, 31)
+START = dt.date(2023, 2, 1)
+END = dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)
 FILE_FORMATS = ("csv", "jsonl", "xlsx", "parquet")
 FORMATS = (*FILE_FORMATS, "duckdb")
@@ -54,25 +55,32 @@ Tables: TypeAlias = dict[str, tuple[list[str], list[list[Any]]]]
 
 @asynccontextmanager
 async def account(seed: int = 1, **options: Any) -> AsyncIterator[SeoRepClient]:
-    """Serve a small account, one request at a time, so that pulls are cut at the same report each time."""
-    made = {"campaigns": 4, "keywords": 3, "seed": seed, "failing": {2: 404}, **options}
+    """Serve a small account.
+
+    It is pulled with one request at a time, so that pulls are cut at the same report each time.
+    """
+    usual: dict[str, Any] = {"campaigns": 4, "keywords": 3, "seed": seed, "failing": {2: 404}}
+    settings = Settings(max_concurrency=1)
     async with (
-        Sandbox(**made) as sandbox,
-        SeoRepClient(
-            sandbox.base_url, sandbox.api_key, settings=Settings(max_concurrency=1)
-        ) as client,
+        Sandbox(**usual | options) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings) as client,
     ):
         yield client
 
 
 async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
-    start, end = options.pop("start", START), options.pop("end", END)
-    asked = {"feeds": Feed, "account": "acme", "snapshot_date": NIGHT, **options}
-    return await pull_to(client, ids, start, end, out=out, **asked)
+    start = options.pop("start", START)
+    end = options.pop("end", END)
+    usual: dict[str, Any] = {"feeds": Feed, "account": "acme", "snapshot_date": NIGHT}
+    return await pull_to(client, ids, start, end, out=out, **usual | options)
 
 
 def program(address: str, out: Path, largest: int = 1 << 40) -> list[str]:
-    """Return the command of a process that pulls a sandbox, and can write files of so many bytes."""
+    """Return the command of a process that pulls a sandbox.
+
+    Args:
+        largest: the number of bytes that a file may have.
+    """
     return [sys.executable, "-B", "-c", _PROGRAM, address, str(out), str(largest)]
 
 
@@ -98,7 +106,7 @@ async def by_keyword(out: Path) -> None:
 
 
 async def resumed(out: Path) -> None:
-    """A pull that is cut some times, each time resumed; what failed is tried again at last."""
+    """A pull that is paused several times and resumed; at the end, what failed is retried."""
     async with account(shape="mixed", rows="mixed", failing={2: 404, 4: 404}) as client:
         paused = 0
         while True:
@@ -122,65 +130,53 @@ async def again(out: Path) -> None:
 
 async def nights(out: Path) -> None:
     """Two nights of one window, and the campaigns' feed of another window."""
+    second = dt.date(2023, 4, 3)
+    march = dt.date(2023, 3, 1)
     async with account(shape="mixed") as client:
         await pull(client, out)
-        await pull(client, out, snapshot_date=dt.date(2023, 4, 3))
-        await pull(
-            client,
-            out,
-            snapshot_date=dt.date(2023, 4, 3),
-            feeds=Feed.CAMPAIGN,
-            start=dt.date(2023, 3, 1),
-        )
+        await pull(client, out, snapshot_date=second)
+        await pull(client, out, snapshot_date=second, feeds=Feed.CAMPAIGN, start=march)
 
 
 async def accounts(out: Path) -> None:
     """Three accounts, the last one twice."""
-    for name, seed, times in (("acme", 1, 1), ("globex", 2, 1), ("initech", 3, 2)):
+    feeds = (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE)
+    for seed, name in enumerate(("acme", "globex", "initech"), 1):
         async with account(seed, shape="mixed", rows="mixed", campaigns=2) as client:
-            for _ in range(times):
-                await pull(
-                    client,
-                    out,
-                    account=name,
-                    force=True,
-                    feeds=(Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE),
-                )
+            await pull(client, out, account=name, force=True, feeds=feeds)
+            if name == "initech":
+                await pull(client, out, account=name, force=True, feeds=feeds)
 
 
 NIGHTS = {
-    one.__name__: one for one in (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)
+    night.__name__: night
+    for night in (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)
 }
 
 
 def read(out: Path) -> Tables:
-    """Return columns and rows of every table, in order, less what varies between pulls."""
-    found = _from_database(out) if out.suffix == ".duckdb" else {}
-    if out.suffix == ".xlsx" and out.exists():
-        found = _from_workbook(out)
-    for path in [] if found else sorted(out.parent.glob(f"{out.stem}*{out.suffix}")):
-        found[path.name.removeprefix(out.stem).removesuffix(out.suffix).strip(".") or "rows"] = (
-            _from_file(path)
-        )
-    return {name: _without(name, *table) for name, table in found.items()}
+    """Return columns and rows of every table, in order, without values that vary between pulls."""
+    tables: Tables = {}
+    if out.suffix == ".duckdb":
+        tables = _from_database(out)
+    elif out.suffix == ".xlsx" and out.exists():
+        tables = _from_workbook(out)
+    if not tables:
+        for path in sorted(out.parent.glob(f"{out.stem}*{out.suffix}")):
+            name = path.name.removeprefix(out.stem).removesuffix(out.suffix).strip(".")
+            tables[name or "rows"] = _from_file(path)
+    return {name: _without(name, *table) for name, table in tables.items()}
 
 
 def _from_database(out: Path) -> Tables:
+    tables: Tables = {}
     with duckdb.connect(str(out), read_only=True) as database:
-        names = [
-            name
-            for (name,) in database.execute(
-                "SELECT table_name FROM duckdb_tables() ORDER BY 1"
-            ).fetchall()
-        ]
-        found = {}
-        for name in names:
+        query = "SELECT table_name FROM duckdb_tables() ORDER BY 1"
+        for (name,) in database.execute(query).fetchall():
             result = database.execute(f"SELECT * FROM {name} ORDER BY rowid")  # noqa: S608
-            found[name] = (
-                [column[0] for column in result.description],
-                [list(row) for row in result.fetchall()],
-            )
-    return found
+            columns = [column[0] for column in result.description]
+            tables[name] = (columns, [list(row) for row in result.fetchall()])
+    return tables
 
 
 def _from_workbook(out: Path) -> Tables:
@@ -188,10 +184,10 @@ def _from_workbook(out: Path) -> Tables:
     sheets = {}
     workbook = openpyxl.load_workbook(out)
     for sheet in workbook:
+        # A column that varies between pulls may be empty, and is not in the sheet then.
         columns = [
             [cell.value for cell in column]
             for column in sheet.iter_cols()
-            # columns that no two pulls have in common may be empty, and are left out then
             if column[0].value not in VARYING.get(sheet.title, ())
         ]
         header, *rows = map(list, zip(*columns, strict=True))
@@ -218,10 +214,11 @@ def _without(
     name: str, columns: list[str], rows: list[list[Any]]
 ) -> tuple[list[str], list[list[Any]]]:
     varying = VARYING.get(name, ())
-    return columns, [
-        [None if name in varying else _plain(cell) for name, cell in zip(columns, row, strict=True)]
-        for row in rows
-    ]
+    plain_rows = []
+    for row in rows:
+        cells = zip(columns, row, strict=True)
+        plain_rows.append([None if column in varying else _plain(cell) for column, cell in cells])
+    return columns, plain_rows
 
 
 def _plain(value: object) -> Any:
@@ -229,8 +226,10 @@ def _plain(value: object) -> Any:
     if isinstance(value, dt.date):
         return f"{type(value).__name__} {value}"
     if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value
 
 
 def stored(night: str, format_: str) -> Any:
@@ -238,6 +237,6 @@ def stored(night: str, format_: str) -> Any:
         return json.load(file)
 
 
-def store(night: str, format_: str, found: Tables) -> None:
-    lines = json.dumps(found, ensure_ascii=False, indent=0)
+def store(night: str, format_: str, tables: Tables) -> None:
+    lines = json.dumps(tables, ensure_ascii=False, indent=0)
     (FOLDER / f"{night}.{format_}.json.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))

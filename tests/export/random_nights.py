@@ -1,7 +1,8 @@
-"""Nights of accounts: the service that serves them, and what a reader should find, in plain Python, row by row.
+"""Nights of accounts: the service that serves them, and the rows that a reader should find.
 
-Keywords leave campaigns, move, are deleted and come back; campaigns too. Windows, feeds and ids change from pull to
-pull, some nights are pulled twice or after later ones, some reports fail, and some pulls go on after a pause.
+Everything is plain Python, row by row. Keywords leave campaigns, move, are deleted and come back,
+and so do campaigns. Windows, feeds and ids change from pull to pull. Some nights are pulled twice
+or after later ones, some reports fail, and some pulls go on after a pause.
 """
 
 import datetime as dt
@@ -13,23 +14,23 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async import Feed
-from tests.scripted_api import Asked
+from tests.scripted_api import ApiRequest
 
 FIRST_NIGHT = dt.date(2023, 3, 1)
-CAMPAIGNS, KEYWORDS = (1, 2, 3), (10, 20, 30, 40)
+CAMPAIGNS = (1, 2, 3)
+KEYWORDS = (10, 20, 30, 40)
 MONTHLY = 3
-"""The campaign of which the service knows months only, and a tenth of the id of such a keyword."""
+"""The campaign, and a tenth of the id of the keyword, that has only monthly rows."""
 TABLE = {
     Feed.CAMPAIGN: "keyword_rankings",
     Feed.CAMPAIGN_BY_DATE: "campaign_periods",
     Feed.KEYWORD_BY_DATE: "keyword_periods",
 }
-REPORTS = [
-    None,
-    *((feed, one) for feed in (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE) for one in CAMPAIGNS),
-    *((Feed.KEYWORD_BY_DATE, one) for one in KEYWORDS),
-]
-"""What may fail: the list of campaigns, and reports."""
+FEEDS_OF_CAMPAIGNS = (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE)
+REPORTS: list[tuple[Feed, int] | None] = [None]
+"""Requests that may fail: the list of campaigns, which is None, and reports."""
+REPORTS += [(feed, campaign_id) for feed in FEEDS_OF_CAMPAIGNS for campaign_id in CAMPAIGNS]
+REPORTS += [(Feed.KEYWORD_BY_DATE, keyword_id) for keyword_id in KEYWORDS]
 REPORT = ("table_name", "campaign_id", "keyword_id", "start_date", "end_date")
 COLUMNS = {
     "keyword_rankings": ("campaign_id", "keyword_id", "start_date", "end_date", "competitors"),
@@ -67,7 +68,7 @@ def no_rows() -> Tables:
 
 @attrs.frozen
 class World:
-    """What the service has for a while.
+    """The facts that the service has for a while.
 
     Attributes:
         number: stands in every value, so that no two worlds give the same.
@@ -80,31 +81,34 @@ class World:
     account_id: int = 1
     failing: frozenset[tuple[Feed, int] | None] = frozenset()
 
-    def answer(self, asked: Asked) -> object:
-        if asked.path.startswith("/v3/campaigns/"):
-            id_ = int(asked.path.rpartition("/")[2])
+    def answer(self, request: ApiRequest) -> object:
+        if request.path.startswith("/v3/campaigns/"):
+            id_ = int(request.path.rpartition("/")[2])
             return self.campaign(id_) if id_ in self.keywords else 404
-        if (report := report_of(asked)) is None:
+        report = report_of(request)
+        if report is None:
             if None in self.failing:
                 return 404
-            found = list(map(self.campaign, self.keywords))
-            return {"metadata": {"total_pages": 1, "total_records": len(found)}, "data": found}
+            campaigns = [self.campaign(id_) for id_ in self.keywords]
+            return page(campaigns, len(campaigns))
         if self.fails(*report):
             return 404
         feed, id_ = report
+        rows: list[Row] = []
         if feed is Feed.CAMPAIGN:
-            rows = [
-                {"keywordId": one, "keywordPhrase": self.name(id_)} for one in self.keywords[id_]
-            ]
+            for keyword_id in self.keywords[id_]:
+                rows.append({"keywordId": keyword_id, "keywordPhrase": self.name(id_)})
         else:
-            asked_for = dict(asked.pairs)
-            first, last = (
-                dt.date.fromisoformat(asked_for[name]) for name in ("start_date", "end_date")
-            )
-            rows = [{"date": date} for date in self.dates(feed, id_, first, last)]
-        totals = {"engineARanking": {"value": self.number}} if self.has_totals(feed, id_) else False
-        data = {"rows": [row | {"competitors": self.number} for row in rows], "totals": totals}
-        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": data}
+            parameters = dict(request.pairs)
+            first = dt.date.fromisoformat(parameters["start_date"])
+            last = dt.date.fromisoformat(parameters["end_date"])
+            rows += [{"date": date} for date in self.dates(feed, id_, first, last)]
+        for row in rows:
+            row["competitors"] = self.number
+        totals: object = False
+        if self.has_totals(feed, id_):
+            totals = {"engineARanking": {"value": self.number}}
+        return page({"rows": rows, "totals": totals}, len(rows))
 
     def campaign(self, id_: int) -> dict[str, Any]:
         return {"id": id_, "account_id": self.account_id, "url": "u", "company": self.name(id_)}
@@ -113,9 +117,8 @@ class World:
         return f"{id_} in world {self.number}"
 
     def fails(self, feed: Feed, id_: int) -> bool:
-        return (feed, id_) in self.failing or (
-            feed is not Feed.KEYWORD_BY_DATE and id_ not in self.keywords
-        )
+        is_gone = feed is not Feed.KEYWORD_BY_DATE and id_ not in self.keywords
+        return is_gone or (feed, id_) in self.failing
 
     def has_totals(self, feed: Feed, id_: int) -> bool:
         return Random(f"{self.number} {feed} {id_}").random() < 0.6
@@ -123,33 +126,38 @@ class World:
     def dates(self, feed: Feed, id_: int, start: dt.date, end: dt.date) -> list[str]:
         random = Random(f"{self.number} {feed} {id_}")
         days = [start + dt.timedelta(number) for number in range(-1, (end - start).days + 1)]
-        monthly = id_ in (MONTHLY, MONTHLY * 10)
-        # the first day is not of the window
-        dates = (
-            {f"{day:%Y-%m}" for day in days[1:]}
-            if monthly
-            else {str(day) for day in days if day.day % 4}
-        )
-        return [one for one in sorted(dates) if random.random() < 0.7]
+        if id_ in (MONTHLY, MONTHLY * 10):
+            # The first day is not in the window.
+            dates = {f"{day:%Y-%m}" for day in days[1:]}
+        else:
+            dates = {str(day) for day in days if day.day % 4}
+        return [date for date in sorted(dates) if random.random() < 0.7]
 
 
-def report_of(asked: Asked) -> tuple[Feed, int] | None:
+def page(data: object, records: int) -> dict[str, object]:
+    return {"metadata": {"total_pages": 1, "total_records": records}, "data": data}
+
+
+def report_of(request: ApiRequest) -> tuple[Feed, int] | None:
     """Return the feed and the id of a request, or None for the list of campaigns."""
-    if asked.path.startswith("/v3/campaigns"):
+    if request.path.startswith("/v3/campaigns"):
         return None
-    by_date = Feed.KEYWORD_BY_DATE if "keyword_id" in asked.query else Feed.CAMPAIGN_BY_DATE
-    return Feed.CAMPAIGN if asked.path.endswith("/campaign") else by_date, asked.id
+    if request.path.endswith("/campaign"):
+        return Feed.CAMPAIGN, request.id
+    if "keyword_id" in request.query:
+        return Feed.KEYWORD_BY_DATE, request.id
+    return Feed.CAMPAIGN_BY_DATE, request.id
 
 
 @attrs.define(eq=False)
 class Pull:
-    """One pull: what it asks for, and what it was given, perhaps in several runs.
+    """A pull: what it requests, and what it received, perhaps in several runs.
 
     Attributes:
         world: what the service has now.
         listed: the world that listed the campaigns, or None.
-        given: the world that gave each report, by feed and id.
-        twice: reports that were asked for although they had been given.
+        received: the world that each report came from, by feed and id.
+        twice: reports that were requested although they had been received.
     """
 
     account: str
@@ -160,50 +168,54 @@ class Pull:
     ids: tuple[int, ...] | None
     world: World
     listed: World | None = None
-    given: dict[tuple[Feed, int], World] = attrs.field(factory=dict)
+    received: dict[tuple[Feed, int], World] = attrs.field(factory=dict)
     twice: list[tuple[Feed, int]] = attrs.field(factory=list)
 
     @property
     def asks(self) -> tuple[object, ...]:
         return self.account, self.night, self.start, self.end, self.feeds, self.ids
 
-    def answer(self, asked: Asked) -> object:
-        answer, report = self.world.answer(asked), report_of(asked)
-        if asked.path.startswith("/v3/campaigns/"):
+    def answer(self, request: ApiRequest) -> object:
+        answer = self.world.answer(request)
+        report = report_of(request)
+        if request.path.startswith("/v3/campaigns/"):
             return answer
         if report is None:
-            self.listed = self.listed or (
-                None if answer == 404 else self.world
-            )  # a resume keeps what was found first
+            # A resume keeps the list that came first.
+            if self.listed is None and answer != 404:
+                self.listed = self.world
             return answer
-        if report in self.given:
+        if report in self.received:
             self.twice.append(report)
-        self.given.pop(report, None)  # what is asked for again was not stored
+        # A report that is requested again was not stored.
+        self.received.pop(report, None)
         if answer != 404:
-            self.given[report] = self.world
+            self.received[report] = self.world
         return answer
 
     @property
-    def wanted(self) -> tuple[int, ...]:
-        return tuple(self.listed.keywords if self.listed else ()) if self.ids is None else self.ids
+    def campaign_ids(self) -> tuple[int, ...]:
+        """The campaigns that it pulls: those of its ids, or those on the list."""
+        if self.ids is not None:
+            return self.ids
+        if self.listed is None:
+            return ()
+        return tuple(self.listed.keywords)
 
     def keywords_of(self, campaign: int) -> tuple[int, ...]:
-        world = self.given.get((Feed.CAMPAIGN, campaign))
+        world = self.received.get((Feed.CAMPAIGN, campaign))
         return () if world is None else world.keywords[campaign]
 
     def reports(self) -> Iterator[tuple[Feed, int, int | None, World | None]]:
-        """Yield feed, campaign, keyword and the world that gave it, or None if it failed, for each report."""
-        for campaign in self.wanted:
+        """Yield feed, campaign, keyword and world of each report; no world if it failed."""
+        for campaign_id in self.campaign_ids:
+            lists_keywords = (Feed.CAMPAIGN, campaign_id) in self.received
             for feed in self.feeds:
-                lists_keywords = (Feed.CAMPAIGN, campaign) in self.given
-                of_keyword = feed is Feed.KEYWORD_BY_DATE and lists_keywords
-                for keyword in self.keywords_of(campaign) if of_keyword else (None,):
-                    yield (
-                        feed,
-                        campaign,
-                        keyword,
-                        self.given.get((feed, campaign if keyword is None else keyword)),
-                    )
+                if feed is Feed.KEYWORD_BY_DATE and lists_keywords:
+                    for keyword_id in self.keywords_of(campaign_id):
+                        yield feed, campaign_id, keyword_id, self.received.get((feed, keyword_id))
+                else:
+                    yield feed, campaign_id, None, self.received.get((feed, campaign_id))
 
     @property
     def failures(self) -> list[tuple[Feed, int, int | None]]:
@@ -215,122 +227,142 @@ class Pull:
 
     @property
     def fails_as_a_whole(self) -> bool:
-        failed = {campaign for _, campaign, _ in self.failures}
-        return (
-            bool(self.wanted)
-            and failed.issuperset(self.wanted)
-            and not any(one for *_, one in self.reports())
-        )
+        if not self.campaign_ids or any(world for *_, world in self.reports()):
+            return False
+        failed = {campaign_id for _, campaign_id, _ in self.failures}
+        return failed.issuperset(self.campaign_ids)
+
+    @property
+    def night_of(self) -> Row:
+        """The columns that every row has."""
+        return {"account": self.account, "snapshot_date": self.night}
+
+    @property
+    def window(self) -> Row:
+        return {"start_date": self.start, "end_date": self.end}
 
     def arriving(self) -> Tables:
         """Return the rows that it brings."""
-        found, whose = no_rows(), {"account": self.account, "snapshot_date": self.night}
-        window = {"start_date": self.start, "end_date": self.end}
-        for feed, campaign, keyword, world in self.reports():
-            about = {"table_name": TABLE[feed], "campaign_id": campaign, "keyword_id": keyword}
+        tables = no_rows()
+        common = self.night_of | self.window
+        for feed, campaign_id, keyword_id, world in self.reports():
+            about = {"campaign_id": campaign_id, "keyword_id": keyword_id}
+            report = common | about | {"table_name": TABLE[feed]}
             if world is None:
-                found["failures"].append(whose | about | window | {"status": 404})
+                tables["failures"].append(report | {"status": 404})
                 continue
-            id_ = campaign if keyword is None else keyword
+            id_ = campaign_id if keyword_id is None else keyword_id
             if world.has_totals(feed, id_):
-                found["totals"].append(whose | about | window | {"engine_a_ranking": world.number})
-            row = whose | window | {"campaign_id": campaign, "competitors": world.number}
-            if feed is Feed.CAMPAIGN:
-                found["keyword_rankings"] += [
-                    row | {"keyword_id": one} for one in world.keywords[campaign]
-                ]
-            else:
-                row |= {} if keyword is None else {"keyword_id": keyword}
-                for text in world.dates(feed, id_, self.start, self.end):
-                    date = dt.date.fromisoformat(f"{text}-01"[:10])
-                    found[TABLE[feed]].append(
-                        row | {"date": date, "date_precision": "month" if len(text) == 7 else "day"}
-                    )
-        rows = sum(len(found[TABLE[feed]]) for feed in self.feeds)
-        counts = {"campaigns": len(self.wanted), "rows": rows, "failures": len(found["failures"])}
+                tables["totals"].append(report | {"engine_a_ranking": world.number})
+            tables[TABLE[feed]] += self._rows(feed, campaign_id, keyword_id, world)
+        counts = {
+            "campaigns": len(self.campaign_ids),
+            "rows": sum(len(tables[TABLE[feed]]) for feed in self.feeds),
+            "failures": len(tables["failures"]),
+        }
         feeds = ",".join(feed.value for feed in self.feeds)
-        found["pulls"].append(whose | {"feeds": feeds, **window, **counts, "pull": self})
-        self._name(found, whose)
-        return found
+        tables["pulls"].append(common | counts | {"feeds": feeds, "pull": self})
+        self._name(tables)
+        return tables
 
-    def _name(self, found: Tables, whose: Row) -> None:
-        """Add the names of campaigns and keywords, or that the former could not be listed."""
+    def _rows(
+        self, feed: Feed, campaign_id: int, keyword_id: int | None, world: World
+    ) -> list[Row]:
+        row = self.night_of | self.window
+        row |= {"campaign_id": campaign_id, "competitors": world.number}
+        if feed is Feed.CAMPAIGN:
+            return [row | {"keyword_id": id_} for id_ in world.keywords[campaign_id]]
+        if keyword_id is not None:
+            row["keyword_id"] = keyword_id
+        id_ = campaign_id if keyword_id is None else keyword_id
+        rows = []
+        for text in world.dates(feed, id_, self.start, self.end):
+            precision = "month" if len(text) == 7 else "day"
+            date = dt.date.fromisoformat(f"{text}-01"[:10])
+            rows.append(row | {"date": date, "date_precision": precision})
+        return rows
+
+    def _name(self, tables: Tables) -> None:
+        """Add the names of campaigns and keywords, or that campaigns could not be listed."""
         if self.listed is None:
-            about = {
+            failure = {
                 "table_name": "campaigns",
                 "campaign_id": None,
                 "keyword_id": None,
                 "status": 404,
             }
-            found["failures"].append(
-                whose | about | {"start_date": self.start, "end_date": self.end}
-            )
+            tables["failures"].append(self.night_of | self.window | failure)
         if self.fails_as_a_whole:
             return
         listed = self.listed or World(0, {})
-        for one in {*self.wanted} & listed.keywords.keys():
-            found["campaigns"].append(whose | {"campaign_id": one, "company": listed.name(one)})
-        for (feed, one), world in self.given.items():
-            if feed is Feed.CAMPAIGN:
-                ids = [{"campaign_id": one, "keyword_id": id_} for id_ in world.keywords[one]]
-                found["keywords"] += [
-                    whose | row | {"keyword_phrase": world.name(one)} for row in ids
-                ]
+        for campaign_id in {*self.campaign_ids} & listed.keywords.keys():
+            names = {"campaign_id": campaign_id, "company": listed.name(campaign_id)}
+            tables["campaigns"].append(self.night_of | names)
+        for (feed, campaign_id), world in self.received.items():
+            if feed is not Feed.CAMPAIGN:
+                continue
+            for keyword_id in world.keywords[campaign_id]:
+                names = {
+                    "campaign_id": campaign_id,
+                    "keyword_id": keyword_id,
+                    "keyword_phrase": world.name(campaign_id),
+                }
+                tables["keywords"].append(self.night_of | names)
 
-    def apply_to(self, held: Tables) -> None:
+    def apply_to(self, tables: Tables) -> None:
         """Replace rows as the pull should."""
-        for name, new in self.arriving().items():
-            rows = held[name]
-            if name in ("campaigns", "keywords"):
-                later = {_key(row) for row in rows if row["snapshot_date"] > self.night}
-                new = [row for row in new if _key(row) not in later]
-            fuller = {
-                _key(row)
-                for row in rows
-                if "date" in row and not self.has_days_of(row) and _is_month(row)
-            }
-            new = [row for row in new if _key(row) not in fuller]
+        for name, arriving in self.arriving().items():
+            rows = tables[name]
+            outranked = self._outranking_keys(name, rows)
+            new = [row for row in arriving if _key(row) not in outranked]
             keys = {_key(row) for row in new}
             goes = self.goes(name)
             rows[:] = [row for row in rows if _key(row) not in keys and not goes(row)] + new
 
+    def _outranking_keys(self, table: str, rows: list[Row]) -> set[tuple[Any, ...]]:
+        """Return the keys of rows that stay in place of those that the pull brings."""
+        if table in ("campaigns", "keywords"):
+            return {_key(row) for row in rows if row["snapshot_date"] > self.night}
+        # A monthly row of days that this pull did not request is fuller.
+        return {
+            _key(row)
+            for row in rows
+            if "date" in row and _is_month(row) and not self.has_days_of(row)
+        }
+
     def goes(self, table: str) -> Callable[[Row], bool]:
-        """Return whether a row of a table was asked for again, and the service responded."""
+        """Return whether a row of a table was requested again, and the service responded."""
         failed = {(TABLE[feed], campaign, keyword) for feed, campaign, keyword in self.failures}
         tables = {TABLE[feed] for feed in self.feeds}
 
         def goes(row: Row) -> bool:
-            name = row.get("table_name", table)
             if table in ("campaigns", "keywords", "pulls") or row["account"] != self.account:
                 return False
-            campaign, same_night = row["campaign_id"], row["snapshot_date"] == self.night
-            same_dates = (row["start_date"], row["end_date"]) == (self.start, self.end)
+            name = row.get("table_name", table)
+            campaign_id = row["campaign_id"]
+            is_of_pull = name in tables and campaign_id in self.campaign_ids
+            is_of_window = (row["start_date"], row["end_date"]) == (self.start, self.end)
+            is_of_night = row["snapshot_date"] == self.night
             if table == "failures":
-                of_names = name == "campaigns"
-                return (
-                    same_night
-                    and same_dates
-                    and (of_names or (name in tables and campaign in self.wanted))
-                )
-            if self.fails_as_a_whole or name not in tables or campaign not in self.wanted:
+                return is_of_night and is_of_window and (name == "campaigns" or is_of_pull)
+            if self.fails_as_a_whole or not is_of_pull:
                 return False
-            if {(name, campaign, None), (name, campaign, row.get("keyword_id"))} & failed:
+            if {(name, campaign_id, None), (name, campaign_id, row.get("keyword_id"))} & failed:
                 return False
-            return (
-                same_dates or self.has_days_of(row) if "date" in row else same_night and same_dates
-            )
+            if "date" in row:
+                return is_of_window or self.has_days_of(row)
+            return is_of_night and is_of_window
 
         return goes
 
     def has_days_of(self, row: Row) -> bool:
         """Return whether the window has all days that a row of a feed by date stands for."""
-        days = [row["date"]]
-        if row["date_precision"] == "month":
-            every = [row["date"] + dt.timedelta(number) for number in range(31)]
-            days = [
-                day for day in every if day.month == row["date"].month and day <= row["end_date"]
-            ]
-            days = [day for day in days if day >= row["start_date"]]
+        date = row["date"]
+        days = [date]
+        if _is_month(row):
+            days = [date + dt.timedelta(number) for number in range(31)]
+            days = [day for day in days if day.month == date.month]
+            days = [day for day in days if row["start_date"] <= day <= row["end_date"]]
         return all(self.start <= day <= self.end for day in days)
 
 
@@ -339,7 +371,7 @@ def _is_month(row: Row) -> bool:
 
 
 def _key(row: Row) -> tuple[Any, ...]:
-    """Return what a row is about: all but its values, and but its night and window if it outlives these."""
+    """Return all of a row but its values, and but its night and window if it outlives these."""
     if "pull" in row:
         return (row["pull"],)
     values = {"competitors", "engine_a_ranking", "status", "company", "keyword_phrase"}
@@ -348,12 +380,13 @@ def _key(row: Row) -> tuple[Any, ...]:
     return tuple(sorted((name, value) for name, value in row.items() if name not in values))
 
 
-def expected(held: Tables) -> dict[str, Counter[tuple[Any, ...]]]:
+def expected(tables: Tables) -> dict[str, Counter[tuple[Any, ...]]]:
     """Return the rows that a reader should find."""
-    return {
-        table: Counter(tuple(row[name] for name in columns(table)) for row in held[table])
-        for table in COLUMNS
-    }
+    counters = {}
+    for table in COLUMNS:
+        rows = [tuple(row[name] for name in columns(table)) for row in tables[table]]
+        counters[table] = Counter(rows)
+    return counters
 
 
 def columns(table: str) -> tuple[str, ...]:
@@ -374,5 +407,5 @@ def world(
     account_id: int,
     failing: Iterable[tuple[Feed, int] | None],
 ) -> World:
-    found = {campaign: tuple(sorted(ids)) for campaign, ids in sorted(keywords.items())}
-    return World(number, found, account_id, frozenset(failing))
+    in_order = {campaign: tuple(sorted(ids)) for campaign, ids in sorted(keywords.items())}
+    return World(number, in_order, account_id, frozenset(failing))

@@ -12,7 +12,13 @@ from tests.export.random_nights import Pull
 
 @attrs.frozen
 class Staged:
-    """What is asked, whether it ended with failures, the ids of what is stored, by table, and if the list failed."""
+    """The staging of a pull.
+
+    Attributes:
+        ended: whether the pull ended with failures.
+        stored: the ids of stored reports, by table.
+        lacks_list: whether the list of campaigns failed.
+    """
 
     request: ExportRequest
     ended: bool
@@ -21,20 +27,23 @@ class Staged:
 
     def request_of(self, pull: Pull) -> bool:
         """Return whether it is of a pull."""
-        found = self.request
-        dates = (found.start_date, found.end_date)
-        return (
-            found.account,
-            found.snapshot_date,
-            *dates,
-            found.feeds,
-            found.campaigns,
-        ) == pull.asks
+        request = self.request
+        request_values = (
+            request.account,
+            request.snapshot_date,
+            request.start_date,
+            request.end_date,
+            request.feeds,
+            request.campaigns,
+        )
+        return request_values == pull.asks
 
 
 def folder_of(out: Path, account: str | None = None) -> Path:
-    whose = "" if account is None else f".{urllib.parse.quote(account, safe='')}"
-    return out.with_name(f".{out.name}{whose}.pull")
+    if account is None:
+        return out.with_name(f".{out.name}.pull")
+    quoted = urllib.parse.quote(account, safe="")
+    return out.with_name(f".{out.name}.{quoted}.pull")
 
 
 def staged_in(out: Path, account: str | None = None) -> Staged | None:
@@ -47,14 +56,13 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
         blocks = list(opened.load(only_look=True))
     finally:
         opened.close()
-    request = next((one.request for one in reversed(blocks) if one.request is not None), None)
-    if request is None:
+    requests = [block.request for block in blocks if block.request is not None]
+    if not requests:
         return None
     stored: dict[str, set[int]] = {}
     for block in blocks:
         for name, records in block.records.items():
-            stored.setdefault(name, set()).update(one.id for one in records)
-    lacks_list = "campaigns" not in stored and any(
-        "campaigns" in block.failures for block in blocks
-    )
-    return Staged(request, blocks[-1].ended, stored, lacks_list)
+            stored.setdefault(name, set()).update(record.id for record in records)
+    list_failed = any("campaigns" in block.failures for block in blocks)
+    lacks_list = list_failed and "campaigns" not in stored
+    return Staged(requests[-1], blocks[-1].ended, stored, lacks_list)

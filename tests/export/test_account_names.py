@@ -9,7 +9,7 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, preview, pull_to
-from tests.export.accounts import Account
+from tests.export.accounts import Account, reports_in
 from tests.scripted_api import quick_client, serving
 
 START, END = "2023-03-01", "2023-03-31"
@@ -71,8 +71,8 @@ async def test_a_new_name_that_is_given_is_taken(tmp_path: Path, name: str) -> N
         if name == "argument":
             await pull(client, out, "2023-04-02", account="other")
         else:
-            async with SeoRepClient(client.base_url, "canary-7", account="other") as named:
-                await pull(named, out, "2023-04-02")
+            async with SeoRepClient(client.base_url, "canary-7", account="other") as other:
+                await pull(other, out, "2023-04-02")
     assert accounts(out) == ["acme", "other"]
 
 
@@ -81,10 +81,10 @@ async def test_several_names_of_one_account_are_a_question(tmp_path: Path) -> No
     async with serving(Account(7).answer) as (client, service):
         for name in ("acme", "other"):
             await pull(client, out, "2023-04-01", account=name)
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(ConfigurationError, match="acme and other for the service's account 7"):
             await pull(client, out, "2023-04-02")
-        assert not [asked for asked in service.asked if "rankings" in asked.path]
+        assert not reports_in(service)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Pa
     out = tmp_path / "x.duckdb"
     async with serving(Account(7).answer) as (client, service):
         await pull(client, out, "2023-04-01")
-        service.asked.clear()
+        service.requests.clear()
         await pull(client, out, "2023-04-02")
-    assert len([asked for asked in service.asked if asked.path == "/v3/campaigns"]) == 1
+    assert len([request for request in service.requests if request.path == "/v3/campaigns"]) == 1
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
@@ -123,6 +123,43 @@ async def test_a_file_of_another_period_is_replaced_with_a_note(
     assert other.notes == ("replaces 2023-03-01 to 2023-03-31 of 127.0.0.1",)
 
 
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
+async def test_fewer_campaigns_in_a_file_are_noted(tmp_path: Path, format_: str) -> None:
+    out = tmp_path / f"x.{format_}"
+    async with serving(Account(7, campaigns=3).answer) as (client, _):
+        await pull_to(client, None, START, END, out=out)
+        estimate = await preview(client, [1], START, END, out=out)
+        summary = await pull_to(client, [1], START, END, out=out)
+        more = await pull_to(client, None, START, END, out=out)
+    assert estimate.notes == summary.notes == ("replaces 3 campaigns with 1",)
+    assert more.notes == ()
+
+
+async def test_failures_that_leave_fewer_campaigns_are_noted(tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    account = Account(7, campaigns=3)
+    async with serving(account.answer) as (client, _):
+        await pull_to(client, None, START, END, out=out)
+        account.hidden = {1: 403, 3: 403}
+        summary = await pull_to(client, None, START, END, out=out)
+        again = await pull_to(client, None, START, END, out=out, restart=True)
+    assert summary.notes == ("replaces 3 campaigns with 1, because the others failed",)
+    assert again.notes == ()
+
+
+async def test_a_preview_names_the_period_that_it_would_replace(tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    async with serving(Account(7).answer) as (client, _):
+        await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
+        other_month = await preview(client, None, START, END, out=out)
+        same_month = await preview(client, None, "2023-02-01", "2023-02-28", out=out)
+        nothing = await preview(
+            client, None, "2023-02-01", "2023-02-28", out=out, retry_failed=True
+        )
+    assert other_month.notes == ("replaces 2023-02-01 to 2023-02-28",)
+    assert same_month.notes == nothing.notes == ()
+
+
 async def test_rows_without_their_pulls_have_a_period(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
     async with serving(Account(7).answer) as (client, _):
@@ -138,7 +175,7 @@ async def test_a_period_that_has_not_begun_is_refused(tmp_path: Path, feed: Feed
     async with serving(Account(rows=lambda _: []).answer) as (client, service):
         with pytest.raises(ConfigurationError, match="start_date 2999-01-01 has not begun"):
             await pull_to(client, None, "2999-01-01", "2999-01-31", out=out, feeds=feed)
-        assert len([asked for asked in service.asked if "rankings" in asked.path]) == 2
+        assert len(reports_in(service)) == 2
     assert not [*tmp_path.iterdir()]
 
 

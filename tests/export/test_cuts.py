@@ -1,6 +1,7 @@
-"""Cut off at any step, damaged in any way: a pull that is run again ends as if nothing had been, or says what to do.
+"""Cut off at any step, or damaged, a pull ends as usual when it is run again, or says what to do.
 
-`pytest -m slow tests/export/test_cuts.py` damages 150 folders for each format.
+`pytest -m slow tests/export/test_cuts.py` damages 150 folders for each format, in place of 12 for
+two formats.
 """
 
 import datetime as dt
@@ -41,13 +42,8 @@ async def small_service() -> AsyncIterator[tuple[SeoRepClient, Service]]:
 
 
 async def run(client: SeoRepClient, out: Path, **options: Any) -> Tables:
-    asked: dict[str, Any] = {
-        "account": "acme",
-        "snapshot_date": FIRST_NIGHT,
-        "feeds": Feed,
-        **options,
-    }
-    await pull_to(client, None, START, END, out=out, **asked)
+    usual: dict[str, Any] = {"account": "acme", "snapshot_date": FIRST_NIGHT, "feeds": Feed}
+    await pull_to(client, None, START, END, out=out, **usual | options)
     return read(out)
 
 
@@ -66,34 +62,37 @@ async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_
         for folder in states.kept:
             out = folder / f"a.{format_}"
             staged = staged_in(out, account_of(format_))
-            service.asked.clear()
-            found = await run(client, out)
-            if (
-                staged is None or staged.ended
-            ):  # it had come to its end, so this was a second pull of the night
-                found["pulls"][1][1:] = []
-            assert found == whole
-            asked = {report_of(one) for one in service.asked}
-            stored = {} if staged is None or staged.ended else staged.stored
+            service.requests.clear()
+            tables = await run(client, out)
+            if staged is None or staged.ended:
+                # It had come to its end, so this was a second pull of the night.
+                tables["pulls"][1][1:] = []
+                assert tables == whole
+                continue
+            assert tables == whole
+            reports = {report_of(request) for request in service.requests}
             for table, feed in TABLES.items():
-                assert asked.isdisjoint((feed, id_) for id_ in stored.get(table, ()))
+                assert reports.isdisjoint((feed, id_) for id_ in staged.stored.get(table, ()))
 
 
 class States:
     """Copies of a folder in each state that a kill would leave."""
 
     def __init__(self, folder: Path, copies: Path) -> None:
-        self._folder, self._copies, self._last = folder, copies, ""
+        self._folder = folder
+        self._copies = copies
+        self._last_state: list[tuple[Path, int, int]] = []
         self.kept: list[Path] = []
 
     def keep(self) -> None:
-        files = sorted(self._folder.rglob("*"))
-        state = " ".join(
-            f"{file} {file.lstat().st_size} {file.lstat().st_mtime_ns}" for file in files
-        )
-        if state != self._last:
-            self._last = state
-            self.kept.append(shutil.copytree(self._folder, self._copies / str(len(self.kept))))
+        state = []
+        for file in sorted(self._folder.rglob("*")):
+            status = file.lstat()
+            state.append((file, status.st_size, status.st_mtime_ns))
+        if state != self._last_state:
+            self._last_state = state
+            copy = self._copies / str(len(self.kept))
+            self.kept.append(shutil.copytree(self._folder, copy))
 
 
 class Enough(Exception):
@@ -114,21 +113,26 @@ async def stage(client: SeoRepClient, out: Path, **options: Any) -> bytes:
 
 
 def damaged(data: bytes, dice: random.Random, others: list[bytes]) -> bytes:
-    place, kind = dice.randrange(len(data)), dice.randrange(6)
-    if kind < 2:
-        return data[:place] + bytes([data[place] ^ 1 << dice.randrange(8)]) + data[place + 1 :]
-    if kind == 2:
-        return data[:place]
-    if kind == 3:
-        zeros = min(dice.randint(1, 5000), len(data) - place)
-        return data[:place] + bytes(zeros) + data[place + zeros :]
-    if kind == 4:
-        return dice.choice(others)
-    return data + dice.randbytes(dice.randint(1, 100)) * dice.randint(0, 1)
+    place = dice.randrange(len(data))
+    before = data[:place]
+    match dice.randrange(6):
+        case 0 | 1:
+            changed = data[place] ^ 1 << dice.randrange(8)
+            return before + bytes([changed]) + data[place + 1 :]
+        case 2:
+            return before
+        case 3:
+            zeros = min(dice.randint(1, 5000), len(data) - place)
+            return before + bytes(zeros) + data[place + zeros :]
+        case 4:
+            return dice.choice(others)
+        case _:
+            return data + dice.randbytes(dice.randint(1, 100))
 
 
 async def damage_and_resume(format_: str, folder: Path, count: int, seed: int) -> None:
-    dice, problems = random.Random(seed), 0
+    dice = random.Random(seed)
+    problems = 0
     async with small_service() as (client, _):
         whole = await run(client, folder / f"whole.{format_}")
         staged = await stage(client, folder / f"a.{format_}")
@@ -145,21 +149,21 @@ async def damage_and_resume(format_: str, folder: Path, count: int, seed: int) -
             file.write_bytes(damaged(staged, dice, others))
             error = None
             try:
-                found = await run(client, out)
+                tables = await run(client, out)
             except (ExportError, ConfigurationError) as caught:
                 error = caught
             if error is not None:
                 assert "restart=True" in str(error)
                 assert not out.exists()
                 problems += 1
-                found = await run(client, out, restart=True)
-            assert found == whole
+                tables = await run(client, out, restart=True)
+            assert tables == whole
     assert 0 < problems < count
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", ["csv", "duckdb"])
 async def test_damage_is_one_clear_error_or_changes_nothing(format_: str, tmp_path: Path) -> None:
-    await damage_and_resume(format_, tmp_path, 25, 1)
+    await damage_and_resume(format_, tmp_path, 12, 1)
 
 
 @pytest.mark.slow

@@ -1,10 +1,11 @@
-"""A database of nights: whose rows they are, what replaces them, and what was touched is refused before any request."""
+"""A database of nights: whose its rows are, what replaces them, and which changes are refused."""
 # ruff: noqa: ASYNC220
 
 import asyncio
 import datetime as dt
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,25 +16,40 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
-from seorep_async.export import PullSummary, database, pull_to
+from seorep_async.export import PullSummary, database, preview, pull_to
 from seorep_async.export.schema import VIEWS
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
-from tests.export.accounts import Account, served
+from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
 
 DAY = "2023-03-31"
 
 
 async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
-    asked: dict[str, Any] = {
-        "account": "acme",
-        "snapshot_date": DAY,
-        "start": "2023-03-01",
-        "end": DAY,
-        **options,
-    }
-    return await pull_to(client, ids, asked.pop("start"), asked.pop("end"), out=out, **asked)
+    usual: dict[str, Any] = {"account": "acme", "snapshot_date": DAY}
+    start = options.pop("start", "2023-03-01")
+    end = options.pop("end", DAY)
+    return await pull_to(client, ids, start, end, out=out, **usual | options)
+
+
+@pytest.fixture(scope="module")
+def first_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the database of a pull of the usual account, which no test changes."""
+    out = tmp_path_factory.mktemp("night") / "x.duckdb"
+
+    async def run() -> None:
+        async with served(Account()) as (client, _):
+            await pull(client, out)
+
+    asyncio.run(run())
+    return out
+
+
+@pytest.fixture
+def pulled(first_night: Path, tmp_path: Path) -> Path:
+    """Return a copy of the database of a pull of the usual account."""
+    return Path(shutil.copy(first_night, tmp_path / "x.duckdb"))
 
 
 def ask(out: Path, query: str) -> list[tuple[Any, ...]]:
@@ -65,9 +81,9 @@ def change(out: Path, *statements: str) -> None:
 async def test_a_name_belongs_to_an_account_or_else_to_an_address(
     tmp_path: Path, first: Account, second: Account, words: str | None
 ) -> None:
-    out, ids = tmp_path / "x.duckdb", [1, 2]
+    out = tmp_path / "x.duckdb"
+    ids = [1, 2]
     async with served(first) as (client, _):
-        await pull(client, out, ids)
         await pull(client, out, ids)
     async with served(second) as (client, service):
         if words is None:
@@ -77,17 +93,16 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
             ConfigurationError, match=f"{words}.*give this account a name of its own with account="
         ):
             await pull(client, out, ids)
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not reports_in(service)
         assert not folder_of(out, "acme").exists()
         await pull(client, out, ids, account="globex")
-    assert ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1") == [
-        ("acme", 2),
-        ("globex", 2),
-    ]
+    counts = ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1")
+    assert counts == [("acme", 2), ("globex", 2)]
 
 
-@pytest.mark.parametrize("lists", [True, False])
-@pytest.mark.parametrize("status", [None, 403, 404, 500])
+@pytest.mark.parametrize(
+    ("status", "lists"), [(None, True), (403, True), (404, False), (500, False)]
+)
 async def test_a_resume_with_another_accounts_key_is_refused(
     tmp_path: Path, status: int | None, lists: bool
 ) -> None:
@@ -95,33 +110,39 @@ async def test_a_resume_with_another_accounts_key_is_refused(
     async with served(account) as (client, service):
         with pytest.raises(Exception, match="max_requests"):
             await pull(client, tmp_path / "x.csv", max_requests=2)
-        account.account_id, account.hidden, account.lists = 2, {1: status} if status else {}, lists
-        service.asked.clear()
+        account.account_id = 2
+        account.lists = lists
+        if status is not None:
+            account.hidden = {1: status}
+        service.requests.clear()
         with pytest.raises(
             ConfigurationError, match=r"(is of account 2|no campaign can be seen), and what is"
         ):
             await pull(client, tmp_path / "x.csv")
-        assert not [one for one in service.asked if "rankings" in one.path]
-        account.account_id, account.hidden = 1, {}
+        assert not reports_in(service)
+        account.account_id = 1
+        account.hidden = {}
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
 async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path) -> None:
-    out, account = tmp_path / "x.duckdb", Account(1)
+    out = tmp_path / "x.duckdb"
+    account = Account(1)
     async with served(account) as (client, service):
         await pull(client, out)
         account.account_id = 0
         with pytest.raises(PullPausedError):
             await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
         account.account_id = 2
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(ConfigurationError, match="of the service's account 1"):
             await pull(client, out, snapshot_date="2023-04-01")
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not reports_in(service)
 
 
 async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
-    out, account = tmp_path / "x.duckdb", Account(1)
+    out = tmp_path / "x.duckdb"
+    account = Account(1)
     async with served(account) as (client, _):
         await pull(client, out)
         for account.account_id in (0, None):
@@ -136,7 +157,8 @@ async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> 
 
 
 async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None:
-    out, account = tmp_path / "x.duckdb", Account(0)
+    out = tmp_path / "x.duckdb"
+    account = Account(0)
     async with served(account) as (client, _):
         await pull(client, out)
         account.account_id = 1
@@ -164,23 +186,23 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
         with pytest.raises(PullPausedError):
             await pull(client, tmp_path / name, ids, max_requests=requests)
         account.account_id = 2
-        service.asked.clear()
+        service.requests.clear()
         with pytest.raises(
             ConfigurationError, match="is of account 2, and what is staged is of account 1"
         ):
             await pull(client, tmp_path / name, ids)
-        assert not [one for one in service.asked if "rankings" in one.path]
+        assert not reports_in(service)
 
 
 @pytest.mark.parametrize(
     ("windows", "left"),
     [
-        ([("2023-03-01", "2023-03-31"), ("2023-03-31", "2023-04-29")], 1),  # a moving window
+        # A moving window.
+        ([("2023-03-01", "2023-03-31"), ("2023-03-31", "2023-04-29")], 1),
         ([("2023-03-05", "2023-03-31"), ("2023-03-01", "2023-03-31")], 2),
-        ([("2023-03-01", "2023-03-10"), ("2023-03-01", "2023-03-11")], 2),  # the month to date
-        ([("2023-03-31", "2023-04-29"), ("2023-03-01", "2023-03-31")], 2),
+        # The month to date.
+        ([("2023-03-01", "2023-03-10"), ("2023-03-01", "2023-03-11")], 2),
         ([("2023-03-02", "2023-03-31"), ("2023-03-03", "2023-04-01")], 1),
-        ([("2023-03-02", "2023-03-31"), ("2023-03-02", "2023-03-31")], 2),
         ([("2023-03-01", "2023-03-20"), ("2023-03-11", "2023-03-31")], 1),
     ],
 )
@@ -192,7 +214,8 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
         for account.number, (start, end) in enumerate(windows, 1):
             await pull(client, tmp_path / "x.duckdb", start=start, end=end, feeds=list(Feed)[1:])
     for table in ("campaign_periods", "keyword_periods"):
-        assert ask(tmp_path / "x.duckdb", f"SELECT DISTINCT competitors FROM {table}") == [(left,)]  # noqa: S608
+        query = f"SELECT DISTINCT competitors FROM {table}"  # noqa: S608
+        assert ask(tmp_path / "x.duckdb", query) == [(left,)]
 
 
 TOUCHED = [
@@ -218,7 +241,8 @@ TOUCHED = [
         "allow null, or give",
     ),
     (
-        "ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; ALTER TABLE totals ALTER mine SET NOT NULL",
+        "ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; "
+        "ALTER TABLE totals ALTER mine SET NOT NULL",
         None,
     ),
     ("DROP TABLE pulls", "its table pulls, which says whose rows it holds, is missing"),
@@ -239,7 +263,8 @@ TOUCHED = [
         "was not made by a pull; rename the view",
     ),
     (
-        "CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; CREATE INDEX quick ON totals (account)",
+        "CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; "
+        "CREATE INDEX quick ON totals (account)",
         None,
     ),
     ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
@@ -252,26 +277,24 @@ TOUCHED = [
 
 @pytest.mark.parametrize(("statements", "words"), TOUCHED)
 async def test_what_was_touched_is_refused_before_any_request_or_kept(
-    tmp_path: Path, statements: str, words: str | None
+    pulled: Path, statements: str, words: str | None
 ) -> None:
-    out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, service):
-        await pull(client, out)
-        change(out, *statements.split("; "))
-        service.asked.clear()
+        change(pulled, *statements.split("; "))
+        service.requests.clear()
         if words is None:
-            await pull(client, out)
+            await pull(client, pulled)
             return
         with pytest.raises(ConfigurationError, match=words):
-            await pull(client, out)
-        assert not service.asked
+            await pull(client, pulled)
+        assert not service.requests
 
 
 LAST_COLUMNS = {
-    table.name: one.name
+    table.name: column.name
     for table in all_tables()
-    for one in table.columns
-    if one.name not in table.key
+    for column in table.columns
+    if column.name not in table.key
 }
 OLDER = {
     "has key digests": [
@@ -291,23 +314,21 @@ OLDER = {
 
 @pytest.mark.parametrize("statements", OLDER.values(), ids=OLDER)
 async def test_the_refusal_of_an_older_database_mends_it(
-    tmp_path: Path, statements: list[str]
+    pulled: Path, statements: list[str]
 ) -> None:
-    out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, service):
-        await pull(client, out)
-        change(out, *statements)
-        service.asked.clear()
+        change(pulled, *statements)
+        service.requests.clear()
         with pytest.raises(
             ConfigurationError, match="an older version made it, or columns were dropped"
         ) as refused:
-            await pull(client, out)
-        assert not service.asked
+            await pull(client, pulled)
+        assert not service.requests
         script = re.search(r"duckdb\.connect\('.*?'\)\.execute\('.*?'\)", str(refused.value))
         assert script is not None
         exec(script[0], {"duckdb": duckdb})  # noqa: S102
-        await pull(client, out)
-        with open_history(out) as history:
+        await pull(client, pulled)
+        with open_history(pulled) as history:
             assert history.accounts() == ["acme"]
 
 
@@ -316,20 +337,18 @@ async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match="name another file"):
             await pull(client, tmp_path / "x.duckdb")
-        assert not service.asked
+        assert not service.requests
 
 
 async def test_a_database_that_is_open_elsewhere_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pulled: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    out = tmp_path / "x.duckdb"
     program = (
         "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", program, str(out)]
+    command = [sys.executable, "-c", program, str(pulled)]
     async with served(Account()) as (client, service):
-        await pull(client, out)
-        service.asked.clear()
+        service.requests.clear()
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             assert other.stdout is not None
             other.stdout.readline()
@@ -337,42 +356,67 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
             with pytest.raises(
                 ExportError, match=r"open in another program.*close it there, and run this again"
             ):
-                await pull(client, out)
-            assert not service.asked
+                await pull(client, pulled)
+            assert not service.requests
             monkeypatch.setattr(database, "WAIT_SECONDS", 60)
             assert other.stdin is not None
             threading.Timer(0.3, other.stdin.close).start()
-            assert (await pull(client, out)).rows == 2
+            assert (await pull(client, pulled)).rows == 2
     assert "is open in another program; waiting" in caplog.text
+
+
+@pytest.mark.parametrize("account", ["acme", None], ids=["named", "by its host"])
+async def test_a_locked_database_keeps_no_older_night_from_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: str | None
+) -> None:
+    out = tmp_path / "x.duckdb"
+    options: dict[str, Any] = {"account": account, "snapshot_date": "2023-04-02"}
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2, account=account, snapshot_date="2023-04-01")
+        monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+        with duckdb.connect(config={"threads": "1"}) as other:
+            other.execute(f"ATTACH '{out}' AS attached")
+            with pytest.raises(ExportError, match="has it open"):
+                await pull(client, out, restart=True, **options)
+        summary = await pull(client, out, **options)
+    assert (summary.rows, summary.resumed) == (2, 0)
+    assert ask(out, "SELECT DISTINCT account FROM pulls") == [("acme",)]
+
+
+async def test_a_look_drops_nothing_though_it_would_start_over(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        with pytest.raises(PullPausedError):
+            await pull(client, out, max_requests=2)
+        await preview(client, None, "2023-03-01", DAY, out=out, account="acme", restart=True)
+        assert (await pull(client, out)).resumed == 1
 
 
 @pytest.mark.parametrize("read_only", [True, False])
 async def test_a_database_that_this_program_has_open_is_waited_for(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, read_only: bool
+    pulled: Path, caplog: pytest.LogCaptureFixture, read_only: bool
 ) -> None:
-    out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, _):
-        await pull(client, out)
         # attached or with settings of its own, it can't be shared with the pull
-        opened = duckdb.connect(str(out), read_only=read_only, config={"threads": "1"})
+        opened = duckdb.connect(str(pulled), read_only=read_only, config={"threads": "1"})
         threading.Timer(0.3, opened.close).start()
-        assert (await pull(client, out)).rows == 2
+        assert (await pull(client, pulled)).rows == 2
     assert "is open in this program; waiting" in caplog.text
 
 
 async def test_a_database_that_stays_open_in_this_program_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "x.duckdb"
     monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
     async with served(Account()) as (client, service):
-        await pull(client, out)
-        service.asked.clear()
+        service.requests.clear()
         with duckdb.connect() as other:
-            other.execute(f"ATTACH '{out}' AS attached")
+            other.execute(f"ATTACH '{pulled}' AS attached")
             with pytest.raises(ExportError, match="this program has it open already; close that"):
-                await pull(client, out)
-    assert not service.asked
+                await pull(client, pulled)
+    assert not service.requests
 
 
 OF_OTHER_SYSTEMS = {
@@ -397,9 +441,8 @@ OF_OTHER_SYSTEMS = {
 
 @pytest.mark.parametrize("message", OF_OTHER_SYSTEMS.values(), ids=OF_OTHER_SYSTEMS)
 async def test_the_words_of_each_system_for_an_open_database_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
+    pulled: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
-    out = tmp_path / "x.duckdb"
     connect = duckdb.connect
     refusals = [duckdb.IOException(message)] * 2
 
@@ -409,9 +452,8 @@ async def test_the_words_of_each_system_for_an_open_database_are_known(
         return connect(*arguments, **options)
 
     async with served(Account()) as (client, _):
-        await pull(client, out)
         monkeypatch.setattr(duckdb, "connect", refuse_twice)
-        assert (await pull(client, out)).rows == 2
+        assert (await pull(client, pulled)).rows == 2
     assert not refusals
 
 
@@ -422,33 +464,33 @@ async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
             ConfigurationError, match=r"x\.duckdb\.wal is of a database that was here"
         ):
             await pull(client, tmp_path / "x.duckdb")
-        assert not service.asked
+        assert not service.requests
 
 
 async def test_a_night_counts_though_a_reader_keeps_its_log_open(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    pulled: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, _):
-        await pull(client, out)
-        with duckdb.connect(str(out)) as ours:
+        with duckdb.connect(str(pulled)) as ours:
             ours.execute("BEGIN; FROM pulls")
-            assert (await pull(client, out)).ok
+            assert (await pull(client, pulled)).ok
         assert "has its new rows, but some are in x.duckdb.wal" in caplog.text
-    assert ask(out, "SELECT count(*) FROM pulls") == [(2,)]
+    assert ask(pulled, "SELECT count(*) FROM pulls") == [(2,)]
 
 
 async def test_who_waits_for_another_pull_can_be_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, loop, waits = tmp_path / "x.duckdb", asyncio.get_running_loop(), asyncio.Event()
+    out = tmp_path / "x.duckdb"
+    loop = asyncio.get_running_loop()
+    waits = asyncio.Event()
 
-    class Held:
+    class Locked:
         def acquire(self, timeout: float) -> bool:
             loop.call_soon_threadsafe(waits.set)
             return False
 
-    monkeypatch.setitem(database._writers, out, Held())
+    monkeypatch.setitem(database._writers, out, Locked())
     async with served(Account()) as (client, _):
         waiting = asyncio.create_task(pull(client, out))
         await waits.wait()
@@ -460,7 +502,8 @@ async def test_who_waits_for_another_pull_can_be_cancelled(
 async def test_two_first_pulls_of_two_accounts_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, link = tmp_path / "x.duckdb", os.link
+    out = tmp_path / "x.duckdb"
+    link = os.link
 
     async def other() -> None:
         async with served(Account(2)) as (client, _):
@@ -468,11 +511,11 @@ async def test_two_first_pulls_of_two_accounts_lose_nothing(
 
     def link_late(*paths: Any) -> None:
         monkeypatch.undo()
-        threads.append(
-            threading.Thread(target=asyncio.run, args=[other()])
-        )  # another pull is faster
-        threads[-1].start()
-        threads[-1].join()
+        # Another pull is faster.
+        thread = threading.Thread(target=asyncio.run, args=[other()])
+        threads.append(thread)
+        thread.start()
+        thread.join()
         link(*paths)
 
     threads: list[threading.Thread] = []
@@ -492,28 +535,27 @@ async def test_without_hard_links_it_is_made_in_place(
     monkeypatch.setattr("os.link", refuse)
     async with served(Account()) as (client, _):
         assert (await pull(client, tmp_path / "x.duckdb")).rows == 2
-    query = "SELECT (SELECT count(*) FROM keyword_rankings), tags::VARCHAR LIKE '%v1.0.0%' FROM duckdb_databases()"
-    assert ask(tmp_path / "x.duckdb", f"{query} WHERE database_name = 'x'") == [(2, True)]
+    query = """
+        SELECT (SELECT count(*) FROM keyword_rankings), tags::VARCHAR LIKE '%v1.0.0%'
+        FROM duckdb_databases()
+        WHERE database_name = 'x'
+    """
+    assert ask(tmp_path / "x.duckdb", query) == [(2, True)]
 
 
-async def test_a_database_has_comments_and_views(tmp_path: Path) -> None:
-    async with served(Account()) as (client, _):
-        await pull(client, tmp_path / "x.duckdb")
-    query = "SELECT count(*) FROM duckdb_columns() WHERE schema_name = 'main' AND comment IS NULL AND table_name = 'pulls'"
-    assert ask(tmp_path / "x.duckdb", query) == [(0,)]
+def test_a_database_has_comments_and_views(first_night: Path) -> None:
+    query = """
+        SELECT count(*) FROM duckdb_columns()
+        WHERE schema_name = 'main' AND table_name = 'pulls' AND comment IS NULL
+    """
+    assert ask(first_night, query) == [(0,)]
     for name in VIEWS:
-        assert ask(tmp_path / "x.duckdb", f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
+        assert ask(first_night, f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
 
 
-async def test_forgetting_an_account_is_sql(tmp_path: Path) -> None:
+async def test_forgetting_an_account_is_sql(pulled: Path) -> None:
     async with served(Account()) as (client, _):
-        for account in ("acme", "other"):
-            await pull(client, tmp_path / "x.duckdb", account=account)
-    tables = [
-        name for (name,) in ask(tmp_path / "x.duckdb", "SELECT table_name FROM duckdb_tables()")
-    ]
-    change(
-        tmp_path / "x.duckdb",
-        *(f"DELETE FROM {name} WHERE account = 'acme'" for name in tables),  # noqa: S608
-    )
-    assert ask(tmp_path / "x.duckdb", "SELECT DISTINCT account FROM pulls") == [("other",)]
+        await pull(client, pulled, account="other")
+    for (name,) in ask(pulled, "SELECT table_name FROM duckdb_tables()"):
+        change(pulled, f"DELETE FROM {name} WHERE account = 'acme'")  # noqa: S608
+    assert ask(pulled, "SELECT DISTINCT account FROM pulls") == [("other",)]

@@ -1,6 +1,7 @@
-"""Killed with SIGKILL at any moment, a third of the time while the end is written, a pull that is run again is whole.
+"""Killed with SIGKILL at any moment, a pull that is run again is whole.
 
-Three kills run with `-m heavy`, for CSV; `pytest -m slow tests/export/test_kills.py` kills 60 times for each format.
+A third of the kills come while the end is written. Three kills run with `-m heavy`, for CSV;
+`pytest -m slow tests/export/test_kills.py` kills 60 times for each format.
 """
 
 import asyncio
@@ -26,33 +27,35 @@ from tests.export.staged import staged_in
 pytestmark = pytest.mark.heavy
 CAMPAIGNS = 150
 IN_FLIGHT = 2 * 8 + 1
+LATENCY = 0.02
 
 
 @attrs.define
-class Asked:
-    """The campaigns whose reports were asked for, and when."""
+class Reports:
+    """The campaigns whose reports were requested, and when."""
 
-    at: list[tuple[float, int]] = attrs.field(factory=list)
+    requests: list[tuple[float, int]] = attrs.field(factory=list)
 
     @property
     def ids(self) -> set[int]:
-        return {id_ for _, id_ in self.at}
+        return {id_ for _, id_ in self.requests}
 
 
 @contextmanager
-def served(asked: Asked) -> Iterator[str]:
+def served(reports: Reports) -> Iterator[str]:
     """Serve an account from a thread of its own; yield its address."""
-    found = SandboxService.campaign
+    campaign_of = SandboxService.campaign
 
     def campaign(self: SandboxService, id_: int) -> Any:
-        asked.at.append((time.monotonic(), id_))
-        return found(self, id_)
+        reports.requests.append((time.monotonic(), id_))
+        return campaign_of(self, id_)
 
-    ready, address = threading.Event(), []
+    ready = threading.Event()
+    address = []
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        async with Sandbox(campaigns=CAMPAIGNS, keywords=20, latency=0.02) as sandbox:
+        async with Sandbox(campaigns=CAMPAIGNS, keywords=20, latency=LATENCY) as sandbox:
             address.append(sandbox.base_url)
             ready.set()
             await ended.wait()
@@ -78,46 +81,53 @@ def pull(address: str, out: Path) -> Tables:
 
 
 def kill_and_resume(
-    address: str, asked: Asked, out: Path, whole: Tables, dice: random.Random
+    address: str, reports: Reports, out: Path, whole: Tables, dice: random.Random
 ) -> int:
-    """Kill a pull, run it again, and return how many reports of more than a quarter of a second ago were lost."""
-    point = dice.choice([CAMPAIGNS, dice.randrange(1, CAMPAIGNS), dice.randrange(1, CAMPAIGNS)])
-    asked.at.clear()
+    """Kill a pull, and run it again.
+
+    Returns:
+        The number of lost reports that were requested more than a quarter of a second before.
+    """
+    points = [CAMPAIGNS, dice.randrange(1, CAMPAIGNS), dice.randrange(1, CAMPAIGNS)]
+    point = dice.choice(points)
+    reports.requests.clear()
     with subprocess.Popen(program(address, out)) as process:
-        while len(asked.ids) < point and process.poll() is None:
+        while len(reports.ids) < point and process.poll() is None:
             time.sleep(0.001)
         time.sleep(dice.uniform(0, 0.4 if point == CAMPAIGNS else 0.05))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    killed, before = time.monotonic(), list(asked.at)
+    killed_at = time.monotonic()
+    before = list(reports.requests)
     staged = staged_in(out, "acme" if out.suffix == ".duckdb" else None)
-    stored = set() if staged is None else staged.stored.get("keyword_rankings", set())
-    asked.at.clear()
-    found = pull(address, out)
-    if staged is None:  # it had come to its end, so this was a second pull of the night
-        found["pulls"][1][1:] = []
-    assert found == whole
+    reports.requests.clear()
+    tables = pull(address, out)
     if staged is None:
+        # It had come to its end, so this was a second pull of the night.
+        tables["pulls"][1][1:] = []
+        assert tables == whole
         return 0
-    assert not stored & asked.ids - {
-        min(stored or {0})
-    }  # one campaign is looked up again, to know whose it is
-    return len({id_ for at, id_ in before if killed - at > 0.25 + 0.02 + 0.1} - stored)
+    assert tables == whole
+    stored = staged.stored.get("keyword_rankings", set())
+    # One campaign is looked up again, to know which account it is of.
+    looked_up = {min(stored or {0})}
+    assert not stored & reports.ids - looked_up
+    longest = 0.25 + LATENCY + 0.1
+    return len({id_ for at, id_ in before if killed_at - at > longest} - stored)
 
 
 def kill(format_: str, folder: Path, times: int) -> None:
-    asked, dice = Asked(), random.Random(format_)
-    with served(asked) as address:
+    reports = Reports()
+    dice = random.Random(format_)
+    with served(reports) as address:
         whole = pull(address, folder / f"whole.{format_}")
         lost = []
         for number in range(times):
-            (folder / str(number)).mkdir()
-            lost.append(
-                kill_and_resume(
-                    address, asked, folder / str(number) / f"whole.{format_}", whole, dice
-                )
-            )
-        assert statistics.median(lost) <= IN_FLIGHT  # a busy machine may be late now and then
+            out = folder / str(number) / f"whole.{format_}"
+            out.parent.mkdir()
+            lost.append(kill_and_resume(address, reports, out, whole, dice))
+    # A busy machine may be late now and then.
+    assert statistics.median(lost) <= IN_FLIGHT
 
 
 def test_a_killed_pull_ends_as_if_nothing_had_been(tmp_path: Path) -> None:

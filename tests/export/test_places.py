@@ -39,7 +39,7 @@ async def test_a_mount_of_a_single_file_is_refused_before_any_request(
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match="is a mount of a single file; mount its"):
             await pull(client, out)
-        assert not service.asked
+        assert not service.requests
 
 
 @pytest.mark.skipif(not IS_LINUX_ROOT, reason="only root may mount")
@@ -55,7 +55,7 @@ async def test_a_real_mount_of_a_single_file_is_refused(tmp_path: Path, name: st
         async with served(Account()) as (client, service):
             with pytest.raises(ConfigurationError, match="is a mount of a single file"):
                 await pull(client, out)
-            assert not service.asked
+            assert not service.requests
     finally:
         subprocess.run(["umount", out], check=True)  # noqa: ASYNC221
 

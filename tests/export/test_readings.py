@@ -25,7 +25,6 @@ OTHER_READINGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"extra_params": {"device": "mobile"}}, PLAIN, "another extra_params=…"),
     ({"compare_previous_period": True}, PLAIN, "another compare_previous_period=…"),
 ]
-IDS = ["engine names", "sorting", "extra parameters", "comparison"]
 SEARCHES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"search": "boots"}, PLAIN, "another search=…"),
     ({"search": "shoes"}, BY_FILTER, "feed search param both, not filter"),
@@ -41,11 +40,11 @@ class Served:
     base_url: str
 
     async def pull(
-        self, out: Path, settings: dict[str, Any] = PLAIN, **options: Any
+        self, out: Path, settings: dict[str, Any] = PLAIN, ids: Any = None, **options: Any
     ) -> PullSummary:
         labels: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
         async with quick_client(self.base_url, **settings) as client:
-            return await pull_to(client, None, START, END, out=out, **(labels | options))
+            return await pull_to(client, ids, START, END, out=out, **(labels | options))
 
 
 @pytest.fixture
@@ -75,30 +74,28 @@ async def test_another_reading_does_not_resume(
         await served.pull(out, settings, **options)
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-@pytest.mark.parametrize(("options", "settings", "words"), OTHER_READINGS, ids=IDS)
+@pytest.mark.parametrize(
+    ("format_", "reading"),
+    [*((format_, 0) for format_ in FORMATS), *(("csv", number) for number in (1, 2, 3))],
+)
 async def test_another_reading_retries_nothing(
-    served: Served,
-    tmp_path: Path,
-    format_: str,
-    options: dict[str, Any],
-    settings: dict[str, Any],
-    words: str,
+    served: Served, tmp_path: Path, format_: str, reading: int
 ) -> None:
+    options, settings, words = OTHER_READINGS[reading]
     out = tmp_path / f"x.{format_}"
     served.account.hidden = {2: 500}
     await served.pull(out)
     before = read(out)
     served.account.hidden = {}
-    served.service.asked.clear()
+    served.service.requests.clear()
     with refused(f"the pull whose reports failed was made with {words}.*pass the same"):
         await served.pull(out, settings, retry_failed=True, **options)
-    assert not served.service.asked
+    assert not served.service.requests
     assert read(out) == before
     assert (await served.pull(out, retry_failed=True)).ok
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", ["csv", "duckdb"])
 async def test_a_finished_pull_knows_its_reading(
     served: Served, tmp_path: Path, format_: str
 ) -> None:
@@ -152,3 +149,79 @@ async def test_a_feed_that_was_not_pulled_is_fetched(served: Served, tmp_path: P
     await served.pull(out)
     summary = await served.pull(out, GOOGLE, retry_failed=True, feeds=Feed.CAMPAIGN_BY_DATE)
     assert summary.rows == 2
+
+
+def campaigns_in(out: Path, table: str) -> list[int]:
+    query = f"SELECT DISTINCT campaign_id FROM {table} ORDER BY campaign_id"  # noqa: S608
+    with duckdb.connect(str(out), read_only=True) as database:
+        return [campaign_id for (campaign_id,) in database.execute(query).fetchall()]
+
+
+@pytest.mark.parametrize(("settings", "left"), [(PLAIN, [1, 2, 3]), (GOOGLE, [1, 3])])
+async def test_no_rows_of_another_reading_stay_in_a_night(
+    served: Served, tmp_path: Path, settings: dict[str, Any], left: list[int]
+) -> None:
+    out = tmp_path / "x.duckdb"
+    served.account.campaigns = 3
+    await served.pull(out, feeds=list(Feed))
+    served.account.hidden = {2: 500, 20: 500}
+    summary = await served.pull(out, settings, feeds=list(Feed))
+    assert len(summary.failures) == 3
+    tables = ("keyword_rankings", "campaign_periods", "keyword_periods")
+    assert [campaigns_in(out, table) for table in tables] == [left] * 3
+    served.account.hidden = {}
+    assert (await served.pull(out, settings, feeds=list(Feed), retry_failed=True)).ok
+    assert campaigns_in(out, "keyword_rankings") == [1, 2, 3]
+
+
+async def test_a_failed_keyword_loses_only_its_own_rows(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    await served.pull(out, feeds=Feed.KEYWORD_BY_DATE)
+    served.account.hidden = {20: 500}
+    await served.pull(out, GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
+    assert campaigns_in(out, "keyword_periods") == [1]
+    served.account.hidden = {10: 500}
+    # campaign 1 fails now under the reading that its rows have
+    await served.pull(out, GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
+    assert campaigns_in(out, "keyword_periods") == [1, 2]
+
+
+async def test_earlier_nights_keep_their_reading(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    await served.pull(out)
+    served.account.hidden = {2: 500}
+    await served.pull(out, GOOGLE, snapshot_date="2023-04-03")
+    assert campaigns_in(out, "keyword_rankings") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "left"),
+    [
+        # the newest pull that had campaign 2 was of our reading
+        ([({"ids": [1, 2]}, PLAIN), ({"ids": [2]}, GOOGLE)], [1, 2]),
+        # the newest pull of all was, but it had other campaigns
+        ([({"ids": [1, 2]}, PLAIN), ({"ids": [1]}, GOOGLE)], [1]),
+        ([({"exclude": [1]}, PLAIN), ({"exclude": [2]}, GOOGLE)], [1]),
+        ([({"feeds": Feed.CAMPAIGN_BY_DATE}, PLAIN), ({}, GOOGLE)], [1, 2]),
+    ],
+)
+async def test_the_last_pull_of_a_campaign_says_its_reading(
+    served: Served,
+    tmp_path: Path,
+    earlier: list[tuple[dict[str, Any], dict[str, Any]]],
+    left: list[int],
+) -> None:
+    out = tmp_path / "x.duckdb"
+    for options, settings in earlier:
+        await served.pull(out, settings, **options)
+    served.account.hidden = {2: 500}
+    await served.pull(out, GOOGLE)
+    assert campaigns_in(out, "keyword_rankings") == left
+
+
+async def test_rows_stay_where_nothing_came_instead(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    await served.pull(out)
+    served.account.hidden = {1: 404, 2: 404}
+    await served.pull(out, GOOGLE)
+    assert campaigns_in(out, "keyword_rankings") == [1, 2]

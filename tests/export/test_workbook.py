@@ -3,6 +3,11 @@
 
 import datetime as dt
 import json
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,7 @@ import python_calamine
 from openpyxl.utils.escape import unescape
 
 from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
-from seorep_async.export import PullSummary, stream
+from seorep_async.export import PullProgress, PullSummary, Stage, stream
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.workbook import cells_of
 from seorep_async.tables.columns import ColumnType
@@ -21,6 +26,7 @@ from tests.export import golden_nights
 from tests.export.accounts import Account, served
 from tests.export.staged import folder_of
 
+NAMES = ("company", "keyword_phrase")
 HOSTILE = [
     "=1+1",
     "+1",
@@ -97,8 +103,67 @@ async def test_values_are_those_of_the_models(tmp_path: Path, read_sheets: Any) 
         for row, line in zip(rows, lines, strict=True):
             model = json.loads(line)
             for column, cell in zip(header, row, strict=True):
-                if column not in ("company", *golden_nights.VARYING["pulls"]):
+                if column in model and column not in golden_nights.VARYING["pulls"]:
                     assert comparable(column, cell) == comparable(column, model[column]), column
+
+
+async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", feeds=Feed, compare_previous_period=True)
+    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
+    assert sheets["keyword_rankings"][0][:14] == [
+        "company",
+        "keyword_phrase",
+        "search_location_canonical_name",
+        "engine_a_ranking",
+        "engine_a_mobile_ranking",
+        "engine_a_places_ranking",
+        "engine_b_ranking",
+        "engine_a_ranking_change",
+        "engine_a_mobile_ranking_change",
+        "engine_a_places_ranking_change",
+        "engine_b_ranking_change",
+        "engine_a_ranking_url",
+        "engine_a_mobile_ranking_url",
+        "engine_b_ranking_url",
+    ]
+    assert sheets["campaign_periods"][0][:4] == [
+        "company",
+        "date",
+        "date_precision",
+        "engine_a_ranking",
+    ]
+    assert sheets["keyword_periods"][0][:4] == [
+        "company",
+        "keyword_phrase",
+        "date",
+        "date_precision",
+    ]
+
+
+async def test_dates_of_a_keyword_have_its_phrase(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", feeds=Feed)
+    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
+    phrases = {}
+    for name in ("keywords", "keyword_periods"):
+        header, *rows = sheets[name]
+        id_place = header.index("keyword_id")
+        phrase_place = header.index("keyword_phrase")
+        phrases[name] = {(row[id_place], row[phrase_place]) for row in rows}
+    assert phrases["keyword_periods"] == phrases["keywords"]
+
+
+async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert sheet.page_setup.orientation == "landscape"
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage
+    assert sheet.page_setup.fitToHeight == 0
+    assert sheet.print_title_rows == "$1:$1"
+    assert sheet.print_title_cols == "$A:$B"
+    assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
 
 
 async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
@@ -121,7 +186,8 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
         column.name: column.description for table in all_tables() for column in table.columns
     }
     for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
-        assert sheet.freeze_panes == "A2"
+        frozen_columns = [cell.value for cell in sheet[1] if cell.value in NAMES]
+        assert sheet.freeze_panes == f"{'ABC'[len(frozen_columns)]}2"
         assert sheet.auto_filter.ref == sheet.dimensions
         for cell in sheet[1]:
             assert cell.font.b
@@ -207,9 +273,9 @@ LONG = "a" * 32_767
     ids=lambda value: str(value)[:20],
 )
 def test_what_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
-    (found,) = cells_of(kind, [value])
-    assert found == cell
-    assert type(found) is type(cell)
+    (written,) = cells_of(kind, [value])
+    assert written == cell
+    assert type(written) is type(cell)
 
 
 async def test_large_values_are_written(tmp_path: Path) -> None:
@@ -233,7 +299,7 @@ async def test_too_many_rows_end_the_pull_as_soon_as_they_are_counted(
             ExportError, match=r"a sheet holds 100 rows.*write \.parquet or \.duckdb"
         ):
             await pull(client, out)
-        assert len(service.asked) < 100
+        assert len(service.requests) < 100
     assert not out.exists()
     assert not folder_of(out).exists()
 
@@ -258,7 +324,7 @@ async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes)
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match=r"x\.xlsx exists, and no pull wrote it"):
             await pull(client, out)
-        assert not service.asked
+        assert not service.requests
         assert (await pull(client, out, force=True)).ok
 
 
@@ -270,6 +336,85 @@ async def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:
     async with served(Account()) as (client, _):
         with pytest.raises(ConfigurationError, match="no pull wrote it"):
             await pull(client, out)
+
+
+async def pull_an_hour_ago(
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pull by an older clock: a workbook has its times in seconds."""
+    an_hour_ago = client.now() - dt.timedelta(hours=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(SeoRepClient, "now", lambda _: an_hour_ago)
+        await pull(client, out)
+
+
+def saved_by_openpyxl(file: Path) -> None:
+    workbook = openpyxl.load_workbook(file)
+    workbook["keyword_rankings"]["A2"] = "my note"
+    workbook.save(file)
+
+
+def saved_by_libreoffice(file: Path) -> None:
+    """Save a workbook by LibreOffice, which is no part of the development environment."""
+    program = shutil.which("soffice")
+    if program is None:
+        pytest.skip("LibreOffice is missing")
+    profile = f"-env:UserInstallation=file://{file.parent}/profile"
+    command = [program, profile, "--headless", "--convert-to", "xlsx", "--outdir"]
+    subprocess.run([*command, file.parent / "saved", file], check=True, capture_output=True)
+    os.replace(file.parent / "saved" / file.name, file)
+
+
+def saved_without_properties(file: Path) -> None:
+    """Save a workbook as web applications do, which leave the times out."""
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    del parts["docProps/core.xml"]
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        saved_by_openpyxl,
+        pytest.param(saved_by_libreoffice, marks=pytest.mark.heavy),
+        saved_without_properties,
+    ],
+)
+async def test_a_workbook_that_a_person_saved_is_kept(
+    tmp_path: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, service):
+        await pull_an_hour_ago(client, out, monkeypatch)
+        save(out)
+        content = out.read_bytes()
+        request_count = len(service.requests)
+        with pytest.raises(ConfigurationError, match=r"x\.xlsx was changed since a pull wrote it"):
+            await pull(client, out)
+        assert len(service.requests) == request_count
+        assert out.read_bytes() == content
+        assert (await pull(client, out, force=True)).ok
+
+
+async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, service):
+        await pull_an_hour_ago(client, out, monkeypatch)
+
+        def save(progress: PullProgress) -> None:
+            if progress.stage is Stage.WRITING:
+                saved_by_openpyxl(out)
+
+        with pytest.raises(ConfigurationError, match="was changed since a pull wrote it"):
+            await pull(client, out, on_progress=save)
+        request_count = len(service.requests)
+        assert (await pull(client, out, force=True)).ok
+        assert len(service.requests) - request_count <= 2, "the reports were staged"
 
 
 async def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
@@ -286,9 +431,10 @@ async def test_a_workbook_is_no_stream() -> None:
         raise AssertionError
 
     async with served(Account()) as (client, service):
+        options: Any = {"write": write, "format": "xlsx"}
         with pytest.raises(ConfigurationError, match="as csv or jsonl"):
-            await stream(client, [1], "2023-01-01", "2023-01-31", write=write, format="xlsx")  # type: ignore[arg-type]
-        assert not service.asked
+            await stream(client, [1], "2023-01-01", "2023-01-31", **options)
+        assert not service.requests
 
 
 async def test_lost_names_leave_the_company_out(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from seorep_async import AuthenticationError, SeoRepClient, Settings
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, results_of
 from tests.faults.server import Plan
-from tests.scripted_api import FEED, LIST, Asked, serving
+from tests.scripted_api import FEED, LIST, ApiRequest, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
 from tests.threads import in_a_thread
 
@@ -60,7 +60,7 @@ FORBIDDEN = {
 }
 
 
-def page(request: Asked) -> Any:
+def page(request: ApiRequest) -> Any:
     """Return one row of a feed of three pages, or no campaigns, which proves a key."""
     if request.path == "/v3/campaigns":
         return LIST.envelope([], 0, 0)
@@ -72,7 +72,7 @@ def page(request: Asked) -> Any:
 async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check: Check) -> None:
     forbidden = FORBIDDEN[case]
 
-    def script(request: Asked) -> Any:
+    def script(request: ApiRequest) -> Any:
         if request.path != "/v3/campaigns" and request.id in forbidden:
             return 403
         return page(request)
@@ -87,7 +87,7 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
         f"{case} forbidden, {concurrency} at once",
         wrong_outcomes=(len(failed ^ forbidden) + 60 - len(results), 0),
         errors_of_another_kind=(len(errors - failed), 0),
-        requests_too_many=(len(service.asked) - needed, len(forbidden)),
+        requests_too_many=(len(service.requests) - needed, len(forbidden)),
     )
 
 
@@ -98,8 +98,8 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
 async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
     good: int, forbidden: set[int], check: Check
 ) -> None:
-    def script(request: Asked) -> Any:
-        if len(service.asked) > good or request.id in forbidden:
+    def script(request: ApiRequest) -> Any:
+        if len(service.requests) > good or request.id in forbidden:
             return 403
         return page(request)
 
@@ -110,7 +110,7 @@ async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
     check(
         "37",
         f"key refused after {good} requests, {len(forbidden)} forbidden",
-        requests_after_the_refusal=(len(service.asked) - good, 16 + 8 + 1),
+        requests_after_the_refusal=(len(service.requests) - good, 16 + 8 + 1),
         errors_of_another_kind=(len(others), 0),
         missing=(60 - len(results), 0),
     )

@@ -8,42 +8,69 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from seorep_async import ConfigurationError
 from seorep_async.history import changes
-from tests.history.made import FIRST, Pull, Ranks, day, made, nightly
+from tests.history.databases import FIRST, Pull, database_of, day, nightly
+
+KINDS: list[tuple[int | None, int | None, str]] = [
+    (40, 37, "rose"),
+    (40, 38, ""),
+    (37, 40, "fell"),
+    (4, 3, "entered_top_3"),
+    (20, 21, "left_top_20"),
+    (12, 2, "entered_top_3 entered_top_10 rose"),
+    (None, 10, "found entered_top_10 entered_top_20"),
+    (3, 0, "lost left_top_3 left_top_10 left_top_20"),
+    (0, None, ""),
+]
+NEW = 100
+REMOVED = 101
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "kinds"),
-    [
-        ({11: 40}, {11: 37}, "rose"),
-        ({11: 40}, {11: 38}, None),
-        ({11: 37}, {11: 40}, "fell"),
-        ({11: 4}, {11: 3}, "entered_top_3"),
-        ({11: 20}, {11: 21}, "left_top_20"),
-        ({11: 12}, {11: 2}, "entered_top_3 entered_top_10 rose"),
-        ({11: None}, {11: 10}, "found entered_top_10 entered_top_20"),
-        ({11: 3}, {11: 0}, "lost left_top_3 left_top_10 left_top_20"),
-        ({11: 0}, {11: None}, None),
-        ({11: 50}, {11: 50, 12: 1}, "new"),
-        ({11: 50, 12: 0}, {11: 50}, "removed"),
-    ],
-)
+@pytest.fixture(scope="module")
+def kinds_of_keywords(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[str, ...]]:
+    """Return the kinds of each change between two days that have every pair of ranks."""
+    before = {number: ranks[0] for number, ranks in enumerate(KINDS, 10)}
+    after = {number: ranks[1] for number, ranks in enumerate(KINDS, 10)}
+    before[REMOVED] = 0
+    after[NEW] = 1
+    # A campaign that has only one of its days would be left out.
+    before[102] = 50
+    after[102] = 50
+    database = database_of(tmp_path_factory.mktemp("kinds") / "a.duckdb", nightly(before, after))
+    return {change.keyword_id: change.kinds for change in changes(database, moved=3)}
+
+
+@pytest.mark.parametrize("number", range(len(KINDS)), ids=[str(ranks) for ranks in KINDS])
 def test_kinds_follow_from_both_ranks(
-    tmp_path: Path, before: Ranks, after: Ranks, kinds: str | None
+    kinds_of_keywords: dict[int, tuple[str, ...]], number: int
 ) -> None:
-    found = changes(made(tmp_path / "a.duckdb", nightly(before, after)), moved=3)
-    assert [one.kinds for one in found] == ([] if kinds is None else [tuple(kinds.split())])
-    assert [one.kind for one in found] == [one.kinds[0] for one in found]
+    _, _, kinds = KINDS[number]
+    assert kinds_of_keywords.get(10 + number, ()) == tuple(kinds.split())
 
 
-@pytest.fixture
-def two_days(tmp_path: Path) -> Path:
-    """Ranks that rose by 3 and 9, one that was found at 60, one that was lost at 2, and a new keyword."""
-    before, after = {11: 12, 12: 40, 13: None, 21: 2}, {11: 3, 12: 37, 13: 60, 14: 101, 21: None}
-    return made(tmp_path / "a.duckdb", nightly(before, after))
+def test_keywords_are_new_or_removed(kinds_of_keywords: dict[int, tuple[str, ...]]) -> None:
+    assert kinds_of_keywords[NEW] == ("new",)
+    assert kinds_of_keywords[REMOVED] == ("removed",)
+
+
+def test_the_first_kind_is_the_kind_of_a_change(two_days: Path) -> None:
+    compared = changes(two_days)
+    assert [change.kind for change in compared] == [change.kinds[0] for change in compared]
+
+
+@pytest.fixture(scope="module")
+def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database that no test changes.
+
+    Two ranks rose, by 9 and 3; one was found at 60, one lost at 2; a keyword is new.
+    """
+    before = {11: 12, 12: 40, 13: None, 21: 2}
+    after = {11: 3, 12: 37, 13: 60, 14: 101, 21: None}
+    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", nightly(before, after))
 
 
 @pytest.mark.parametrize(
@@ -56,29 +83,35 @@ def two_days(tmp_path: Path) -> Path:
         ({"kind": "entered_top_10", "limit": 1}, [11], 1),
         ({"kind": "rose", "moved": 4}, [11], 1),
         ({"kind": "removed"}, [], 0),
+        ({"kind": ["rose", "lost"]}, [21, 11, 12], 3),
+        ({"kind": ("lost",)}, [21], 1),
     ],
 )
 def test_changes_are_chosen_the_largest_first(
     two_days: Path, options: dict[str, Any], keywords: list[int], total: int
 ) -> None:
-    found = changes(two_days, **options)
-    assert ([one.keyword_id for one in found], found.total) == (keywords, total)
+    compared = changes(two_days, **options)
+    assert [change.keyword_id for change in compared] == keywords
+    assert compared.total == total
 
 
 def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
-    database = made(tmp_path / "a.duckdb", nightly({11: 9}))
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 9}))
     urls = {
         "engine_a_ranking_url": "https://a.example",
         "engine_b_ranking_url": "https://b.example",
     }
-    made(
+    database_of(
         database,
         [Pull(day(1), day(-29), day(1), {11: 2})],
         engine_b_ranking=5,
         engine_a_places_ranking=8,
         **urls,
     )
-    assert [(one.engine, one.before, one.after, one.url) for one in changes(database)] == [
+    facts = [
+        (change.engine, change.before, change.after, change.url) for change in changes(database)
+    ]
+    assert facts == [
         ("engine_b", None, 5, "https://b.example"),
         ("engine_a_places", None, 8, None),
         ("engine_a", 9, 2, "https://a.example"),
@@ -86,25 +119,29 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
-    found = changes(two_days)
-    first = pickle.loads(pickle.dumps(copy.copy(found[:2].copy())))  # noqa: S301
+    compared = changes(two_days)
+    copied = copy.copy(compared[:2].copy())
+    first = pickle.loads(pickle.dumps(copied))  # noqa: S301
     assert (first.account, first.before, first.total, first.left_out) == ("acme", FIRST, 5, {})
-    assert [one.keyword_id for one in first] == [21, 13]
-    assert (found[1:] + found[:1]).to_pandas().shape[0] == 5
+    assert [change.keyword_id for change in first] == [21, 13]
+    assert len((compared[1:] + compared[:1]).to_pandas()) == 5
 
 
 def test_changes_are_a_table(two_days: Path) -> None:
-    found = changes(two_days)
-    assert found.to_pandas()["kind"].tolist() == ["lost", "found", "entered_top_3", "rose", "new"]
-    line = json.loads(found.to_jsonl().splitlines()[0])
+    compared = changes(two_days)
+    kinds = compared.to_pandas()["kind"].tolist()
+    assert kinds == ["lost", "found", "entered_top_3", "rose", "new"]
+    line = json.loads(compared.to_jsonl().splitlines()[0])
     assert line["kinds"] == ["lost", "left_top_3", "left_top_10", "left_top_20"]
-    assert [line[name] for name in ("account", "company", "keyword_phrase")] == [
-        "acme",
-        "Company 2",
-        "shoes 21",
-    ]
-    assert (line["before_date"], line["after_date"]) == ("2026-03-01", "2026-03-02")
-    assert found.to_dicts()[2]["kinds"] == ("entered_top_3", "entered_top_10", "rose")
+    expected = {
+        "account": "acme",
+        "company": "Company 2",
+        "keyword_phrase": "shoes 21",
+        "before_date": "2026-03-01",
+        "after_date": "2026-03-02",
+    }
+    assert {name: line[name] for name in expected} == expected
+    assert compared.to_dicts()[2]["kinds"] == ("entered_top_3", "entered_top_10", "rose")
 
 
 @pytest.mark.parametrize(
@@ -121,34 +158,45 @@ def test_changes_are_a_table(two_days: Path) -> None:
 def test_a_campaign_without_both_reports_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, after: Pull, left_out: dict[int, str]
 ) -> None:
-    found = changes(made(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}), after]))
-    assert (found.left_out, [*found]) == (left_out, [])
-    assert all(
-        f"not compared, because {reason}: campaigns 2" in caplog.text
-        for reason in left_out.values()
-    )
+    database = database_of(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}), after])
+    compared = changes(database)
+    assert compared.left_out == left_out
+    assert [*compared] == []
+    for reason in left_out.values():
+        assert f"not compared, because {reason}: campaigns 2" in caplog.text
 
 
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
     late = Pull(day(5), day(-29), day(1), {}, failed=(1, 2))
-    found = changes(made(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}, {11: 5, 21: 9}), late]))
-    assert (found.left_out, [one.after for one in found]) == ({}, [5])
+    pulls = [*nightly({11: 1, 21: 9}, {11: 5, 21: 9}), late]
+    compared = changes(database_of(tmp_path / "a.duckdb", pulls))
+    assert compared.left_out == {}
+    assert [change.after for change in compared] == [5]
 
 
-def test_a_campaign_is_compared_on_its_own_days(tmp_path: Path) -> None:
-    weekly = [
+@pytest.fixture(scope="module")
+def days_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database of a nightly campaign, two weekly ones, and one that failed."""
+    pulls = [
         Pull(day(-9), day(-39), day(-9), {21: 3, 31: 3}),
         Pull(day(-2), day(-32), day(-2), {21: 9}, failed=(4,)),
+        *nightly({11: 5}, {11: 6}),
     ]
-    database = made(tmp_path / "a.duckdb", [*weekly, *nightly({11: 5}, {11: 6})])
-    found = changes(database, campaign=2)
-    assert [(one.before_date, one.after_date, one.before, one.after) for one in found] == [
-        (day(-9), day(-2), 3, 9)
-    ]
-    for options, said in (
+    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
+
+
+def test_a_campaign_is_compared_on_its_own_days(days_of_their_own: Path) -> None:
+    (change,) = changes(days_of_their_own, campaign=2)
+    assert (change.before_date, change.after_date) == (day(-9), day(-2))
+    assert (change.before, change.after) == (3, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
         (
             {"campaign": 3},
-            f"no day before {day(-9)} .*: .*a.duckdb has rankings of Company 3 for {day(-9)}. To have",
+            f"no day before {day(-9)} .*: .*a.duckdb has rankings of Company 3 for {day(-9)}. To",
         ),
         (
             {"campaign": 2, "after": day(1)},
@@ -158,14 +206,85 @@ def test_a_campaign_is_compared_on_its_own_days(tmp_path: Path) -> None:
             {"campaign": 4},
             r"has no keyword rankings of campaign 4; its reports failed \(ServerError\)$",
         ),
-    ):
-        with pytest.raises(ConfigurationError, match=said):
-            changes(database, **options)
+    ],
+)
+def test_a_refusal_is_about_the_days_of_its_campaign(
+    days_of_their_own: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        changes(days_of_their_own, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [
+        ("fell", "1 more lost their rank altogether: kind lost."),
+        (["fell", "left_top_3"], "1 more lost their rank altogether: kind lost."),
+        ("rose", "1 more have a rank, and had none: kind found."),
+        (["fell", "lost"], None),
+        ("left_top_3", None),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_a_kind_that_sounds_like_more_names_its_neighbour(
+    two_days: Path, caplog: pytest.LogCaptureFixture, kind: Any, note: str | None
+) -> None:
+    changes(two_days, kind=kind)
+    assert caplog.messages == ([] if note is None else [note])
+
+
+def test_a_campaign_whose_last_report_failed_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
+    nights[2] = attrs.evolve(nights[2], failed=(2,))
+    found = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+    assert found.after == day(1)
+    assert caplog.messages == [
+        "The report of 2026-03-03 failed (ServerError); 2026-03-01 and 2026-03-02 are the last "
+        "days before it."
+    ]
+
+
+SEVERAL = {11: 1, 21: 1, 31: 1}
+
+
+@pytest.mark.parametrize(
+    ("last", "compared", "note"),
+    [
+        (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "Only 1 of the campaigns have rankings"),
+        (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
+        (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
+        (Pull(day(2), day(-28), day(2), {}, failed=(1, 2)), day(1), "The report of 2026-03-03 fai"),
+    ],
+    ids=["one pulled", "most failed", "most pulled", "all failed"],
+)
+def test_the_last_day_is_one_of_most_campaigns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, compared: Any, note: str
+) -> None:
+    nights = nightly(SEVERAL, dict.fromkeys(SEVERAL, 2))
+    found = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
+    assert found.after == compared
+    assert caplog.messages[0].startswith(note)
+
+
+def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
+    last = Pull(day(2), day(-28), day(2), {11: 9})
+    nights = nightly(SEVERAL, SEVERAL)
+    (change,) = changes(database_of(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
+    assert (change.before_date, change.after_date) == (day(1), day(2))
+
+
+def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
+    nights = nightly(SEVERAL, {11: 9})
+    (change,) = changes(database_of(tmp_path / "a.duckdb", nights))
+    assert (change.before_date, change.after_date) == (day(0), day(1))
 
 
 def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
     ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
-    database = made(tmp_path / "a.duckdb", nightly(ranks, ranks))
+    database = database_of(tmp_path / "a.duckdb", nightly(ranks, ranks))
     with pytest.raises(
         ConfigurationError, match=r"campaign 7; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"
     ):
@@ -173,7 +292,7 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         (
             {"after": "2026-03-05"},
@@ -189,20 +308,23 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
         ),
         ({"before": "March"}, "before must be"),
         ({"account": "other"}, "there is no account 'other' in .*; it has 'acme'"),
+        ({"kind": ["rose", "risen"]}, "kind must be one of new, .*, got 'risen'"),
+        ({"kind": []}, "kind must be a kind of change, or several; the list is empty"),
+        ({"kind": {}}, "kind must be one of new, .*, got {}"),
         ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),
         ({"limit": 0}, "limit must be"),
         ({"campaign": "1"}, "campaign must be"),
         ({"moved": 0}, "moved must be"),
     ],
 )
-def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
         changes(two_days, **options)
 
 
 def test_a_group_is_compared_alone(tmp_path: Path) -> None:
     ranks = [{11: 1, 21: 1}, {11: 9, 21: 9}]
-    database = made(tmp_path / "rankings.duckdb", nightly(*ranks))
+    database = database_of(tmp_path / "rankings.duckdb", nightly(*ranks))
     assert {change.campaign_id for change in changes(database, group=" retail ")} == {1}
 
 
@@ -216,7 +338,7 @@ def test_a_group_is_compared_alone(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_wrong_group_is_refused(tmp_path: Path, options: dict[str, Any], problem: str) -> None:
-    database = made(tmp_path / "rankings.duckdb", nightly({11: 1}, {11: 9}))
+    database = database_of(tmp_path / "rankings.duckdb", nightly({11: 1}, {11: 9}))
     with pytest.raises(ConfigurationError, match=problem) as caught:
         changes(database, **options)
     assert caught.value.argument == "group"
@@ -230,8 +352,11 @@ def test_printed_changes_are_one_line(two_days: Path) -> None:
 
 def test_printed_changes_count_campaigns_without_a_report(tmp_path: Path) -> None:
     pulls = nightly({11: 1, 21: 9}, {11: 5})
-    shown = repr(changes(made(tmp_path / "a.duckdb", pulls)))
-    assert shown == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaigns not compared): 1>"
+    compared = changes(database_of(tmp_path / "a.duckdb", pulls))
+    assert (
+        repr(compared)
+        == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaigns not compared): 1>"
+    )
 
 
 @pytest.mark.parametrize("kind", [None, "lost", "found"])
@@ -242,19 +367,24 @@ def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any
     assert not {"account", "before_date", "after_date"} & {*names}
 
 
+@pytest.fixture(scope="module")
+def four_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pulls = [Pull(day(n), day(n - 30), day(n), {11: 5 + n}) for n in (0, 1, 2, 5)]
+    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
+
+
 @pytest.mark.parametrize(
-    ("missing", "nearest"),
+    ("argument", "missing", "nearest"),
     [
-        (day(-5), f"the nearest day is {day(0)}"),
-        (day(4), f"the nearest days are {day(2)} and {day(5)}"),
-        (day(9), f"the nearest day is {day(5)}"),
+        ("before", day(-5), f"the nearest day is {day(0)}"),
+        ("before", day(4), f"the nearest days are {day(2)} and {day(5)}"),
+        ("after", day(4), f"the nearest days are {day(2)} and {day(5)}"),
+        ("after", day(9), f"the nearest day is {day(5)}"),
     ],
 )
-@pytest.mark.parametrize("argument", ["before", "after"])
 def test_a_day_without_rankings_names_the_nearest(
-    tmp_path: Path, argument: str, missing: dt.date, nearest: str
+    four_days: Path, argument: str, missing: dt.date, nearest: str
 ) -> None:
-    pulls = [Pull(day(n), day(n - 30), day(n), {11: 5 + n}) for n in (0, 1, 2, 5)]
-    database = made(tmp_path / "a.duckdb", pulls)
+    options: dict[str, Any] = {argument: missing}
     with pytest.raises(ConfigurationError, match=f"no rankings of acme for {missing}; {nearest}$"):
-        changes(database, **dict[str, Any]({argument: missing}))
+        changes(four_days, **options)

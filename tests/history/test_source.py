@@ -11,22 +11,20 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed
 from seorep_async.history import changes, comparing, complete_windows, open_history
-from tests.history.made import FIRST, Pull, change, day, insert, made, nightly
+from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    made(tmp_path / "a.duckdb", nightly({11: 1}, {11: 2}))
-    return made(tmp_path / "a.duckdb", nightly({11: 9}, account="other"))
+    database_of(tmp_path / "a.duckdb", nightly({11: 1}, {11: 2}))
+    return database_of(tmp_path / "a.duckdb", nightly({11: 9}, account="other"))
 
 
 def test_accounts_and_days_are_listed(database: Path) -> None:
     with open_history(database) as history:
         assert history.accounts() == ["acme", "other"]
         assert (history.days("acme"), history.days("nobody")) == ([FIRST, day(1)], [])
-        with pytest.raises(
-            ConfigurationError, match=r"several accounts; name one with account=…: 'acme', 'other'"
-        ):
+        with pytest.raises(ConfigurationError, match=r"name one with account=…: 'acme', 'other'"):
             history.account(None)
         with pytest.raises(
             ConfigurationError, match=r"no account 'x' in .*; it has 'acme', 'other'"
@@ -54,7 +52,7 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "words"),
     [
         (3, "must be the path of a file, got 3"),
         ("missing.duckdb", r"there is no such file; name a database that pulls wrote \(.duckdb\)"),
@@ -65,19 +63,19 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
         ("a\0b", "there is no such file"),
     ],
 )
-def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: Any, said: str) -> None:
+def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: str) -> None:
     (tmp_path / "text.duckdb").write_text("no database")
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
-    made(tmp_path / "empty.duckdb", [])
+    database_of(tmp_path / "empty.duckdb", [])
     with (
-        pytest.raises(ConfigurationError, match=said),
+        pytest.raises(ConfigurationError, match=words),
         open_history(tmp_path / name if isinstance(name, str) else name),
     ):
         pass
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "words"),
     [
         (
             "ALTER TABLE pulls ADD COLUMN key_digest VARCHAR",
@@ -94,17 +92,18 @@ def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: Any, said: str) -> 
     ],
 )
 def test_a_database_that_answers_otherwise_is_refused(
-    database: Path, changed: str, said: str
+    database: Path, changed: str, words: str
 ) -> None:
     change(database, changed)
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=words):
         changes(database, account="acme", moved=1)
 
 
 @pytest.mark.parametrize(
     "added",
     [
-        "ALTER TABLE campaigns ADD COLUMN engine VARCHAR; ALTER TABLE campaigns ADD COLUMN keyword_phrase VARCHAR",
+        "ALTER TABLE campaigns ADD COLUMN engine VARCHAR; "
+        "ALTER TABLE campaigns ADD COLUMN keyword_phrase VARCHAR",
         "ALTER TABLE pulls ADD COLUMN feed VARCHAR DEFAULT 'mine'",
         "INSERT INTO campaigns FROM campaigns",
         "CREATE TABLE mine AS FROM pulls",
@@ -174,26 +173,29 @@ WINDOW = (day(-30), day(0))
 def test_a_window_is_complete_unless_a_failure_may_pass(
     tmp_path: Path, night: int, failures: list[str], complete: bool
 ) -> None:
-    database = made(tmp_path / "a.duckdb", [Pull(day(night), *WINDOW, {11: 1})])
-    lead: dict[str, Any] = {
-        "account": "acme",
-        "snapshot_date": day(night),
-        "table_name": "keyword_rankings",
-    }
+    database = database_of(tmp_path / "a.duckdb", [Pull(day(night), *WINDOW, {11: 1})])
+    rows = []
+    for campaign_id, failure in enumerate(failures, 2):
+        error, _, status = failure.partition(" ")
+        row: dict[str, Any] = {
+            "account": "acme",
+            "snapshot_date": day(night),
+            "table_name": "keyword_rankings",
+            "campaign_id": campaign_id,
+            "start_date": WINDOW[0],
+            "end_date": WINDOW[1],
+            "error": error,
+            "status": int(status) if status else None,
+            "message": "m",
+        }
+        rows.append(row)
     with duckdb.connect(str(database)) as opened:
-        for campaign, failure in enumerate(failures, 2):
-            error, _, status = failure.partition(" ")
-            window = {"start_date": WINDOW[0], "end_date": WINDOW[1], "campaign_id": campaign}
-            insert(
-                opened,
-                "failures",
-                {**lead, **window, "error": error, "status": status or None, "message": "m"},
-            )
+        insert(opened, "failures", rows)
     began = dt.datetime.combine(day(night), dt.time(3))
     assert complete_windows(database, account="acme") == {
         (*WINDOW, Feed.CAMPAIGN): (complete, began)
     }
-    made(database, [Pull(day(9), *WINDOW, {11: 1, 21: 1})])  # a later night completes it
+    database_of(database, [Pull(day(9), *WINDOW, {11: 1, 21: 1})])  # a later night completes it
     assert complete_windows(database, account="acme")[*WINDOW, Feed.CAMPAIGN][0]
 
 
@@ -206,4 +208,4 @@ def test_a_window_is_complete_unless_a_failure_may_pass(
     ],
 )
 def test_windows_of_other_pulls_do_not_count(tmp_path: Path, options: dict[str, Any]) -> None:
-    assert complete_windows(made(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}
+    assert complete_windows(database_of(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}

@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,17 +17,26 @@ from typing import Any
 import attrs
 import pytest
 
-from seorep_async import ConfigurationError, Feed, SeoRepClient
+from seorep_async import (
+    AuthenticationError,
+    ConfigurationError,
+    Feed,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+)
 from seorep_async.export import pull_to
 from seorep_async.integrations import mcp as module, questions as child_questions
-from seorep_async.integrations.mcp import (
+from seorep_async.integrations.mcp import mcp_server
+from seorep_async.integrations.tool_arguments import (
     CampaignsArguments,
     ChangesArguments,
+    HistoryArguments,
     PullArguments,
     RankingsArguments,
-    mcp_server,
     read_arguments,
 )
+from seorep_async.resources.campaigns import Campaigns
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.text import LONGEST
 
@@ -114,7 +124,9 @@ async def _fill(file: Path) -> None:
         ("campaigns", {"limit": 2, "page": 2}, '"page": 2, "pages": 2, "records": 4'),
         ("campaigns", {"filter": "Orchard"}, "https://www.orchard-plumbing.example"),
         ("campaigns", {}, '"columns_without_values": ["date_deleted"'),
-        ("campaigns", {"limit": 2}, '"left_out": ["page 2 and on; page asks for another"]'),
+        ("campaigns", {"limit": 2}, '"left_out": ["page 2 to 2; page asks for another"]'),
+        ("campaigns", {"page": 9}, '"left_out": ["there is no page 9: the last page is 1"]'),
+        ("campaigns", {"filter": "nobody", "page": None}, '"rows": []'),
         ("rankings", {"campaign_id": 1, **DAYS}, '"page": 1, "pages": 3, "records": 60'),
         ("rankings", {"campaign_id": 1, **DAYS, "page": 3, "limit": 20}, '"page": 3, "pages": 3'),
         ("rankings", {"campaign_id": 1, **DAYS, "search": "no such phrase"}, '"rows": []'),
@@ -133,6 +145,63 @@ async def test_a_tool_answers(
     json.loads(answer)
 
 
+async def test_ranks_have_few_columns_unless_more_are_named(database: Path) -> None:
+    async with agent(database) as host:
+        (default,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1)
+        (named,) = await host.rows(
+            "rankings", campaign_id=1, **DAYS, limit=1, columns="keyword_phrase, Competitors"
+        )
+        (every,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1, columns=["all"])
+    assert len(default) <= 9
+    assert default["keyword_phrase"] == named["keyword_phrase"]
+    assert list(named) == ["keyword_phrase", "competitors"]
+    assert len(every) > 30
+
+
+async def test_changes_of_ranks_are_requested_where_they_are_named(database: Path) -> None:
+    columns = ["engine_a_ranking_change"]
+    async with agent(database) as host:
+        rows = await host.rows("rankings", campaign_id=1, **DAYS, limit=60, columns=columns)
+    assert any(row["engine_a_ranking_change"] for row in rows)
+
+
+async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
+    """Follow the advice of each answer, and have every keyword in the end."""
+    phrases = set()
+    arguments: dict[str, Any] = {"limit": 60, "page": 1}
+    async with agent(database) as host:
+        for _ in range(20):
+            text = await host.ask(
+                "rankings", campaign_id=1, **DAYS, columns="all", search=None, **arguments
+            )
+            answer = json.loads(text)
+            place = answer["columns"].index("keyword_id")
+            phrases |= {row[place] for row in answer["rows"]}
+            omissions = " ".join(answer.get("left_out", []))
+            advice = re.search(r"ask with limit (\d+), page (\d+)", omissions)
+            if advice is None and "page asks for another" not in omissions:
+                break
+            if advice is None:
+                arguments["page"] += 1
+            else:
+                arguments = {"limit": int(advice[1]), "page": int(advice[2])}
+    assert len(phrases) == 60
+
+
+@pytest.mark.parametrize(
+    ("size", "page", "count", "advice"),
+    [
+        (60, 1, 25, "ask with limit 25, page 2"),
+        (100, 3, 63, "ask with limit 63, page 5"),
+        (25, 1, 0, "ask with limit 1, page 1"),
+    ],
+)
+def test_advice_on_pages_names_the_page_of_the_next_row(
+    size: int, page: int, count: int, advice: str
+) -> None:
+    assert module._advice_on_pages(size, page, count) == advice
+
+
 async def test_changes_have_at_most_100_rows(database: Path) -> None:
     async with agent(database) as host:
         rows = await host.rows("changes", limit=1000, moved=1)
@@ -146,12 +215,13 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
         ("rankings", {"campaign_id": 0, **DAYS}, "campaign_id must be an integer from 1"),
         ("changes", {"after": "2023-03-09"}, "2023-02-28"),
         ("changes", {"campaign": -2}, "must be an integer from 1 to 2147483647, got -2"),
+        ("rankings", {"campaign_id": 1, **DAYS, "columns": ["rank"]}, "there is no column 'rank'"),
         ("changes", {"limit": -1}, "limit must be an integer from 1"),
         ("changes", {"group": "nobody's"}, "no rankings of group"),
         ("history", {"sql": "SELECT"}, "DuckDB: "),
         ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
         ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "can't be combined"),
-        ("delete", {}, "there is no tool delete; the tools are campaigns, rankings, changes"),
+        ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
     ],
 )
 async def test_an_error_says_what_is_wrong(
@@ -230,8 +300,38 @@ async def test_every_argument_is_described(database: Path) -> None:
         for tool, schema in schemas.items()
         for name, property in schema["properties"].items()
     }
-    assert len(described) == 23
+    assert len(described) == 24
     assert [name for name, words in described.items() if not words] == []
+
+
+async def test_no_argument_is_null_in_a_schema(database: Path) -> None:
+    async with agent(database) as host:
+        schemas = await host.schemas()
+    assert "null" not in json.dumps(schemas).replace('"null or 0', "")
+    assert schemas["changes"]["properties"]["limit"] == {
+        "description": "Most rows.",
+        "type": "integer",
+        "default": 25,
+        "minimum": 1,
+        "maximum": 100,
+    }
+
+
+async def test_null_is_an_argument_that_was_left_out(database: Path) -> None:
+    async with agent(database) as host:
+        sent = await host.ask("changes", kind=None, campaign=None, before="null")
+        assert sent == await host.ask("changes")
+
+
+async def test_a_message_has_no_path_of_the_server(tmp_path: Path) -> None:
+    database = tmp_path / "rankings.duckdb"
+    database.write_bytes(b"no database")
+    async with agent(database) as host:
+        answers = [await host.ask("history", sql="SELECT 1"), await host.ask("pull", **DAYS)]
+    for answer in answers:
+        assert answer.startswith("error: ")
+        assert "rankings.duckdb" in answer
+        assert str(tmp_path) not in answer
 
 
 async def test_kinds_and_feeds_are_enumerations(database: Path) -> None:
@@ -263,6 +363,7 @@ async def test_the_list_of_tools_takes_at_most_1200_tokens(database: Path) -> No
 # --- What hosts send
 
 WINDOW = {"start_date": "2023-01-01", "end_date": "2023-01-31"}
+TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
 
 
 @pytest.mark.parametrize(
@@ -272,11 +373,36 @@ WINDOW = {"start_date": "2023-01-01", "end_date": "2023-01-31"}
         (CampaignsArguments, {"filter": "", "limit": "2"}, {"filter": None, "limit": 2}),
         (ChangesArguments, {"campaign": "3", "moved": 2.0}, {"campaign": 3, "moved": 2}),
         (ChangesArguments, {"kind": ""}, {"kind": None}),
+        (ChangesArguments, {"kind": "FELL"}, {"kind": ["fell"]}),
+        (ChangesArguments, {"kind": ["fell", "lost"]}, {"kind": ["fell", "lost"]}),
+        (ChangesArguments, {"kind": "Left top 10, lost"}, {"kind": ["left_top_10", "lost"]}),
+        (ChangesArguments, {"kinds": "lost"}, {"kind": ["lost"]}),
+        (ChangesArguments, {"campaign_id": 3}, {"campaign": 3}),
+        (ChangesArguments, {"campaign_ids": [3]}, {"campaign": 3}),
+        (ChangesArguments, {"before": "null"}, {"before": None}),
+        (ChangesArguments, {"after": "2026-11-28T00:00:00Z"}, {"after": "2026-11-28"}),
+        (ChangesArguments, {"after": "2026-11-28 07:30:00"}, {"after": "2026-11-28"}),
+        (CampaignsArguments, {"search": "shoes"}, {"filter": "shoes"}),
+        (RankingsArguments, {"campaign": 3, **WINDOW, "filter": "x"}, {"campaign_id": 3}),
+        (RankingsArguments, {"campaign": 3, **WINDOW, "columns": "all"}, {"columns": ["all"]}),
+        (PullArguments, {**WINDOW, "campaign": 3}, {"campaign_ids": [3]}),
+        (PullArguments, {**WINDOW, "feeds": "campaign,keyword-by-date"}, TWO_FEEDS),
+        (PullArguments, {**WINDOW, "feed": "Campaign, Keyword_by_date"}, TWO_FEEDS),
         (RankingsArguments, {"campaign_id": "1", **WINDOW}, {"campaign_id": 1}),
         (PullArguments, {**WINDOW, "campaign_ids": "[1, 2]"}, {"campaign_ids": [1, 2]}),
         (PullArguments, {**WINDOW, "campaign_ids": ["1"]}, {"campaign_ids": [1]}),
         (PullArguments, {**WINDOW, "campaign_ids": "7"}, {"campaign_ids": [7]}),
         (PullArguments, {**WINDOW, "campaign_ids": 7}, {"campaign_ids": [7]}),
+        (PullArguments, {**WINDOW, "campaign_ids": "null"}, {"campaign_ids": None}),
+        (PullArguments, {**WINDOW, "campaign_ids": "3, 4"}, {"campaign_ids": [3, 4]}),
+        (PullArguments, {**WINDOW, "group": "null"}, {"group": None}),
+        (PullArguments, {**WINDOW, "feeds": "null"}, {"feeds": None}),
+        (
+            PullArguments,
+            {**WINDOW, "feeds": "campaign,campaign-by-date"},
+            {"feeds": ["campaign", "campaign-by-date"]},
+        ),
+        (ChangesArguments, {"limit": "null", "kind": "null"}, {"limit": 25, "kind": None}),
         (PullArguments, {**WINDOW, "restart": "true"}, {"restart": True}),
         (PullArguments, {**WINDOW, "restart": None}, {"restart": False}),
         (PullArguments, {**WINDOW, "feeds": '["campaign"]'}, {"feeds": ["campaign"]}),
@@ -293,14 +419,32 @@ def test_arguments_are_taken_as_hosts_send_them(
 @pytest.mark.parametrize(
     ("kind", "sent", "problem"),
     [
-        (CampaignsArguments, {"filter": 5}, "Expected `str | null`, got `int` - at `$.filter`"),
+        (HistoryArguments, {"sql": "SELECT '\ud83d'"}, "sql must be Unicode, and has half a surr"),
+        (CampaignsArguments, {"filter": "\udc00"}, "filter must be Unicode"),
+        (PullArguments, {**WINDOW, "feeds": ["\ud800"]}, "feeds must be Unicode"),
+        (CampaignsArguments, {"\ud800": 1}, r"no argument '\ud800'"),
+        (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be a list of numb"),
+        (CampaignsArguments, {"filter": 5}, "filter must be text, got 5"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
-        (RankingsArguments, {"campaign_id": 1}, "missing required field `start_date`"),
-        (RankingsArguments, {"campaign_id": None, **WINDOW}, "got `null` - at `$.campaign_id`"),
-        (RankingsArguments, {"campaign_id": "one", **WINDOW}, "Expected `int`, got `str`"),
-        (ChangesArguments, {"kind": "sank"}, "kind may be new, removed, found, lost, entered_top"),
-        (PullArguments, {**WINDOW, "campaign_ids": ["x"] * 10_000}, "Expected `int`, got `str`"),
-        (PullArguments, {**WINDOW, "feeds": ["weekly"]}, "feeds may be campaign, campaign-by-date"),
+        (RankingsArguments, {"campaign_id": 1}, "start_date and end_date are missing"),
+        (RankingsArguments, {"campaign_id": None, **WINDOW}, "campaign_id is missing"),
+        (HistoryArguments, {"sql": ""}, "sql is missing"),
+        (
+            RankingsArguments,
+            {"campaign_id": "Riverside Running", **WINDOW},
+            "campaign_id must be a number, got 'Riverside Running'; the tool campaigns lists ids",
+        ),
+        (ChangesArguments, {"campaign": [1, 2]}, "campaign must be a number, got [1, 2]; the too"),
+        (ChangesArguments, {"campaign": 1.5}, "campaign must be a number, got 1.5"),
+        (ChangesArguments, {"group": 3}, "group must be text, got 3; the tool campaigns lists g"),
+        (ChangesArguments, {"kind": "sank"}, "kind must be one or several of new, removed, found"),
+        (ChangesArguments, {"kind": "sank"}, "got 'sank'"),
+        (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
+        (ChangesArguments, {"after": 20261128}, "after must be a day, YYYY-MM-DD, got 20261128"),
+        (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
+        (PullArguments, {**WINDOW, "campaign_ids": ["x"] * 10_000}, "must be a list of numbers"),
+        (PullArguments, {**WINDOW, "restart": "maybe"}, "restart must be true or false, got 'may"),
+        (PullArguments, {**WINDOW, "feeds": ["weekly"]}, "one or several of campaign, campaign-b"),
     ],
 )
 def test_wrong_arguments_of_a_tool_are_named(
@@ -315,9 +459,11 @@ def test_wrong_arguments_of_a_tool_are_named(
 
 
 async def test_questions_in_parallel_are_answered_as_if_alone(database: Path) -> None:
-    questions: list[tuple[str, dict[str, Any]]]
-    questions = [("history", {"sql": f"{RANKINGS} WHERE campaign_id = {n}"}) for n in range(1, 5)]
-    questions += [("changes", {"limit": 1}), ("history", {"sql": RANKINGS})]
+    questions: list[tuple[str, dict[str, Any]]] = [
+        ("history", {"sql": f"{RANKINGS} WHERE campaign_id = 1"}),
+        ("history", {"sql": RANKINGS}),
+        ("changes", {"limit": 1}),
+    ]
     async with agent(database) as host:
         together = await asyncio.gather(*(host.ask(tool, **args) for tool, args in questions))
         alone = [await host.ask(tool, **args) for tool, args in questions]
@@ -389,8 +535,54 @@ async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: in
     ids = [*range(1, 2 + extra), 4711]
     async with agent(database, campaigns=21, keywords=5) as host:
         answer = await host.ask("pull", **DAYS, campaign_ids=ids)
-    assert answer.startswith("error: the service has no campaign 4711; nothing was pulled")
+    assert answer == (
+        "error: the service has no campaign 4711; the tool campaigns lists those that exist; "
+        "nothing was pulled into the database"
+    )
     assert not database.exists()
+
+
+@pytest.mark.parametrize(
+    "error", [ServerError("internal error", status=500), AuthenticationError("no", status=403)]
+)
+async def test_a_failed_lookup_lets_a_pull_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: SeoRepError
+) -> None:
+    get = Campaigns.get
+
+    async def get_but_3(campaigns: Campaigns, campaign_id: int) -> Any:
+        if campaign_id == 3:
+            raise error
+        return await get(campaigns, campaign_id)
+
+    monkeypatch.setattr(Campaigns, "get", get_but_3)
+    async with agent(tmp_path / "rankings.duckdb", keywords=5, forbidden=[3]) as host:
+        answer = json.loads(await host.ask("pull", **DAYS, campaign_ids=[1, 3]))
+    assert answer["campaigns_complete"] == 1
+    assert [row[1] for row in answer["rows"]] == [3]
+
+
+async def test_a_failed_list_lets_a_pull_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_nothing(*_: object, **__: object) -> None:
+        raise ServerError("internal error", status=500)
+
+    monkeypatch.setattr(module, "_LOOKED_UP_SINGLY", 1)
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        with monkeypatch.context() as patched:
+            patched.setattr(Campaigns, "list", list_nothing)
+            refused = await host.ask("campaigns")
+            answer = await host.ask("pull", **DAYS, campaign_ids=[1, 3])
+    assert refused.startswith("error: internal error")
+    assert '"campaigns_complete": 2' in answer
+
+
+async def test_a_pull_that_fails_says_that_nothing_was_pulled(tmp_path: Path) -> None:
+    async with agent(tmp_path / "rankings.duckdb", api_key="another key") as host:
+        answer = await host.ask("pull", **DAYS)
+    assert answer.startswith("error: the API key was refused")
+    assert answer.endswith("; nothing was pulled into the database")
 
 
 async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
@@ -403,17 +595,17 @@ async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
-    sandbox: dict[str, Any] = {"campaigns": 400, "keywords": 20, "latency": 0.01}
+    sandbox: dict[str, Any] = {"campaigns": 150, "keywords": 5, "latency": 0.01}
     async with agent(tmp_path / "rankings.duckdb", **sandbox) as host:
         pull = asyncio.create_task(host.ask("pull", **DAYS))
         async with asyncio.timeout(30):
-            while host.sandbox.stats.requests < 250:  # noqa: ASYNC110  # the sandbox has no event for it
+            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110  # the sandbox has no event for it
                 await asyncio.sleep(0)
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):
             await pull
         answer = json.loads(await host.ask("pull", **DAYS))
-    assert answer["campaigns_complete"] == 400
+    assert answer["campaigns_complete"] == 150
     assert answer["resumed"] > 0
 
 
@@ -444,6 +636,7 @@ async def test_a_pull_reports_rising_progress(
         ({"database": ""}, "database"),
         ({"database": "s3://seo/a.duckdb"}, "database"),
         ({"database": 3}, "database"),
+        ({"database": "no/such/folder/rankings.duckdb"}, "database"),
         ({"database": None}, "database"),
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
@@ -506,7 +699,7 @@ def test_a_closed_stdout_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, database: Path) -> None:
-    """Five times seven questions at once, a cancelled one, another, and a nightly pull beside it."""
+    """Seven questions at once, a cancelled one, another, and a nightly pull beside it."""
     file = Path(shutil.copy(database, tmp_path / "rankings.duckdb"))
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     program, *arguments = command(str(file))
@@ -525,15 +718,13 @@ async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, datab
                 assert not result.is_error, result.content[0].text
                 return str(result.content[0].text)
 
-            for _ in range(5):
-                answers = await asyncio.gather(
-                    *(ask("history", sql=f"SELECT {n}") for n in range(4)),
-                    *(ask("changes", limit=1) for _ in range(3)),
-                )
-                assert [json.loads(answer)["rows"] for answer in answers[:4]] == [
-                    [[n]] for n in range(4)
-                ]
-                assert len({*answers[4:]}) == 1
+            answers = await asyncio.gather(
+                *(ask("history", sql=f"SELECT {n}") for n in range(4)),
+                *(ask("changes", limit=1) for _ in range(3)),
+            )
+            rows = [json.loads(answer)["rows"] for answer in answers[:4]]
+            assert rows == [[[n]] for n in range(4)]
+            assert len({*answers[4:]}) == 1
             cancelled = asyncio.create_task(ask("history", sql=ENDLESS))
             await asyncio.sleep(1)
             cancelled.cancel()

@@ -20,7 +20,7 @@ from seorep_async.integrations.questions import (
     environment_of_process,
     reply_to,
 )
-from tests.history.made import Pull, day, made, nightly
+from tests.history.databases import Pull, database_of, day, nightly
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
 RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11, 300)}]
@@ -29,12 +29,12 @@ RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of two nights, which no question changes."""
-    return made(tmp_path_factory.mktemp("history") / "rankings.duckdb", nightly(*RANKS))
+    return database_of(tmp_path_factory.mktemp("history") / "rankings.duckdb", nightly(*RANKS))
 
 
 def sql(database: Path, query: str) -> str:
     """Return the answer or the error of a query."""
-    reply = reply_to(SqlQuestion(database=str(database), sql=query))
+    reply = reply_to(SqlQuestion(database=str(database), account="mine", sql=query))
     return reply.answer if reply.error is None else f"error: {reply.error}"
 
 
@@ -57,10 +57,21 @@ def changes_in(database: Path, *, account: str | None = None, **options: Any) ->
         ("FROM pulls SELECT account, snapshot_date ORDER BY ALL", '["acme", "2026-03-01"]'),
         ("DESCRIBE keyword_rankings", '"engine_a_ranking", "BIGINT"'),
         ("SHOW TABLES", '["keyword_rankings_by_day"]'),
-        ("FROM keyword_rankings", '"left_out": ["further rows, as answers have 20000 bytes'),
+        ("PIVOT pulls ON account USING count(*) GROUP BY feeds", '["campaign", 2]'),
+        ("-- by account\nFROM (PIVOT pulls ON account USING count(*)) SELECT acme", "[[1], [1]]"),
+        ("UNPIVOT (SELECT 1 a, 2 b) ON a, b", '[["a", 1], ["b", 2]]'),
+        ("/**/ ( WITH p AS (PIVOT pulls ON account) FROM p SELECT count(*))", "[[2]]"),
+        ("FROM keyword_rankings", '"left_out": ["further rows, because an answer has 20,000 bytes'),
         ("SELECT repeat('漢', 100000)", "the ends of values longer than 500 characters"),
         ("SELECT repeat('漢', 400), i FROM range(100) t(i)", "further rows"),
-        ("SELECT 'nan'::DOUBLE, 1.5, [1, NULL]", '["nan", "1.5", "[1, NULL]"]'),
+        ("FROM keyword_rankings", "or add LIMIT and OFFSET "),
+        ("SELECT 'nan'::DOUBLE, 1.5, [1, NULL]", '["nan", 1.5, "[1, NULL]"]'),
+        ("SELECT sum(rows), round(1.25, 1) FROM pulls", '"rows": [[578, 1.3]]'),
+        ("SELECT 2::HUGEINT ** 3, 18446744073709551615::UBIGINT", '"18446744073709551615"]'),
+        ("SELECT 0.1234567890123456789::DECIMAL(38, 19)", '[["0.1234567890123456789"]]'),
+        ("SELECT NULL::HUGEINT, NULL::DECIMAL", "[[null, null]]"),
+        ("EXPLAIN SELECT count(*) FROM pulls", '"columns": ["plan"]'),
+        ("-- how?\nexplain FROM pulls", "pulls"),
         ("SELECT age(DATE '2023-04-01', DATE '2023-01-01')", '[["3 months"]]'),
         ("SELECT 'infinity'::DATE", '["infinity"]'),
         ("SELECT TIMESTAMP_NS '2023-01-01 00:00:00.123456789'", "00.123456789"),
@@ -80,17 +91,47 @@ def test_numbers_that_json_lacks_are_not_left_out(database: Path) -> None:
     assert "left_out" not in sql(database, "SELECT 'nan'::DOUBLE, '-inf'::FLOAT")
 
 
+def test_each_table_and_view_is_listed_once(database: Path) -> None:
+    names = json.loads(sql(database, "SHOW TABLES"))["rows"]
+    assert len(names) == len({name for (name,) in names}) == 10
+
+
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
         ("SELECT rank FROM keyword_rankings", 'Referenced column "rank" not found'),
         ("SELECT", "DuckDB: "),
+        ("SELECT 1; SELECT 2", "sql must be one statement, got 2"),
+        ("  ", "sql must be one SELECT"),
         (f"SELECT {', '.join(f'1 AS a{n}' for n in range(3000))}", "no room for 3000 columns"),
     ],
-    ids=["unknown column", "syntax", "too many columns"],
+    ids=["unknown column", "syntax", "two statements", "no statement", "too many columns"],
 )
 def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> None:
     assert problem in sql(database, query)
+
+
+def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) -> None:
+    answer = sql(database, "SELECT\n  keyword_phrase::INT\nFROM keyword_rankings")
+    assert answer.startswith("error: DuckDB: Conversion Error: Could not convert string 'shoes 11'")
+    assert "LINE" not in answer
+
+
+@pytest.mark.parametrize(
+    ("query", "notes"),
+    [
+        ("SELECT count(*) FROM keyword_rankings", 1),
+        ("SELECT count(*) FROM keyword_rankings WHERE account = 'acme'", 0),
+        ("SELECT Account, count(*) FROM keyword_rankings GROUP BY ALL", 0),
+    ],
+)
+def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes: int) -> None:
+    file = tmp_path / "a.duckdb"
+    for name in ("acme", "mine"):
+        database_of(file, nightly({11: 1}, account=name))
+    answer = json.loads(sql(file, query))
+    assert len(answer.get("notes", [])) == notes
+    assert ("that of this server is 'mine'" in str(answer)) == bool(notes)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +142,9 @@ def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> Non
         "UPDATE pulls SET account = 'x'",
         "CREATE TABLE x AS SELECT 1",
         "CREATE TEMP TABLE x AS SELECT 1",
+        "CREATE TEMP TABLE x AS PIVOT pulls ON account",
+        "COPY (PIVOT pulls ON account) TO 'pulls.csv'",
+        "PIVOT pulls ON account; PIVOT pulls ON account",
         "DROP TABLE pulls",
         "ALTER TABLE pulls ADD COLUMN x INT",
         "COPY pulls TO 'pulls.csv'",
@@ -117,6 +161,9 @@ def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> Non
         "USE memory",
         "PREPARE x AS SELECT 1",
         "EXPLAIN ANALYZE SELECT 1",
+        "EXPLAIN (ANALYZE) SELECT 1",
+        "EXPLAIN DELETE FROM pulls",
+        "/**/ EXPLAIN ANALYZE DELETE FROM pulls",
         "SELECT 1; DELETE FROM pulls",
         "SELECT * FROM query('DELETE FROM pulls')",
     ],
@@ -155,7 +202,7 @@ def test_changes_have_few_columns(database: Path) -> None:
         "company",
         "keyword_phrase",
         "engine",
-        "kind",
+        "kinds",
         "before",
         "after",
         "campaign_id",
@@ -170,17 +217,38 @@ def test_changes_beyond_the_limit_are_counted(database: Path) -> None:
     assert answer["left_out"] == [f"{answer['changes'] - 3} smaller changes, beyond the limit"]
 
 
+def test_changes_beyond_the_most_rows_say_how_many_there_are(database: Path) -> None:
+    (omission,) = changes_in(database, limit=100)["left_out"]
+    assert omission.endswith(" smaller changes, beyond the limit: at most 100 rows an answer")
+
+
+def test_a_change_has_all_of_its_kinds(tmp_path: Path) -> None:
+    answer = changes_in(
+        database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 12})), kind=["fell"]
+    )
+    (row,) = answer["rows"]
+    kinds = row[answer["columns"].index("kinds")]
+    assert kinds == ["left_top_3", "left_top_10", "fell"]
+
+
+def test_a_neighbouring_kind_is_noted(tmp_path: Path) -> None:
+    answer = changes_in(database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 0})), kind="fell")
+    assert answer["notes"] == ["1 more lost their rank altogether: kind lost."]
+
+
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     pulls = nightly({11: 1}, {11: 9})
     pulls.append(Pull(day(1), day(-29), day(1), {}, failed=(2,)))
-    answer = changes_in(made(tmp_path / "a.duckdb", pulls))
+    answer = changes_in(database_of(tmp_path / "a.duckdb", pulls))
     assert answer["campaigns_not_compared"] == 1
-    assert "ServerError" in answer["reasons"]["2"]
+    reason = "there are no rows of 2026-03-01 and the report of 2026-03-02 failed (ServerError)"
+    assert answer["not_compared"] == {reason: [2]}
+    assert "notes" not in answer
 
 
 def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
     windows = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(0), day(1), {11: 9})]
-    (note,) = changes_in(made(tmp_path / "a.duckdb", windows))["notes"]
+    (note,) = changes_in(database_of(tmp_path / "a.duckdb", windows))["notes"]
     assert "windows of other lengths compare badly" in note
 
 
@@ -197,14 +265,14 @@ def test_changes_are_those_of_the_servers_account(
 ) -> None:
     database = tmp_path / "a.duckdb"
     for name in accounts:
-        made(database, nightly({11: 1}, {11: 9}, account=name))
+        database_of(database, nightly({11: 1}, {11: 9}, account=name))
     assert changes_in(database, account=account)["account"] == compared
 
 
 def test_two_accounts_of_others_are_named(tmp_path: Path) -> None:
     database = tmp_path / "a.duckdb"
     for name in ("acme", "other"):
-        made(database, nightly({11: 1}, account=name))
+        database_of(database, nightly({11: 1}, account=name))
     assert "several accounts, 'acme', 'other'" in changes_in(database)["error"]
 
 
@@ -212,20 +280,24 @@ def test_two_accounts_of_others_are_named(tmp_path: Path) -> None:
 
 
 async def test_a_process_answers(database: Path) -> None:
-    answer = await ask(SqlQuestion(database=str(database), sql="SELECT 41 + 1"))
+    answer = await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 41 + 1"))
     assert json.loads(answer)["rows"] == [[42]]
 
 
 async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "QUERY_SECONDS", 1.0)
     with pytest.raises(ConfigurationError, match="took longer than 1 seconds; aggregate less"):
-        await ask(SqlQuestion(database=str(database), sql=ENDLESS))
+        await ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
 async def test_a_huge_value_is_refused(database: Path) -> None:
     with pytest.raises(ConfigurationError, match="a query may take 1 GB"):
-        await ask(SqlQuestion(database=str(database), sql="SELECT length(repeat('x', 2000000000))"))
+        await ask(
+            SqlQuestion(
+                database=str(database), account="mine", sql="SELECT length(repeat('x', 2000000000))"
+            )
+        )
 
 
 @attrs.frozen
@@ -254,7 +326,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
 
 
 async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:
-    question = asyncio.create_task(ask(SqlQuestion(database=str(database), sql=ENDLESS)))
+    question = asyncio.create_task(
+        ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
+    )
     await started.first.wait()
     question.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -264,7 +338,9 @@ async def test_a_cancelled_question_leaves_no_process(database: Path, started: S
 
 
 async def test_a_process_that_is_killed_says_why(database: Path, started: Started) -> None:
-    question = asyncio.create_task(ask(SqlQuestion(database=str(database), sql=ENDLESS)))
+    question = asyncio.create_task(
+        ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
+    )
     await started.first.wait()
     started.processes[0].kill()  # as a system does that has no memory left
     with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
@@ -276,12 +352,12 @@ async def test_a_bug_in_a_process_is_a_bug(
 ) -> None:
     monkeypatch.setattr(questions, "__name__", "seorep_async.integrations.no_such_module")
     with pytest.raises(RuntimeError, match="a question's process failed"):
-        await ask(SqlQuestion(database=str(database), sql="SELECT 1"))
+        await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 1"))
     assert "no_such_module" in capfd.readouterr().err
 
 
 def test_a_process_ends_with_the_one_that_asked(database: Path) -> None:
-    question = b'{"type": "sql", "database": "%s", "sql": "%s"}\n'
+    question = b'{"type": "sql", "account": "acme", "database": "%s", "sql": "%s"}\n'
     command = [sys.executable, "-m", questions.__name__]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as process:

@@ -22,7 +22,7 @@ from tests.normalisation.wire import (
     wire_row,
 )
 
-SOME = 2_500
+SOME = 1_000
 MANY = pytest.param(20_000, marks=pytest.mark.slow)
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
@@ -101,7 +101,7 @@ def _branded(wire: Json, names: EngineNames) -> Json:
     return {branded(name, names): value for name, value in wire.items()}
 
 
-bounded = settings(max_examples=50, derandomize=True, database=None)
+bounded = settings(max_examples=25, derandomize=True, database=None)
 
 Said = tuple[Any, Any]
 """A value on the wire, and the fact that it states."""

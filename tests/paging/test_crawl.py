@@ -1,4 +1,4 @@
-"""Crawls: many listings at once, all of each before much of the next, within one budget of pages."""
+"""Crawls: many listings at once, each read to its end first, within one budget of pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listings and pulls that are left early leave no task, no warning and no open connection, in development mode."""
+"""Listings and pulls that are left early leave no task, warning or open connection behind."""
 
 import subprocess
 import sys
@@ -35,7 +35,10 @@ async def by_an_error(client):
         pass
 
 async def before_it_began(client):
-    client.campaigns.list(), client.campaigns.list().pages(), aiter(client.campaigns.list()), pull_of(client)
+    client.campaigns.list()
+    client.campaigns.list().pages()
+    aiter(client.campaigns.list())
+    pull_of(client)
 
 def pull_of(client, **options):
     return client.rankings.pull(range(1, 61), "2023-01-01", "2023-01-31", **options)
@@ -60,18 +63,29 @@ async def a_pull_by_an_error(client):
 async def with_the_context_never_left(client):
     await anext(await pull_of(client).__aenter__())
 
-LISTINGS = at_the_first_item, at_the_first_page, on_a_later_page, with_the_iterator_kept, by_an_error, before_it_began
-PULLS = after_the_first_outcome, before_any_outcome, a_pull_by_an_error, with_the_context_never_left
+WAYS_TO_LEAVE = [
+    at_the_first_item,
+    at_the_first_page,
+    on_a_later_page,
+    with_the_iterator_kept,
+    by_an_error,
+    before_it_began,
+    after_the_first_outcome,
+    before_any_outcome,
+    a_pull_by_an_error,
+    with_the_context_never_left,
+]
 
 async def main():
-    asyncio.get_running_loop().slow_callback_duration = 60  # how fast the machine is does not matter here
-    for leave in *LISTINGS, *PULLS:
+    asyncio.get_running_loop().slow_callback_duration = 60  # the machine may be slow
+    for leave in WAYS_TO_LEAVE:
         print(leave.__name__, flush=True)
         async with Sandbox(campaigns=60, keywords=20, default_limit=5, latency=0.01) as sandbox:
             async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
                 await leave(client)
             left = [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
-            assert not [task for task in left if any(part in task for part in OURS)], left  # others are the sandbox's
+            # Other tasks are those of the sandbox.
+            assert not [task for task in left if any(part in task for part in OURS)], left
 
 asyncio.run(main())
 """

@@ -1,9 +1,10 @@
-"""What each of the 21 operations, and a pull, send: the reference's method, path and names, and only what was given."""
+"""Each of the 21 operations, and a pull, send the names of the reference, and only given values."""
 
 import base64
 import datetime as dt
 import enum
 import inspect
+import itertools
 import json
 import typing
 from collections.abc import Awaitable, Callable
@@ -26,9 +27,9 @@ from seorep_async.resources.rankings import FeedOptions
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
-    GIVEN,
     IDS,
     OPERATIONS,
+    VALUES,
     Arguments,
     Operation,
     each,
@@ -38,21 +39,23 @@ from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
 
 Sent = Callable[..., Awaitable[SeenRequest]]
-FORM, JSON, QUERY = RequestEncoding.FORM, RequestEncoding.JSON, RequestEncoding.QUERY
+FORM = RequestEncoding.FORM
+JSON = RequestEncoding.JSON
+QUERY = RequestEncoding.QUERY
 MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
     FORM: ["application/x-www-form-urlencoded"],
     JSON: ["application/json"],
     QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
 }
-LIST, FEEDS = BY_NAME["users.list"], [one for one in OPERATIONS if one.resource == "rankings"]
+LIST = BY_NAME["users.list"]
+FEEDS = [operation for operation in OPERATIONS if operation.resource == "rankings"]
 
 every_operation = each(OPERATIONS)
 every_operation_encoded = pytest.mark.parametrize(
     ("operation", "encoding"),
     [
-        (one, encoding)
-        for one in OPERATIONS
-        for encoding in (RequestEncoding if one.is_write else [FORM])
+        *[(operation, FORM) for operation in OPERATIONS],
+        *itertools.product([write for write in OPERATIONS if write.is_write], [JSON, QUERY]),
     ],
     ids=lambda part: part.value if isinstance(part, RequestEncoding) else part.name,
 )
@@ -73,7 +76,7 @@ async def sent(scripted_server: StartServer, open_client: OpenClient) -> Sent:
 
 
 def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
-    """Return the parameters of a request in their order, wherever they are; numbers of JSON as numbers."""
+    """Return the parameters of a request in their order, with the numbers of JSON as numbers."""
     query = request.target.partition("?")[2]
     assert not (query and request.body), "all are in one place"
     if request.body.startswith(b"{"):
@@ -88,30 +91,30 @@ def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
 
 def test_the_client_has_the_operations_of_the_reference_and_pull() -> None:
     client = SeoRepClient("http://127.0.0.1:9", "key")
-    found = {
-        f"{name}.{verb}"
-        for name, resource in vars(client).items()
-        if not name.startswith("_")
-        for verb, _ in inspect.getmembers(type(resource), inspect.isfunction)
-        if not verb.startswith("_")
-    }
-    assert found == set(BY_NAME) | {"rankings.pull"}
+    names = set()
+    for name, resource in vars(client).items():
+        for verb, _ in inspect.getmembers(type(resource), inspect.isfunction):
+            if not name.startswith("_") and not verb.startswith("_"):
+                names.add(f"{name}.{verb}")
+    assert names == set(BY_NAME) | {"rankings.pull"}
     assert len({(operation.method, operation.path) for operation in OPERATIONS}) == 21
 
 
 @every_operation
 def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
     method = operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))
-    parameters, hints = dict(inspect.signature(method).parameters), typing.get_type_hints(method)
-    options = set(
-        FeedOptions.__annotations__
-        if parameters.pop("options", None) and hints.pop("options")
-        else ()
-    )
-    required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
+    parameters = dict(inspect.signature(method).parameters)
+    hints = typing.get_type_hints(method)
+    options: set[str] = set()
+    if "options" in parameters:
+        options = set(FeedOptions.__annotations__)
+        del parameters["options"]
+        del hints["options"]
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
+    required = {name for name, value in defaults.items() if value is inspect.Parameter.empty}
     assert {*parameters, *options} == {*operation.inputs, "extra_params"}
     assert hints.keys() == parameters.keys() | {"return"}
-    assert sorted(required) == sorted(operation.required)
+    assert required == set(operation.required)
 
 
 @every_operation_encoded
@@ -129,12 +132,10 @@ async def test_every_argument_is_in_the_query_the_form_or_the_json(
 @every_operation
 async def test_only_what_is_given_is_sent_and_none_is_not(operation: Operation, sent: Sent) -> None:
     nothing = dict.fromkeys([*operation.optional, "extra_params"])
-    calls = [
-        operation.changing,
-        *(operation.least | {name: GIVEN[name]} for name in operation.optional),
-    ]
-    found = [sorted(pairs(await sent(operation, nothing | given))) for given in calls]
-    assert found == [sorted(operation.written(given)) for given in calls]
+    calls = [operation.least | {name: VALUES[name]} for name in operation.optional]
+    for arguments in [operation.changing, *calls]:
+        request = await sent(operation, nothing | arguments)
+        assert sorted(pairs(request)) == sorted(operation.written(arguments))
 
 
 @every_operation_encoded
@@ -143,17 +144,19 @@ async def test_an_empty_string_is_sent(
 ) -> None:
     empty = {name: "" for name in operation.optional if name not in CHECKED}
     request = await sent(operation, operation.changing | empty, request_encoding=encoding)
-    wanted = {wire for wire, _ in operation.written(empty)} - {"page"}
-    assert {wire for wire, value in pairs(request) if value == ""} == wanted
+    expected = {wire for wire, _ in operation.written(empty)} - {"page"}
+    assert {wire for wire, value in pairs(request) if value == ""} == expected
 
 
 @every_operation_encoded
 async def test_the_headers_of_an_operation(
     encoding: RequestEncoding, operation: Operation, sent: Sent
 ) -> None:
-    headers = dict((await sent(operation, operation.changing, request_encoding=encoding)).headers)
+    request = await sent(operation, operation.changing, request_encoding=encoding)
+    headers = dict(request.headers)
     media_types: list[str | None] = MEDIA_TYPES[encoding] if operation.is_write else [None]
-    assert headers.pop("Authorization") == "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
+    credentials = base64.b64encode(f":{KEY}".encode()).decode()
+    assert headers.pop("Authorization") == f"Basic {credentials}"
     assert headers.pop("Accept") == "application/json"
     assert headers.pop("Content-Type", None) in media_types
     assert headers.pop("User-Agent") == Settings().user_agent
@@ -178,32 +181,30 @@ ARRAYS = {
     ArrayEncoding.COMMA: [("role", "client,staff & co")],
 }
 ROLES = ["client", "staff & co"]
-SEVERAL: list[Callable[[], Any]] = [
-    *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
-    *(dict.fromkeys(ROLES).keys, partial(list, Role)),
-]
 
 
-@pytest.mark.parametrize("roles", SEVERAL)
+@pytest.mark.parametrize(
+    "roles",
+    [
+        *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
+        dict.fromkeys(ROLES).keys,
+        partial(list, Role),
+    ],
+)
 async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
-    requests = {
-        encoding: await sent(LIST, {"role": roles()}, array_encoding=encoding)
-        for encoding in ARRAYS
-    }
-    assert {encoding: pairs(request)[:-1] for encoding, request in requests.items()} == ARRAYS
+    for encoding, array in ARRAYS.items():
+        request = await sent(LIST, {"role": roles()}, array_encoding=encoding)
+        assert pairs(request) == [*array, ("page", "1")]
 
 
 @each([BY_NAME["campaigns.create"], BY_NAME["keywords.get"]])
 async def test_an_array_is_as_the_settings_say_but_in_json(
     operation: Operation, sent: Sent
 ) -> None:
-    arguments, found = operation.least | {"extra_params": {"role": ROLES}}, {}
-    for encoding in ARRAYS:
-        found[encoding] = pairs(await sent(operation, arguments, array_encoding=encoding))
-    assert found == {
-        encoding: [*operation.written(operation.least), *array]
-        for encoding, array in ARRAYS.items()
-    }
+    arguments = operation.least | {"extra_params": {"role": ROLES}}
+    for encoding, array in ARRAYS.items():
+        request = await sent(operation, arguments, array_encoding=encoding)
+        assert pairs(request) == [*operation.written(operation.least), *array]
     if operation.is_write:
         assert ("role", ROLES) in pairs(await sent(operation, arguments, request_encoding=JSON))
 
@@ -215,17 +216,22 @@ async def test_only_a_feed_s_search_has_the_names_in_the_settings(
     name = "search" if "search" in operation.inputs else "filter"
     for names in FeedSearchParam:
         request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
-        both = ["filter", "search"] if names is FeedSearchParam.BOTH else [names.value]
-        assert [sent_as for sent_as, value in pairs(request) if value == "x"] == (
-            both if operation in FEEDS else [name]
-        )
+        expected = [name]
+        if operation in FEEDS:
+            both = names is FeedSearchParam.BOTH
+            expected = ["filter", "search"] if both else [names.value]
+        assert [sent_as for sent_as, value in pairs(request) if value == "x"] == expected
 
 
 @pytest.mark.parametrize(
     ("operation", "name", "encoding"),
     [
-        *((BY_NAME["users.create"], "email_credentials", encoding) for encoding in RequestEncoding),
-        *((one, "compare_previous_period", FORM) for one in FEEDS),
+        (BY_NAME["users.create"], "email_credentials", FORM),
+        (BY_NAME["users.create"], "email_credentials", JSON),
+        (BY_NAME["users.create"], "email_credentials", QUERY),
+        (FEEDS[0], "compare_previous_period", FORM),
+        (FEEDS[1], "compare_previous_period", FORM),
+        (FEEDS[2], "compare_previous_period", FORM),
     ],
     ids=lambda part: getattr(part, "name", part),
 )
@@ -242,7 +248,9 @@ async def test_a_choice_is_written_as_string_and_string_is_passed_on(
     [
         (("2014-01-02", "2015-06-07"), "2014-01-02-2015-06-07"),
         ([dt.date(2014, 1, 2), "2014-01-02"], "2014-01-02-2014-01-02"),
-        *((text, text) for text in ("2014-01-02 - 2015-06-07", "last month", "")),
+        ("2014-01-02 - 2015-06-07", "2014-01-02 - 2015-06-07"),
+        ("last month", "last month"),
+        ("", ""),
     ],
 )
 async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sent: Sent) -> None:
@@ -254,14 +262,15 @@ async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sen
 async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(
     number: Any, sent: Sent
 ) -> None:
-    asked = {
+    arguments = {
         "campaign_id": number,
         "limit": number,
         "extra_params": {"a": number},
         "start_date": dt.date(2023, 1, 1),
     }
-    request = await sent(BY_NAME["rankings.campaign"], asked | {"end_date": "2023-01-01"})
-    days, text = [("start_date", "2023-01-01"), ("end_date", "2023-01-01")], str(number)
+    request = await sent(BY_NAME["rankings.campaign"], arguments | {"end_date": "2023-01-01"})
+    days = [("start_date", "2023-01-01"), ("end_date", "2023-01-01")]
+    text = str(number)
     assert pairs(request) == [
         ("campaign_id", text),
         *days,
@@ -274,14 +283,15 @@ async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(
 # --- Further parameters
 
 EXTRA: list[tuple[str, Any, str]] = [
-    *(
-        ("tag", "brand & co", "brand & co"),
-        ("count", 3, "3"),
-        ("is_new", True, "true"),
-        ("no", False, "false"),
-    ),
-    *(("share", 1.5, "1.5"), ("since", dt.date(2023, 1, 2), "2023-01-02"), ("empty", "", "")),
-    *(("kind", Role.CLIENT, "client"), ("seven", Number.SEVEN, "7")),
+    ("tag", "brand & co", "brand & co"),
+    ("count", 3, "3"),
+    ("is_new", True, "true"),
+    ("no", False, "false"),
+    ("share", 1.5, "1.5"),
+    ("since", dt.date(2023, 1, 2), "2023-01-02"),
+    ("empty", "", ""),
+    ("kind", Role.CLIENT, "client"),
+    ("seven", Number.SEVEN, "7"),
 ]
 FURTHER = {"extra_params": {name: value for name, value, _ in EXTRA} | {"not": None, "none": []}}
 
@@ -292,19 +302,20 @@ async def test_every_operation_sends_further_parameters_like_its_own(
 ) -> None:
     request = await sent(operation, operation.changing | FURTHER, request_encoding=encoding)
     texts = {name: text for name, _, text in EXTRA} | dict(operation.written(operation.changing))
-    found: Arguments = dict(pairs(request))
+    parameters: Arguments = dict(pairs(request))
     if operation.is_write and encoding is JSON:
-        assert (found["count"], found["share"], found.pop("none")) == (3, 1.5, [])
-    assert {name: str(value) for name, value in found.items()} == texts
+        assert parameters["count"] == 3
+        assert parameters["share"] == 1.5
+        assert parameters.pop("none") == []
+    assert {name: str(value) for name, value in parameters.items()} == texts
 
 
 @each([operation for operation in OPERATIONS if not operation.is_listing])
 async def test_page_is_an_ordinary_parameter_outside_listings(
     operation: Operation, sent: Sent
 ) -> None:
-    request = await sent(
-        operation, operation.least | {"extra_params": {"page": 2}}
-    )  # enough for a change, too
+    # An extra parameter alone is a change.
+    request = await sent(operation, operation.least | {"extra_params": {"page": 2}})
     assert pairs(request) == [*operation.written(operation.least), ("page", "2")]
 
 
@@ -327,33 +338,38 @@ DATES = [("start_date", "2023-01-01"), ("end_date", "2023-01-31")]
 
 async def test_pages_differ_in_their_number_only() -> None:
     extra = {"tag": "a"}
-    async with serving(lambda asked: FEED.envelope([asked.page], 5, 5)) as (client, service):
+    async with serving(lambda request: FEED.envelope([request.page], 5, 5)) as (client, service):
         listing = client.rankings.campaign(42, *JANUARY, limit=1, extra_params=extra)
         extra["tag"] = "b"  # too late
         await listing
     same = [("campaign_id", "42"), *DATES, ("limit", "1"), ("tag", "a")]
-    assert sorted(asked.pairs for asked in service.asked) == [
+    assert sorted(request.pairs for request in service.requests) == [
         [*same, ("page", str(page))] for page in range(1, 6)
     ]
 
 
 @pytest.mark.parametrize(
-    ("feed", "operation"), [*zip(Feed, (FEEDS[1], FEEDS[0], FEEDS[2]), strict=True)]
+    ("feed", "operation"),
+    [
+        (Feed.CAMPAIGN, BY_NAME["rankings.campaign"]),
+        (Feed.CAMPAIGN_BY_DATE, BY_NAME["rankings.campaign_by_date"]),
+        (Feed.KEYWORD_BY_DATE, BY_NAME["rankings.keyword_by_date"]),
+    ],
 )
 async def test_a_pull_sends_for_each_id_what_its_feed_would(
     feed: Feed, operation: Operation
 ) -> None:
-    options: dict[str, Any] = {name: GIVEN[name] for name in operation.optional} | {
-        "extra_params": {"tag": "brand"}
-    }
+    options: dict[str, Any] = {name: VALUES[name] for name in operation.optional}
+    options["extra_params"] = {"tag": "brand"}
     nothing: dict[str, Any] = dict.fromkeys(options)
-    async with serving(lambda asked: FEED.envelope([])) as (client, service):
+    async with serving(lambda request: FEED.envelope([])) as (client, service):
         await client.rankings.pull([42, 43], *JANUARY, feed=feed, **options)
         await client.rankings.pull([44], *JANUARY, feed=feed, **nothing)
-    assert {asked.path for asked in service.asked} == {operation.path}
-    written = [pair for name in operation.optional for pair in operation.written({name: 0})[:-1]]
-    (id_,) = IDS & {*operation.inputs}
-    assert sorted(asked.pairs for asked in service.asked) == [
-        *([(id_, one), *DATES, *written, ("tag", "brand"), ("page", "1")] for one in ("42", "43")),
-        [(id_, "44"), *DATES, ("page", "1")],
+    assert {request.path for request in service.requests} == {operation.path}
+    *written, page = operation.written(dict.fromkeys(operation.optional))
+    (id_name,) = IDS & {*operation.inputs}
+    assert sorted(request.pairs for request in service.requests) == [
+        [(id_name, "42"), *DATES, *written, ("tag", "brand"), page],
+        [(id_name, "43"), *DATES, *written, ("tag", "brand"), page],
+        [(id_name, "44"), *DATES, page],
     ]

@@ -1,4 +1,4 @@
-"""What a server, or the network, can do to an answer: the table that tests of reads, writes and deadlines share."""
+"""Broken and slow answers: the tables that tests of reads, writes and deadlines share."""
 
 import gzip
 import json
@@ -19,7 +19,8 @@ from tests.session.scripted_server import (
 
 PAGE = json.dumps(EMPTY_PAGE).encode()
 GZIPPED = gzip.compress(PAGE)
-GZIP, DEFLATE = ("Content-Encoding", "gzip"), ("Content-Encoding", "deflate")
+GZIP = ("Content-Encoding", "gzip")
+DEFLATE = ("Content-Encoding", "deflate")
 OK = b"HTTP/1.1 200 OK\r\n"
 CLOSE_DELIMITED = OK + b"Connection: close\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -41,7 +41,10 @@ def open_session(base_url: str, time: FakeTime, **settings: Any) -> Session:
 
 
 def write(method: str = "POST", **options: Any) -> Request[bytes]:
-    """Return a write that must not be sent again once it may have been executed, unless options say otherwise."""
+    """Return a write that must not be repeated once it may have been executed.
+
+    Options may say otherwise.
+    """
     defaults: dict[str, Any] = {
         "idempotent": False,
         "body": b"a=1",

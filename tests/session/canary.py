@@ -19,25 +19,28 @@ class Canary:
     """
 
     def __init__(self, *texts: str) -> None:
-        self._parts = {
-            text[i : i + _LONG].lower() for text in texts for i in range(len(text) - _LONG + 1)
-        }
+        self._parts: set[str] = set()
+        for text in texts:
+            for start in range(len(text) - _LONG + 1):
+                self._parts.add(text[start : start + _LONG].lower())
 
     def assert_not_in(self, text: str) -> None:
         """Fail if nine characters in a row of a secret stand in a text."""
         lowered = text.lower()
-        found = next((part for part in self._parts if part in lowered), None)
-        assert found is None, f"{found!r} is in: {text}"
+        leak = next((part for part in self._parts if part in lowered), None)
+        assert leak is None, f"{leak!r} is in: {text}"
 
     def assert_not_shown_by(self, error: BaseException) -> None:
-        """Fail if anything that an error tells or leads to, frames and their locals included, holds a secret."""
+        """Fail if an error, its causes, or the locals of their frames hold a secret."""
         for link in _chain(error):
-            self.assert_not_in(f"{link} {link!r} {vars(link)} {getattr(link, '__notes__', '')}")
+            notes = getattr(link, "__notes__", "")
+            self.assert_not_in(f"{link} {link!r} {vars(link)} {notes}")
             frames = link.__traceback__
+            # The test's own frames may hold what they like.
             while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_TESTS):
-                frames = frames.tb_next  # the test's own frames may hold what they like
-            shown = traceback.TracebackException(type(link), link, frames, capture_locals=True)
-            self.assert_not_in("".join(shown.stack.format()))
+                frames = frames.tb_next
+            summary = traceback.TracebackException(type(link), link, frames, capture_locals=True)
+            self.assert_not_in("".join(summary.stack.format()))
             self.assert_not_in(pickle.dumps(link).decode("latin-1"))
 
 

@@ -12,9 +12,14 @@ from seorep_async.session import Clock
 class FakeTime:
     """Stands in for the clock, sleeps, alarms, wall clock and randomness of a client.
 
-    A sleep takes no time, but clocks show afterwards that it was slept, and alarms that fall into it go off. `slept`
-    lists the waits. `jitter` is the random number that is always drawn; with 1, a back-off is as long as it can be.
-    `waiting` is set while a sleep is held up, as `going_on` was cleared.
+    A sleep takes no time, but clocks show afterwards that it was slept, and alarms that fall into
+    it go off.
+
+    Attributes:
+        slept: the waits.
+        jitter: the random number that is always drawn. With 1, a back-off is as long as it can be.
+        going_on: cleared by a test to hold a sleep up.
+        waiting: set while a sleep is held up.
     """
 
     def __init__(self) -> None:

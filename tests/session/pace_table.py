@@ -1,6 +1,7 @@
-"""What the rules of pace reach at limits as services have them: services, pulls through them, and the bounds of each.
+"""Bounds of the pace: services with limits, pulls through them, and the bounds of each.
 
-`python -m tests.session.pace_table 7000 7020` prints the table for twenty seeds; nothing was chosen on those.
+`python -m tests.session.pace_table 7000 7020` prints the table for twenty seeds. No rule was chosen
+by those seeds.
 """
 
 import math
@@ -28,7 +29,10 @@ LATENCIES = (0.002, 0.02, 0.05, 0.2)
 
 @attrs.frozen
 class Case:
-    """A service with a limiter, made from a seed, or none, and pulls through it; `ideal` seconds would do."""
+    """A service, and pulls through it.
+
+    The limiter may be made from a seed. `ideal` is the least time in seconds.
+    """
 
     limiter: Callable[[int], Limiter] | str | None
     pages: int | list[str]
@@ -50,7 +54,8 @@ class Row:
     Attributes:
         name: what the service does.
         cases: each is run with every seed.
-        middle, worst: the bounds of the figure's median and of its worst; of the worst alone with few seeds.
+        middle, worst: the bounds of the figure's median and of its worst. The median counts only
+            with ten seeds and more.
         refused: the bound of refusals, for each request.
         figure: seconds / ideal, unless told otherwise.
         more: whether more of the figure is better, so that the bounds are the least.
@@ -67,15 +72,18 @@ class Row:
     lost: int = 0
 
     def measure(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
-        """Return the figure's worst and median, the largest share of refusals, and what was lost, with their bounds."""
+        """Return each figure with its bound: worst, median, share of refusals, and losses."""
         runs = [(case.run(seed), case) for case, seed in product(self.cases, seeds)]
         sign = -1 if self.more else 1
         figures = [sign * self.figure(run, case) for run, case in runs]
+        measured_median = median(figures) if len(seeds) > 9 else -math.inf
+        refused = max(run.refused for run, _ in runs)
+        lost = max(abs(run.lost - self.lost) for run, _ in runs)
         return {
             "worst": (max(figures), sign * self.worst),
-            "median": (median(figures) if len(seeds) > 9 else -math.inf, sign * self.middle),
-            "refused": (max(run.refused for run, _ in runs), self.refused),
-            "lost": (max(abs(run.lost - self.lost) for run, _ in runs), 0),
+            "median": (measured_median, sign * self.middle),
+            "refused": (refused, self.refused),
+            "lost": (lost, 0),
         }
 
     def misses(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
@@ -225,11 +233,11 @@ def rows() -> list[Row]:
 def main(first: int, end: int, only: str = "") -> None:
     for row in rows():
         if only in row.name:
-            found = (
+            figures = (
                 f"{name} {abs(figure):.3f} ≤ {abs(bound):.2f}"
                 for name, (figure, bound) in row.measure(range(first, end)).items()
             )
-            print(f"{row.name:42}", *found, sep="  ", flush=True)
+            print(f"{row.name:42}", *figures, sep="  ", flush=True)
 
 
 if __name__ == "__main__":

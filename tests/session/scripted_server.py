@@ -1,4 +1,4 @@
-"""A raw server that answers each request with the next step of a script: exact bytes, or a misbehaviour."""
+"""A raw server that answers each request with a step of a script: bytes, or a misbehaviour."""
 
 import asyncio
 import json
@@ -46,7 +46,8 @@ class Connection:
         self.writer.close()
 
     def reset(self) -> None:
-        if (own := self.writer.get_extra_info("socket")).fileno() >= 0:
+        own = self.writer.get_extra_info("socket")
+        if own.fileno() >= 0:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
@@ -60,10 +61,11 @@ Step: TypeAlias = bytes | Callable[[Connection], Awaitable[None]]
 
 
 class ScriptedServer:
-    """Plays one step of a script for each request, in the order in which requests come over all connections.
+    """Plays one step of a script for each request, in the order in which all requests arrive.
 
-    A request beyond the last step is answered by `forever`, or with status 418 and noted in `unexpected`. `port` is 0
-    for a free one. `requests` are those seen, `open_connections` those not closed yet.
+    A request beyond the last step is answered by `forever`, or with status 418 and noted in
+    `unexpected`. `port` is 0 for a free one. `requests` are those seen, `open_connections` those
+    not closed yet.
     """
 
     def __init__(
@@ -89,7 +91,8 @@ class ScriptedServer:
     async def __aenter__(self) -> Self:
         await self._listen()
         self.port: int = self._server.sockets[0].getsockname()[1]
-        self.base_url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+        scheme = "https" if self._tls else "http"
+        self.base_url = f"{scheme}://127.0.0.1:{self.port}"
         return self
 
     async def __aexit__(
@@ -120,7 +123,7 @@ class ScriptedServer:
             loop.call_later(seconds, lambda: self._handlers.add(loop.create_task(self._listen())))
 
     async def until_no_connection(self) -> None:
-        """Wait until every connection is closed; a test that waits in vain ends at its own time limit."""
+        """Wait until every connection is closed. A test that waits in vain is timed out."""
         async with self._idle:
             await self._idle.wait_for(lambda: not self.open_connections)
 
@@ -133,10 +136,10 @@ class ScriptedServer:
         connection = Connection(reader, writer)
         self.open_connections.add(connection)
         try:
-            while (
-                not writer.is_closing()
-                and (request := await _read_request(reader, number)) is not None
-            ):
+            while not writer.is_closing():
+                request = await _read_request(reader, number)
+                if request is None:
+                    break
                 self.requests.append(request)
                 self.first_request.set()
                 step = self._next_step(request)
@@ -171,9 +174,10 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> SeenRe
         return None
     first, *lines = head.rstrip().split("\r\n")
     method, target, _ = first.split(" ")
-    headers = CIMultiDict(
-        [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
-    )
+    headers: CIMultiDict[str] = CIMultiDict()
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers.add(name, value.strip())
     body = await reader.readexactly(int(headers.get("Content-Length", "0")))
     return SeenRequest(method, target, headers, body, connection)
 
@@ -195,10 +199,8 @@ def answer(
         length: the Content-Length to announce instead of the true one.
     """
     raw = json.dumps(body).encode() if isinstance(body, dict) else body
-    lines = [
-        f"HTTP/1.1 {status} Some Reason",
-        f"Content-Length: {len(raw) if length < 0 else length}",
-    ]
+    announced = len(raw) if length < 0 else length
+    lines = [f"HTTP/1.1 {status} Some Reason", f"Content-Length: {announced}"]
     lines += [f"{name}: {value}" for name, value in headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + raw
 
@@ -248,7 +250,7 @@ def drip(raw: bytes, interval: float = 0.05) -> Step:
 
 
 def pour(head: bytes, chunk: bytes, times: int) -> Step:
-    """Send a head, and then the same chunk many times; the client, on the same loop, has its turn in between."""
+    """Send a head, and then the same chunk many times, with a turn for the client in between."""
 
     async def step(connection: Connection) -> None:
         await connection.send(head)

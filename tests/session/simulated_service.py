@@ -1,4 +1,4 @@
-"""A service in virtual time in place of the wire: rate limiters as services have them, and pulls through them."""
+"""A service in virtual time in place of the wire, with the rate limiters of services."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from seorep_async.session import Authentication, BaseURL, Clock, Lane, Request, 
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.virtual_loop import here, run
+
+Reply = Response | Failure
 
 
 class Limiter:
@@ -48,12 +50,15 @@ class Limited(Limiter):
     def __init__(
         self, limit: str, seed: int = 0, clock: Callable[[], float] = lambda: here().now
     ) -> None:
-        read = RateLimit.parse(limit)
+        rate_limit = RateLimit.parse(limit)
         self._before = 0.0
-        self._limiter = sandbox.Limiter(
-            read, lambda: clock() + self._before if self._before else 0.0
-        )
-        self._before = read.window * (1 - (0.37 + 0.618 * seed) % 1)
+        self._clock = clock
+        self._limiter = sandbox.Limiter(rate_limit, self._time)
+        self._before = rate_limit.window * (1 - (0.37 + 0.618 * seed) % 1)
+
+    def _time(self) -> float:
+        # The limiter is made at 0, so that its first window ends at a time of the seed's choice.
+        return self._clock() + self._before if self._before else 0.0
 
     def take(self) -> bool:
         refusal = self._limiter.acquire()
@@ -85,7 +90,8 @@ class Changing(Limiter):
         self._limiters = limiters
 
     def take(self) -> bool:
-        return next(limiter for until, limiter in self._limiters if here().now < until).take()
+        current = next(limiter for until, limiter in self._limiters if here().now < until)
+        return current.take()
 
 
 @attrs.define(slots=False)
@@ -95,19 +101,20 @@ class SimulatedService:
     A refusal comes sooner than an answer, after a fifth of the latency.
 
     Attributes:
-        limiter: what lets attempts through, or a limit as the sandbox takes it; all unless given.
+        limiter: lets attempts through, or a limit as the sandbox takes it. All pass by default.
         latency: seconds that an answer takes.
         jitter: the part of the latency that an answer takes more or less.
-        status: what a refusal says, 429 or 503.
+        status: of a refusal, 429 or 503.
         retry_after: seconds that a refusal asks to wait, or None to leave it to the limiter.
-        down: from when to when nothing is answered as it should be.
-        outage: what happens then: a status, `refused` (no connection), `reset` (it breaks), `hang` (no answer).
-        says: what a path, with its query, is answered, as a status or whole; None is silence; 200 asks the limiter.
-        stall: seconds that all stands still at most, the client and the service, every few seconds.
-        started, paths: when attempts started, and of what.
-        accepted: when attempts were let through, by client.
-        refused: how many were refused by the limiter.
-        announced: waits asked for, as the times at which they were heard of and at which they end.
+        down: the times from when to when there is an outage.
+        outage: a status, `refused` (no connection), `reset` (it breaks), or `hang` (no answer).
+        says: the answer to a path with its query, as a status or whole. None is silence, and 200
+            asks the limiter.
+        stall: the most seconds for which client and service stand still, every few seconds.
+        started, paths: the times at which attempts started, and their paths.
+        accepted: the times at which attempts were let through, by client.
+        refused: how many attempts the limiter refused.
+        announced: the waits that clients were asked for, with begin and end.
     """
 
     limiter: Limiter | str = attrs.field(factory=Limiter)
@@ -118,7 +125,7 @@ class SimulatedService:
     seed: int = 0
     down: tuple[float, float] = (0, 0)
     outage: str = "503"
-    says: Callable[[str], int | Response | Failure | None] = lambda path: 200
+    says: Callable[[str], int | Reply | None] = lambda path: 200
     stall: float = 0.0
     started: list[float] = attrs.field(factory=list)
     paths: list[str] = attrs.field(factory=list)
@@ -127,9 +134,10 @@ class SimulatedService:
     announced: list[tuple[float, float]] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        self._limiter = (
-            Limited(self.limiter, self.seed) if isinstance(self.limiter, str) else self.limiter
-        )
+        if isinstance(self.limiter, str):
+            self._limiter: Limiter = Limited(self.limiter, self.seed)
+        else:
+            self._limiter = self.limiter
         self._chance = random.Random(self.seed)
         self._next_stall = self._chance.random() if self.stall else math.inf
 
@@ -137,79 +145,91 @@ class SimulatedService:
     def attempts(self) -> int:
         return len(self.started)
 
-    def reply_after(
-        self, seconds: float, answer: asyncio.Future[Response | Failure], what: Response | Failure
-    ) -> None:
-        """Answer an attempt in a moment, unless it has ended by then."""
-
-        def reply() -> None:
-            if not answer.done():
-                if isinstance(what, Response) and what.retry_after is not None:
-                    self.announced.append((here().now, here().now + what.retry_after))
-                answer.set_result(what)
-
-        here().call_later(seconds, reply)
-
-    def attempt(
-        self, client: int, request: Request[Any], timeout: float
-    ) -> asyncio.Future[Response | Failure]:
-        loop, path = here(), f"{request.path}?{request.query}".rstrip("?")
-        self.started.append(loop.now)
+    def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Reply]:
+        """Start an attempt of a client, and return its future answer."""
+        path = f"{request.path}?{request.query}".rstrip("?")
+        self.started.append(here().now)
         self.paths.append(path)
-        said = self.says(path)
-        answer: asyncio.Future[Response | Failure] = loop.create_future()
+        status_or_reply = self.says(path)
+        answer: asyncio.Future[Reply] = here().create_future()
         took = self.latency * (1 - self.jitter + 2 * self.jitter * self._chance.random())
 
         def finish() -> None:
             self._limiter.give_back()
-            self.reply_after(0.1 * took, answer, Response(200, b""))
+            self._reply_after(0.1 * took, answer, Response(200, b""))
 
         def arrive() -> None:
-            now = loop.now
-            if now > self._next_stall:
-                self._next_stall = now + 5 * self._chance.random()
-                loop.now += self.stall * self._chance.random()
-            reply: Response | Failure = Response(self.status, b"", self.retry_after)
-            if self.down[0] <= now < self.down[1]:
-                if self.outage == "hang":
-                    return
-                sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
-                reply = Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
-                if self.outage.isdigit():
-                    reply = Response(int(self.outage), b"")
-            elif said != 200:
-                if said is not None:
-                    whole = Response(said, b"", self.retry_after) if isinstance(said, int) else said
-                    self.reply_after(0.8 * took, answer, whole)
-                return
+            self._stall_sometimes()
+            if self._is_down:
+                reply = self._reply_of_outage()
+                if reply is not None:
+                    self._reply_after(0.1 * took, answer, reply)
+            elif status_or_reply != 200:
+                reply = self._whole(status_or_reply)
+                if reply is not None:
+                    self._reply_after(0.8 * took, answer, reply)
             elif self._limiter.take():
-                self.accepted[client].append(now)
-                loop.call_later(0.8 * took, finish)
-                return
+                self.accepted[client].append(here().now)
+                here().call_later(0.8 * took, finish)
             else:
                 self.refused += 1
                 seconds = self.retry_after or self._limiter.retry_after
-                reply = Response(self.status, b"", seconds)
-            self.reply_after(0.1 * took, answer, reply)
+                self._reply_after(0.1 * took, answer, Response(self.status, b"", seconds))
 
-        self.reply_after(
-            timeout, answer, Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
-        )
-        loop.call_later(0.1 * took, arrive)
+        silence = Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
+        self._reply_after(timeout, answer, silence)
+        here().call_later(0.1 * took, arrive)
         return answer
+
+    @property
+    def _is_down(self) -> bool:
+        begin, end = self.down
+        return begin <= here().now < end
+
+    def _stall_sometimes(self) -> None:
+        if here().now > self._next_stall:
+            self._next_stall = here().now + 5 * self._chance.random()
+            here().now += self.stall * self._chance.random()
+
+    def _reply_of_outage(self) -> Reply | None:
+        if self.outage == "hang":
+            return None
+        if self.outage.isdigit():
+            return Response(int(self.outage), b"")
+        sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
+        return Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
+
+    def _whole(self, status_or_reply: int | Reply | None) -> Reply | None:
+        if isinstance(status_or_reply, int):
+            return Response(status_or_reply, b"", self.retry_after)
+        return status_or_reply
+
+    def _reply_after(self, seconds: float, answer: asyncio.Future[Reply], reply: Reply) -> None:
+        """Answer an attempt in a moment, unless it has ended by then."""
+
+        def send() -> None:
+            if answer.done():
+                return
+            if isinstance(reply, Response) and reply.retry_after is not None:
+                end = here().now + reply.retry_after
+                self.announced.append((here().now, end))
+            answer.set_result(reply)
+
+        here().call_later(seconds, send)
 
 
 class _Wire:
-    """What a session has in place of its transport."""
+    """Stands in for the transport of a session."""
 
     def __init__(self, service: SimulatedService, client: int, timeout: float) -> None:
-        self._service, self._client, self._timeout = service, client, timeout
-        self._running: set[asyncio.Future[Response | Failure]] = set()
-        self.attempts = self.bytes_received = 0
+        self._service = service
+        self._client = client
+        self._timeout = timeout
+        self._running: set[asyncio.Future[Reply]] = set()
+        self.attempts = 0
+        self.bytes_received = 0
 
-    async def attempt(
-        self, request: Request[Any], remaining: float, may_reuse: bool
-    ) -> Response | Failure:
+    async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Reply:
         self.attempts += 1
         seconds = min(self._timeout, remaining)
         answer = self._service.attempt(self._client, request, seconds)
@@ -239,7 +259,9 @@ async def session_above(
     session = Session(
         address, Authentication("k"), Settings(**settings), clock=clock, limits=limits
     )
-    session._transport = _Wire(service, client, session.settings.attempt_timeout)  # type: ignore[assignment]  # the wire is all that is not real
+    # The wire is all that is not real.
+    wire = _Wire(service, client, session.settings.attempt_timeout)
+    session._transport = wire  # type: ignore[assignment]
     async with session:
         yield session
 
@@ -247,24 +269,24 @@ async def session_above(
 async def pull(
     session: Session, pages: int | Iterable[str], in_progress: int = 32
 ) -> list[SeoRepError]:
-    """Ask for some pages, or those of some paths, as a pull does, a few at a time; return what failed."""
+    """Request some pages, or some paths, as a pull does, a few at a time, and return the errors."""
+    paths = map(str, range(pages)) if isinstance(pages, int) else pages
     errors: list[SeoRepError] = []
     room = asyncio.Semaphore(in_progress)
     lane = Lane()
 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
+        request = Request("GET", path, len, subject=subject, priority=number, lane=lane)
         try:
-            await session.send(
-                Request("GET", path, len, subject=subject, priority=number, lane=lane)
-            )
+            await session.send(request)
         except SeoRepError as error:
             errors.append(error)
         finally:
             room.release()
 
     async with asyncio.TaskGroup() as group:
-        for number, path in enumerate(map(str, range(pages)) if isinstance(pages, int) else pages):
+        for number, path in enumerate(paths):
             await room.acquire()
             group.create_task(work(number, path))
     return errors
@@ -272,10 +294,15 @@ async def pull(
 
 @attrs.frozen
 class Figures:
-    """What pulls cost: lost requests, attempts that the limiter refused for each request, the time, and fairness.
+    """The cost of pulls.
 
-    `jain` is Jain's index of the clients' requests a second; 1 is fair. `started_in_a_wait` counts the attempts that
-    started in a wait that was asked for. `accepted` is when attempts were let through.
+    Attributes:
+        lost: how many requests failed.
+        refused: attempts that the limiter refused, for each request.
+        seconds: until the last client ended.
+        jain: Jain's index of the clients' requests a second; 1 is fair.
+        started_in_a_wait: attempts that started in a wait that the service had asked for.
+        accepted: the times at which attempts were let through.
     """
 
     lost: int
@@ -290,6 +317,14 @@ class Figures:
         return sum(begin <= moment < end for moment in self.accepted) / (end - begin)
 
 
+@attrs.frozen
+class _Visit:
+    """The pull of one client."""
+
+    seconds: float
+    lost: int
+
+
 def simulate(
     service: SimulatedService,
     pages: int | list[str],
@@ -299,29 +334,39 @@ def simulate(
     limits: Limits | None = None,
     **settings: Any,
 ) -> Figures:
-    """Pull `pages` with each of some clients, which start `apart` seconds from each other, in virtual time."""
-    count = clients * (pages if isinstance(pages, int) else len(pages))
+    """Pull the pages with each client, and start the clients `apart` seconds from each other."""
 
-    async def one(client: int) -> tuple[float, float, int]:
+    async def pull_as(client: int) -> _Visit:
         await asyncio.sleep(client * apart)
         begun = here().now
         async with session_above(service, client, limits=limits, **settings) as session:
             errors = await pull(session, pages)
-        return begun, here().now, len(errors)
+        return _Visit(here().now - begun, len(errors))
 
-    async def all_of_them() -> list[tuple[float, float, int]]:
-        return await asyncio.gather(*map(one, range(clients)))
+    async def pull_with_all() -> tuple[list[_Visit], float]:
+        visits = await asyncio.gather(*map(pull_as, range(clients)))
+        return visits, here().now
 
-    ends = run(all_of_them())
-    rates = [1 / max(1e-9, end - begun) for begun, end, _ in ends]
+    visits, seconds = run(pull_with_all())
+    page_count = pages if isinstance(pages, int) else len(pages)
     return Figures(
-        lost=sum(lost for *_, lost in ends),
-        refused=service.refused / count,
-        seconds=max(end for _, end, _ in ends),
-        jain=sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)),
-        started_in_a_wait=sum(
-            any(begin <= start < end for begin, end in service.announced)
-            for start in service.started
-        ),
+        lost=sum(visit.lost for visit in visits),
+        refused=service.refused / (clients * page_count),
+        seconds=seconds,
+        jain=_jain_index([1 / max(1e-9, visit.seconds) for visit in visits]),
+        started_in_a_wait=_started_in_a_wait(service),
         accepted=sorted(itertools.chain(*service.accepted.values())),
     )
+
+
+def _jain_index(rates: list[float]) -> float:
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares)
+
+
+def _started_in_a_wait(service: SimulatedService) -> int:
+    count = 0
+    for start in service.started:
+        if any(begin <= start < end for begin, end in service.announced):
+            count += 1
+    return count

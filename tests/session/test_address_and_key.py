@@ -10,19 +10,15 @@ from seorep_async.session import Authentication, BaseURL, base_url_problem, key_
 from seorep_async.session.base_url import origin_of
 
 AS_IT_IS = [
-    *(
-        "https://api.example.com",
-        "https://api.example.com:8443",
-        "https://api.example.com/v3x",
-        "https://192.0.2.1",
-    ),
-    *(
-        "https://[2001:db8::1]:8443",
-        "https://api.example.com/!",
-        "https://api_1.example-site.com.",
-        "http://127.8.9.1",
-        "http://[::1]:8080",
-    ),
+    "https://api.example.com",
+    "https://api.example.com:8443",
+    "https://api.example.com/v3x",
+    "https://192.0.2.1",
+    "https://[2001:db8::1]:8443",
+    "https://api.example.com/!",
+    "https://api_1.example-site.com.",
+    "http://127.8.9.1",
+    "http://[::1]:8080",
     "http://localhost:8080",
 ]
 GOOD = dict.fromkeys(AS_IT_IS) | {
@@ -42,77 +38,69 @@ REFUSED_ADDRESSES: dict[str, list[object]] = {
         URL("https://api.example.com"),
     ],
     "needs a scheme": [
-        *(
-            "api.example.com",
-            "api.example.com:443",
-            "//api.example.com",
-            "/v3",
-            "https://",
-            "https:///path",
-        ),
-        *("https:api.example.com", "ftp://api.example.com", "file:///etc/passwd"),
+        "api.example.com",
+        "api.example.com:443",
+        "//api.example.com",
+        "/v3",
+        "https://",
+        "https:///path",
+        "https:api.example.com",
+        "ftp://api.example.com",
+        "file:///etc/passwd",
     ],
     "not a valid address": [
-        *(
-            "https://:443",
-            "https://api.example.com:99999",
-            "https://api.example.com:x",
-            "https://[::1",
-        ),
-        *(
-            "https://a..example.com",
-            "https://.example.com",
-            "https://exa%20mple.com",
-            "https://api.example.com;x",
-        ),
-        *(
-            f"https://{'a' * 64}.example.com",
-            f"https://{'a.' * 127}com",
-            "https://\u2025.example.com",
-        ),
-        *("https://api.example.com\\.evil.example", "https://:c4n4ry@api.example.com:x"),
+        "https://:443",
+        "https://api.example.com:99999",
+        "https://api.example.com:x",
+        "https://[::1",
+        "https://a..example.com",
+        "https://.example.com",
+        "https://exa%20mple.com",
+        "https://api.example.com;x",
+        f"https://{'a' * 64}.example.com",
+        f"https://{'a.' * 127}com",
+        "https://\u2025.example.com",
+        "https://api.example.com\\.evil.example",
+        "https://:c4n4ry@api.example.com:x",
     ],
     "credentials": [
-        *(
-            "https://user:c4n4ry@api.example.com",
-            "https://c4n4ry@api.example.com",
-            "https://:c4n4ry@api.example.com",
-        ),
-        *(
-            "https://@api.example.com",
-            "https://:c4n4ry@",
-            "http://user:c4n4ry@api.example.com/v3?a=b",
-        ),
+        "https://user:c4n4ry@api.example.com",
+        "https://c4n4ry@api.example.com",
+        "https://:c4n4ry@api.example.com",
+        "https://@api.example.com",
+        "https://:c4n4ry@",
+        "http://user:c4n4ry@api.example.com/v3?a=b",
     ],
     "a query or a fragment": [
-        *("https://api.example.com?api_key=c4n4ry", "https://api.example.com/?"),
-        *("https://api.example.com#c4n4ry", "https://api.example.com#"),
+        "https://api.example.com?api_key=c4n4ry",
+        "https://api.example.com/?",
+        "https://api.example.com#c4n4ry",
+        "https://api.example.com#",
     ],
     "before /v3": [
-        *(
-            "https://api.example.com/v3",
-            "https://api.example.com/v3/",
-            "https://api.example.com/v3//",
-        ),
-        *(
-            "https://api.example.com/prefix/v3",
-            "https://api.example.com/v3/.",
-            "https://api.example.com/%763",
-        ),
+        "https://api.example.com/v3",
+        "https://api.example.com/v3/",
+        "https://api.example.com/v3//",
+        "https://api.example.com/prefix/v3",
+        "https://api.example.com/v3/.",
+        "https://api.example.com/%763",
     ],
     "spaces or control characters": [
-        *(" https://api.example.com", "https://api.example.com ", "https://api.example.com\n"),
-        *("https://api.exa mple.com", "https://api.example.com\x00"),
+        " https://api.example.com",
+        "https://api.example.com ",
+        "https://api.example.com\n",
+        "https://api.exa mple.com",
+        "https://api.example.com\x00",
     ],
 }
 INSECURE = [
-    *(
-        "http://api.example.com",
-        "http://192.0.2.1",
-        "http://10.0.0.1",
-        "http://127.0.0.1.example.com",
-    ),
-    *("http://localhost.example.com", "http://[2001:db8::1]", "http://0.0.0.0:8080"),
+    "http://api.example.com",
+    "http://192.0.2.1",
+    "http://10.0.0.1",
+    "http://127.0.0.1.example.com",
+    "http://localhost.example.com",
+    "http://[2001:db8::1]",
+    "http://0.0.0.0:8080",
 ]
 BAD = [(base_url, said) for said, refused in REFUSED_ADDRESSES.items() for base_url in refused]
 
@@ -154,7 +142,9 @@ def test_address_is_refused_with_what_to_do_and_not_shown(base_url: object, said
 
 
 def test_insecure_addresses_and_nothing_else_can_be_allowed() -> None:
-    allowed = [address for address in [*INSECURE, *(one for one, _ in BAD)] if is_allowed(address)]
+    allowed = [
+        address for address in [*INSECURE, *(address for address, _ in BAD)] if is_allowed(address)
+    ]
     assert allowed == INSECURE
 
 

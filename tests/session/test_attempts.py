@@ -1,4 +1,4 @@
-"""`on_attempt`, the headers of recorded responses, and the log: every attempt, its number and cause, and no secret."""
+"""`on_attempt`, recorded responses and the log have every attempt, and no secret."""
 
 import asyncio
 import functools
@@ -20,8 +20,8 @@ from tests.session.scripted_server import FINE, answer, hang, reset
 from tests.session.simulated_service import SimulatedService, pull, session_above
 
 
-def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
-    return one.number, one.status, one.error, one.cause
+def summary_of(attempt: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
+    return attempt.number, attempt.status, attempt.error, attempt.cause
 
 
 async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None:
@@ -32,12 +32,13 @@ async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None
     )
     await ask(client)
     first, _, third = seen
-    assert (first.method, first.path, first.subject) == ("GET", "/v3/campaigns", None)
-    assert (shown(first), shown(third)) == (
-        (1, 500, errors.ServerError, "transient"),
-        (3, 200, None, None),
-    )
-    assert (first.bytes, third.bytes) == (0, len(FINE.partition(b"\r\n\r\n")[2]))
+    assert first.method == "GET"
+    assert first.path == "/v3/campaigns"
+    assert first.subject is None
+    assert summary_of(first) == (1, 500, errors.ServerError, "transient")
+    assert summary_of(third) == (3, 200, None, None)
+    assert first.bytes == 0
+    assert third.bytes == len(FINE.partition(b"\r\n\r\n")[2])
     assert 0 <= first.waited < 50 <= third.waited < 100
     assert 0 < third.seconds < 50
 
@@ -49,7 +50,7 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
     await server.first_request.wait()
     call.cancel()
     await asyncio.wait([call])
-    assert [shown(one) for one in seen] == [(1, None, asyncio.CancelledError, None)]
+    assert [summary_of(attempt) for attempt in seen] == [(1, None, asyncio.CancelledError, None)]
 
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
@@ -59,15 +60,16 @@ async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -
     )
     async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
         assert [outcome.ok async for outcome in outcomes] == [False, False]
-    found = [(one.subject, one.number, one.status) for one in seen]
-    assert found == [("campaign 7", 1, 403), ("campaign 8", 1, 404), (None, 1, 200)]
+    attempts = [(attempt.subject, attempt.number, attempt.status) for attempt in seen]
+    assert attempts == [("campaign 7", 1, 403), ("campaign 8", 1, 404), (None, 1, 200)]
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("clients", [1, 2])
 async def test_a_pull_under_faults_is_seen_whole_by_its_client(clients: int) -> None:
     seen: list[list[Attempt]] = [[] for _ in range(clients)]
-    settings, campaigns = Settings(backoff_initial=0.01, backoff_max=0.05), 60 // clients
+    settings = Settings(backoff_initial=0.01, backoff_max=0.05)
+    campaigns = 60 // clients
     shared: dict[str, Any] = {"settings": settings, "limits": Limits() if clients > 1 else None}
     async with Sandbox(
         campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s"
@@ -82,9 +84,11 @@ async def test_a_pull_under_faults_is_seen_whole_by_its_client(clients: int) -> 
                 ) as outcomes:
                     assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
                 stats = client.stats
-            assert Counter(one.cause for one in attempts if one.cause) == Counter(stats.retries)
-            assert sum(one.number == 1 for one in attempts) == stats.requests
-            assert sum(one.bytes for one in attempts) <= stats.bytes_received
+            assert Counter(attempt.cause for attempt in attempts if attempt.cause) == Counter(
+                stats.retries
+            )
+            assert sum(attempt.number == 1 for attempt in attempts) == stats.requests
+            assert sum(attempt.bytes for attempt in attempts) <= stats.bytes_received
             return stats.attempts
 
         counted = await asyncio.gather(*map(pull, seen))
@@ -119,12 +123,12 @@ async def test_attempts_stats_and_log_lines_name_the_account(
 
 
 def test_an_attempt_is_frozen_and_pickles() -> None:
-    one = Attempt(
+    attempt = Attempt(
         "GET", "/v3/users", "user 7", 1, 500, errors.ServerError, "transient", 0, 0.1, 0.0
     )
     with pytest.raises(AttributeError):
-        one.number = 2  # type: ignore[misc]
-    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301
+        attempt.number = 2  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(attempt)) == attempt  # noqa: S301
 
 
 @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
@@ -138,10 +142,13 @@ async def test_an_exception_of_the_callback_is_logged(
     client, _ = await connect(answer(status=500), FINE, on_attempt=fail)
     await ask(client)
     (record,) = caplog.records
-    assert (record.levelname, record.getMessage()) == ("ERROR", "on_attempt failed")
+    assert record.levelname == "ERROR"
+    assert record.getMessage() == "on_attempt failed"
     assert (record.exc_info or [None])[0] is error
     fields = vars(record)
-    assert (fields["attempt"], fields["status"], fields["cause"]) == (2, 200, None)
+    assert fields["attempt"] == 2
+    assert fields["status"] == 200
+    assert fields["cause"] is None
 
 
 class AsyncCallable:
@@ -167,9 +174,11 @@ def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> Non
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
 
 
-@pytest.mark.parametrize("taken", [print, functools.partial(print, end=""), [].append, Counter])
-def test_any_other_callable_is_taken(taken: Callable[[Attempt], object]) -> None:
-    SeoRepClient("https://api.example.com", KEY, on_attempt=taken)
+@pytest.mark.parametrize(
+    "on_attempt", [print, functools.partial(print, end=""), [].append, Counter]
+)
+def test_any_other_callable_is_taken(on_attempt: Callable[[Attempt], object]) -> None:
+    SeoRepClient("https://api.example.com", KEY, on_attempt=on_attempt)
 
 
 # --- recorded responses
@@ -180,8 +189,9 @@ async def test_a_recorded_response_has_headers_number_and_time(connect: Connect)
     client, _ = await connect(answer(status=500), answer({"data": {}}, headers=sent))
     with client.record_answers() as answers:
         await client.request("GET", "/v3/any")
-    assert [one.number for one in answers] == [1, 2]
-    assert (answers[1].headers["x-trace"], answers[1].headers["X-TRACE"]) == ("a1, b2", "a1, b2")
+    assert [answer.number for answer in answers] == [1, 2]
+    assert answers[1].headers["x-trace"] == "a1, b2"
+    assert answers[1].headers["X-TRACE"] == "a1, b2"
     assert 0 < answers[1].seconds < 60
     assert pickle.loads(pickle.dumps(answers)) == answers  # noqa: S301
 

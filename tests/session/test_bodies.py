@@ -55,7 +55,8 @@ async def test_an_encoding_that_was_not_asked_for_is_one_attempt(
     step = answer(body, headers=[("Content-Encoding", encoding)])
     client, _ = await connect(step, max_attempts=3)
     error = await failure(client, ProtocolError, match="a Content-Encoding that this client did")
-    assert (error.attempts, encoding.lower() in str(error).lower()) == (1, True)
+    assert error.attempts == 1
+    assert encoding.lower() in str(error).lower()
 
 
 async def test_a_whole_answer_under_an_unknown_encoding_is_read(connect: Connect) -> None:
@@ -63,22 +64,25 @@ async def test_a_whole_answer_under_an_unknown_encoding_is_read(connect: Connect
     assert (await ask(client)).total_records == 0
 
 
-WHOLE: dict[str, Step] = {
-    "gzip": answer(GZIPPED, headers=[GZIP]),
-    "deflate": answer(zlib.compress(PAGE), headers=[DEFLATE]),
-    "called HTML": answer(PAGE, headers=[("Content-Type", "text/html")]),
-    "many chunks": CHUNKED
-    + b"".join(chunk(PAGE[i : i + 1]) for i in range(len(PAGE)))
-    + b"0\r\n\r\n",
-    "100 first": b"HTTP/1.1 100 Continue\r\n\r\n" + FINE,
-    "102 and 103 first": b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
-    + FINE,
-    "close-delimited": then_close(CLOSE_DELIMITED + PAGE),
-    "just the limit": answer(PAGE.ljust(CAP)),
-}
-
-
-@pytest.mark.parametrize("step", WHOLE.values(), ids=WHOLE)
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(answer(GZIPPED, headers=[GZIP]), id="gzip"),
+        pytest.param(answer(zlib.compress(PAGE), headers=[DEFLATE]), id="deflate"),
+        pytest.param(answer(PAGE, headers=[("Content-Type", "text/html")]), id="called HTML"),
+        pytest.param(
+            CHUNKED + b"".join(chunk(PAGE[i : i + 1]) for i in range(len(PAGE))) + b"0\r\n\r\n",
+            id="many chunks",
+        ),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + FINE, id="100 first"),
+        pytest.param(
+            b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + FINE,
+            id="102 and 103 first",
+        ),
+        pytest.param(then_close(CLOSE_DELIMITED + PAGE), id="close-delimited"),
+        pytest.param(answer(PAGE.ljust(CAP)), id="just the limit"),
+    ],
+)
 async def test_unusual_but_whole_answer_is_read(step: Step, connect: Connect) -> None:
     client, _ = await connect(step, max_body_bytes=CAP)
     assert (await ask(client)).total_records == 0
@@ -89,16 +93,16 @@ def bomb(size: int) -> bytes:
     return b"".join(packer.compress(bytes(2**20)) for _ in range(size // 2**20)) + packer.flush()
 
 
-ENDLESS: dict[str, Step] = {
-    "plain": pour(CLOSE_DELIMITED, bytes(65536), 16_000),
-    "chunked": pour(CHUNKED, chunk(bytes(65536)), 16_000),
-    "announced": then_hang(answer(b"{}", length=10**12)),
-    "error": then_close(b"HTTP/1.1 404 Not Found\r\n\r\n" + bytes(2**22)),
-    "gzip bomb": then_close(answer(bomb(128 * 2**20), headers=[GZIP])),
-}
-
-
-@pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(pour(CLOSE_DELIMITED, bytes(65536), 16_000), id="plain"),
+        pytest.param(pour(CHUNKED, chunk(bytes(65536)), 16_000), id="chunked"),
+        pytest.param(then_hang(answer(b"{}", length=10**12)), id="announced"),
+        pytest.param(then_close(b"HTTP/1.1 404 Not Found\r\n\r\n" + bytes(2**22)), id="error"),
+        pytest.param(then_close(answer(bomb(128 * 2**20), headers=[GZIP])), id="gzip bomb"),
+    ],
+)
 async def test_body_over_the_limit_is_an_error_in_bounded_memory(
     step: Step, connect: Connect
 ) -> None:

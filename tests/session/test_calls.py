@@ -71,12 +71,10 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
     )
     error = await failure(client, errors.DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
-    assert (error.method, error.path, error.status, error.body_excerpt) == (
-        "GET",
-        "/v3/campaigns",
-        500,
-        "down",
-    )
+    assert error.method == "GET"
+    assert error.path == "/v3/campaigns"
+    assert error.status == 500
+    assert error.body_excerpt == "down"
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
     assert isinstance(error.__cause__, errors.ServerError)
 
@@ -197,7 +195,8 @@ async def test_closing_the_client_ends_its_calls_and_says_so(
     await client.close()
     in_flight, *waiting = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(in_flight, errors.ConnectionFailedError)
-    assert (in_flight.message[:21], in_flight.attempts) == ("the client was closed", 1)
+    assert in_flight.message[:21] == "the client was closed"
+    assert in_flight.attempts == 1
     assert all(
         isinstance(end, errors.ConfigurationError) and "client is closed" in end.message
         for end in waiting
@@ -218,7 +217,8 @@ async def test_a_retry_that_closing_prevents_ends_in_its_failure(
 
 
 async def test_closing_is_no_failure_of_the_service(scripted_server: StartServer) -> None:
-    server, limits = await scripted_server(hang), Limits(max_concurrency=16)
+    server = await scripted_server(hang)
+    limits = Limits(max_concurrency=16)
     async with SeoRepClient(server.base_url, KEY, limits=limits) as other:
         client = await SeoRepClient(server.base_url, KEY, limits=limits).open()
         call = asyncio.create_task(ask(client))
@@ -232,7 +232,8 @@ async def test_closing_that_is_cancelled_closes_all_the_same(
     scripted_server: StartServer, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(FINE)
-    working, released = asyncio.Event(), asyncio.Event()
+    working = asyncio.Event()
+    released = asyncio.Event()
 
     async def work() -> None:
         try:
@@ -253,4 +254,5 @@ async def test_closing_that_is_cancelled_closes_all_the_same(
         await closing
     released.set()
     await server.until_no_connection()
-    assert (session._transport._reads.closed, session._transport._writes.closed) == (True, True)
+    assert session._transport._reads.closed is True
+    assert session._transport._writes.closed is True

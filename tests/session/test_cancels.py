@@ -73,8 +73,20 @@ async def rounds(count: int, seed: int) -> None:
             ] == []  # others are the server's
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_nothing_is_left_after_any_end(loop: str) -> None:
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(rounds(15, seed=len(loop)))
+
+
+def test_nothing_is_left_after_any_end_in_debug_mode() -> None:
+    with asyncio.Runner(debug=True) as runner:
+        runner.run(rounds(5, seed=1))
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_nothing_is_left_after_any_end(loop: str, debug: bool) -> None:
+def test_nothing_is_left_after_many_ends(loop: str, debug: bool) -> None:
     with asyncio.Runner(loop_factory=LOOPS[loop], debug=debug) as runner:
-        runner.run(rounds(25, seed=len(loop) + debug))
+        runner.run(rounds(25, seed=100 + len(loop) + debug))

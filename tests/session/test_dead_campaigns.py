@@ -12,9 +12,10 @@ from benchmarks.low_limits import Cell
 from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
+from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.response import Response
-from tests.scripted_api import FEED, Asked
-from tests.session.simulated_service import SimulatedService, session_above
+from tests.scripted_api import FEED, ApiRequest
+from tests.session.simulated_service import SimulatedService, session_above, simulate
 from tests.session.virtual_loop import here, run
 
 CAMPAIGNS = 100
@@ -31,10 +32,10 @@ def service_with(dead: Collection[int], refusal: Response, pages: int) -> Simula
     """Return a service that refuses some campaigns for good, after its first answer."""
 
     def says(path: str) -> Response:
-        asked = Asked(*path.split("?"))
-        if asked.id in dead and len(service.paths) > 1:
+        request = ApiRequest(*path.split("?"))
+        if request.id in dead and len(service.paths) > 1:
             return refusal
-        row = asked.id * 100 + asked.page
+        row = request.id * 100 + request.page
         return Response(200, json.dumps(FEED.envelope([row], pages, pages)).encode())
 
     service = SimulatedService(says=says, latency=0.05)
@@ -58,8 +59,14 @@ async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
-@pytest.mark.parametrize("refusal", [UNAVAILABLE, FORBIDDEN], ids=["503", "HTML 403"])
+@pytest.mark.parametrize(
+    ("refusal", "dead"),
+    [
+        pytest.param(UNAVAILABLE, DEAD["every tenth"], id="503"),
+        pytest.param(UNAVAILABLE, DEAD["at random"], id="503 at random"),
+        pytest.param(FORBIDDEN, DEAD["at random"], id="HTML 403"),
+    ],
+)
 def test_nine_dead_campaigns_hold_up_no_other(refusal: Response, dead: frozenset[int]) -> None:
     _, alone, _ = run(pull_all(service_with((), refusal, pages=5)))
     last_good, end, most_attempts = run(pull_all(service_with(dead, refusal, pages=5)))
@@ -76,16 +83,49 @@ def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[in
     assert last_good <= 2 * alone
 
 
-LOSSES = [
-    Cell("sliding window of a second", 2, False, 0.02, 300),
-    Cell("bucket of one", 2, True, 0.2, 60),
-    Cell("bucket of one", 5, True, 0.02, 60),
-    Cell("bucket of one", 1, False, 0.02, 60),
-]
+@pytest.mark.virtual
+@pytest.mark.parametrize("pages", [1, 5])
+@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+def test_a_dead_campaign_pauses_the_others_once(dead: frozenset[int], pages: int) -> None:
+    refusal = Response(503, b"", 1.0)
+    last_good, end, _ = run(pull_all(service_with(dead, refusal, pages)))
+    assert last_good <= 1.6 * len(dead)
+    assert end <= 30
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("cell", LOSSES, ids=str)
+@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+def test_429s_of_dead_campaigns_lower_the_rate_only_at_first(dead: frozenset[int]) -> None:
+    # Each of the 22 attempts of each pauses everybody for a second.
+    last_good, _, _ = run(pull_all(service_with(dead, Response(429, b"", 1.0), pages=5)))
+    assert last_good <= 30 * len(dead)
+
+
+@pytest.mark.virtual
+def test_dead_campaigns_alone_are_soon_given_up() -> None:
+    _, end, _ = run(pull_all(service_with(DEAD["every tenth"], UNAVAILABLE, pages=1)))
+    assert end <= 180
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("latency", [0.02, 0.2])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> None:
+    service = SimulatedService("200/s", latency=latency, retry_after=1.0, seed=seed)
+    assert simulate(service, 1500).started_in_a_wait == 0
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell("sliding window of a second", 2, False, 0.02, 300),
+        Cell("bucket of one", 2, True, 0.2, 60),
+        Cell("bucket of one", 5, True, 0.02, 60),
+        Cell("bucket of one", 1, False, 0.02, 60),
+    ],
+    ids=str,
+)
 def test_a_low_limit_loses_nothing(cell: Cell) -> None:
     assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
 
@@ -95,4 +135,14 @@ def test_a_cap_equal_to_the_limit_is_used() -> None:
     cell = Cell("bucket of one", 5, True, 0.02, 120, cap=5.0)
     figures = cell.run(300)
     assert figures.lost == 0
-    assert figures.seconds <= 1.35 * cell.ideal(300)
+    assert figures.seconds <= 1.22 * cell.ideal(300)
+
+
+@pytest.mark.parametrize(("rest", "interval"), [(0.015, 0.085), (0.05, 0.1), (60.0, 0.1)])
+def test_an_attempt_after_a_rest_is_not_early(rest: float, interval: float) -> None:
+    pace = Pace(16, requests_per_second=10.0)
+    pace.start(1.0, None)
+    start = 1.1 + rest
+    pace.start(start, None)
+    _, next_start = pace.next_start(start, 0)
+    assert next_start - start == pytest.approx(interval)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError
+from seorep_async import AuthenticationError, OutcomeUnknownError
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
@@ -45,14 +45,23 @@ async def test_a_page_after_a_success_is_a_firewall_s(
     blocked: tuple[int, int], body: bytes, lost: list[int]
 ) -> None:
     async with session_above(firewalled(*blocked, body), max_concurrency=1) as session:
-        found = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
-    assert [n for n, end in enumerate(found) if isinstance(end, AuthenticationError)] == lost
-    assert all(end == 0 or n in lost for n, end in enumerate(found))
+        results = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
+    assert [n for n, end in enumerate(results) if isinstance(end, AuthenticationError)] == lost
+    assert all(end == 0 or n in lost for n, end in enumerate(results))
 
 
 async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
     service = firewalled(2, 3)
     async with session_above(service, max_concurrency=1) as session:
         await session.send(Request("GET", "/read", len))
-        assert await session.send(Request("POST", "/write", len, idempotent=False)) == 0
+        assert await session.send(Request("PUT", "/write", len)) == 0
     assert service.paths == ["/read", "/write", "/write"]
+
+
+async def test_a_post_that_a_firewall_refused_is_not_sent_again() -> None:
+    service = firewalled(2, 3)
+    async with session_above(service, max_concurrency=1) as session:
+        await session.send(Request("GET", "/read", len))
+        with pytest.raises(OutcomeUnknownError):
+            await session.send(Request("POST", "/write", len, idempotent=False))
+    assert service.paths == ["/read", "/write"]

@@ -127,7 +127,7 @@ async def test_two_threads_never_decode_at_once(connect_session: ConnectSession)
 # --- The end of a call that waits for its answer to be decoded
 
 
-class Held:
+class BlockingDecoder:
     """A decoder that holds its thread until it is let go."""
 
     def __init__(self) -> None:
@@ -149,22 +149,22 @@ async def session(connect_session: ConnectSession) -> Session:
 
 
 async def test_a_thread_that_takes_too_long_ends_at_the_deadline(session: Session) -> None:
-    held = Held()
+    decoder = BlockingDecoder()
     deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
-        await session.send(msgspec.structs.replace(request(held), deadline=deadline))
-    held.go.set()
+        await session.send(msgspec.structs.replace(request(decoder), deadline=deadline))
+    decoder.go.set()
     assert await session.send(request(bytes)) == b" " * MIB
 
 
 async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) -> None:
-    held = Held()
-    first = asyncio.create_task(session.send(request(held)))
-    await held.has_started()
+    decoder = BlockingDecoder()
+    first = asyncio.create_task(session.send(request(decoder)))
+    await decoder.has_started()
     deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
         await session.send(msgspec.structs.replace(request(bytes), deadline=deadline))
-    held.go.set()
+    decoder.go.set()
     assert await first == "decoded"
 
 
@@ -178,21 +178,21 @@ async def test_the_caller_s_blocking_work_holds_no_answer_up(session: Session) -
 
 
 async def test_closing_ends_calls_whose_answers_are_not_decoded(session: Session) -> None:
-    held = Held()
-    calls = [asyncio.create_task(session.send(request(decode))) for decode in (held, bytes)]
-    await held.has_started()
+    decoder = BlockingDecoder()
+    calls = [asyncio.create_task(session.send(request(decode))) for decode in (decoder, bytes)]
+    await decoder.has_started()
     await session.__aexit__(None, None, None)
     ends = await asyncio.gather(*calls, return_exceptions=True)
-    held.go.set()
+    decoder.go.set()
     assert [type(end) for end in ends] == [ConnectionFailedError] * 2
 
 
 async def test_a_cancelled_call_leaves_its_turn_to_the_next(session: Session) -> None:
-    held = Held()
-    call = asyncio.create_task(session.send(request(held)))
-    await held.has_started()
+    decoder = BlockingDecoder()
+    call = asyncio.create_task(session.send(request(decoder)))
+    await decoder.has_started()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    held.go.set()
+    decoder.go.set()
     assert await session.send(request(bytes)) == b" " * MIB

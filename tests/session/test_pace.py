@@ -1,4 +1,4 @@
-"""How fast the whole session is at limits as services have them, in virtual time: the table's bounds, by few seeds."""
+"""The pace of a session at the limits of services, in virtual time: the table's bounds."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
-from tests.scripted_api import FEED, Asked
+from tests.scripted_api import FEED, ApiRequest
 from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (
     AtRandom,
@@ -48,7 +48,8 @@ async def test_a_limit_that_was_found_is_known_after_a_rest(
     async with session_above(service) as session:
         assert await pull(session, pages) == []
         await asyncio.sleep(rest)
-        begun, before = here().now, service.attempts
+        begun = here().now
+        before = service.attempts
         assert await pull(session, pages) == []
     assert service.attempts - before <= 1.05 * pages
     assert here().now - begun <= 1.5 * pages / rate
@@ -75,19 +76,20 @@ def test_a_loop_that_stalls_makes_no_burst() -> None:
     run = simulate(
         SimulatedService("50/s,burst=5", latency=0.05, stall=2.0), 1000, requests_per_second=40
     )
-    assert (run.lost, run.refused) == (0, 0)
+    assert run.lost == 0
+    assert run.refused == 0
 
 
 async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
     dead = False
 
     def page(path: str) -> int | Response:
-        asked = Asked(*path.split("?"))
-        pages = 40 if asked.id == 100 else 1
-        if dead and asked.id == 100 and asked.page > 1:
+        request = ApiRequest(*path.split("?"))
+        pages = 40 if request.id == 100 else 1
+        if dead and request.id == 100 and request.page > 1:
             return 503
         return Response(
-            200, json.dumps(FEED.envelope([asked.id * 100 + asked.page], pages, pages)).encode()
+            200, json.dumps(FEED.envelope([request.id * 100 + request.page], pages, pages)).encode()
         )
 
     async def seconds() -> float:

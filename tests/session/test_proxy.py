@@ -1,4 +1,4 @@
-"""A proxy that the settings name: it carries requests, never sees the key of an https service, and stays secret."""
+"""A proxy that the settings name carries requests, sees no key, and its password is secret."""
 
 import asyncio
 import base64
@@ -25,11 +25,11 @@ CANARY = Canary(PASSWORD, CREDENTIALS)
 
 
 async def tunnel(
-    asked: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    heads: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Open a tunnel, as a proxy does, and keep what was asked."""
-    asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
-    upstream, downstream = await asyncio.open_connection(*asked[-1].split()[1].split(":"))
+    heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+    upstream, downstream = await asyncio.open_connection(*heads[-1].split()[1].split(":"))
     writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
     await asyncio.gather(copy(reader, downstream), copy(upstream, writer))
 
@@ -52,11 +52,13 @@ async def test_a_request_goes_through_the_proxy(connect: Connect, open_client: O
 
 
 async def test_the_proxy_of_an_https_service_sees_no_key(connect: Connect) -> None:
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    trusting, asked = ssl.create_default_context(), list[str]()
+    trusting = ssl.create_default_context()
+    heads = list[str]()
     authority.configure_trust(trusting)
-    proxy = await asyncio.start_server(partial(tunnel, asked), "127.0.0.1", 0)
+    proxy = await asyncio.start_server(partial(tunnel, heads), "127.0.0.1", 0)
     address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
     async with (
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session,
@@ -65,9 +67,9 @@ async def test_the_proxy_of_an_https_service_sees_no_key(connect: Connect) -> No
         client, server = await connect(FINE, tls=context, session=session, proxy=address)
         await ask(client)
         assert len(server.requests) == 1
-    assert [head.split()[0] for head in asked] == ["CONNECT"]
-    assert f"Basic {CREDENTIALS}" in asked[0]
-    assert_key_is_not_in(asked[0])
+    assert [head.split()[0] for head in heads] == ["CONNECT"]
+    assert f"Basic {CREDENTIALS}" in heads[0]
+    assert_key_is_not_in(heads[0])
 
 
 async def test_our_own_session_sends_the_proxy_no_key(

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from seorep_async.session.retry_policy import parse_retry_after
 
@@ -14,46 +14,46 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 MEANINGS: dict[float | None, list[str]] = {
     None: [
-        *(
-            "nan",
-            "NaN",
-            "inf",
-            "Infinity",
-            "-inf",
-            "1e3",
-            "0x10",
-            "1_000",
-            "1,5",
-            "٣",
-            "",
-            "  ",
-            "soon",
-        ),
-        *("10 seconds", "Tue, 32 Nov 2023 22:13:50 GMT", "Tue, 14 Nov 2023 25:13:50 GMT"),
-        *("Tue, 14 Nov 99999 22:13:50 GMT", "Tue, 14 Nov 2023 22:13:50 +9999"),
+        "nan",
+        "NaN",
+        "inf",
+        "Infinity",
+        "-inf",
+        "1e3",
+        "0x10",
+        "1_000",
+        "1,5",
+        "٣",
+        "",
+        "  ",
+        "soon",
+        "10 seconds",
+        "Tue, 32 Nov 2023 22:13:50 GMT",
+        "Tue, 14 Nov 2023 25:13:50 GMT",
+        "Tue, 14 Nov 99999 22:13:50 GMT",
+        "Tue, 14 Nov 2023 22:13:50 +9999",
     ],
     0.0: [
-        *(
-            "0",
-            "-5",
-            "-0",
-            "-1" + "0" * 400,
-            "Tue, 14 Nov 2023 22:13:20 GMT",
-            "Tue, 14 Nov 2023 21:13:20 GMT",
-        ),
-        *("Thu, 01 Jan 1970 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 +2359"),
+        "0",
+        "-5",
+        "-0",
+        "-1" + "0" * 400,
+        "Tue, 14 Nov 2023 22:13:20 GMT",
+        "Tue, 14 Nov 2023 21:13:20 GMT",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "Mon, 01 Jan 0001 00:00:00 +2359",
     ],
     1.0: ["1", "1."],
     1.5: ["1.5"],
     5.0: ["+5"],
     7.0: ["007"],
     30.0: [
-        *(" 30 ", "Tue, 14 Nov 2023 22:13:50 GMT", "Tue, 14 Nov 2023 22:13:50 -0000"),
-        *(
-            "Tue, 14 Nov 2023 23:13:50 +0100",
-            "Tuesday, 14-Nov-23 22:13:50 GMT",
-            "Tue Nov 14 22:13:50 2023",
-        ),
+        " 30 ",
+        "Tue, 14 Nov 2023 22:13:50 GMT",
+        "Tue, 14 Nov 2023 22:13:50 -0000",
+        "Tue, 14 Nov 2023 23:13:50 +0100",
+        "Tuesday, 14-Nov-23 22:13:50 GMT",
+        "Tue Nov 14 22:13:50 2023",
     ],
     3600.0: ["3600"],
     86400.0: ["Wed, 15 Nov 2023 22:13:20 GMT"],
@@ -101,7 +101,6 @@ DATES = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 
 
 @given(st.text() | st.from_regex(r"[+-]?[0-9]{1,500}(\.[0-9]*)?") | DATES)
-@settings(max_examples=200)
 def test_any_string_means_a_finite_wait_or_nothing(text: str) -> None:
     seconds = parse_retry_after(text, None, NOW)
     assert seconds is None or (math.isfinite(seconds) and seconds >= 0)

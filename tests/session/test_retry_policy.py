@@ -61,26 +61,26 @@ def verdict(
     return decide(failure(sent, cause, retry_after), **(FACTS | facts))
 
 
-STATUSES: list[tuple[Callable[[int], Cause | Sent], Cause | Sent, list[int]]] = [
-    (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
-    (cause_of_status, Cause.THROTTLE, [429]),
-    (cause_of_status, Cause.OVERLOAD, [503]),
-    (cause_of_status, Cause.TRANSIENT, [408, 425, 500, 502, 504, 506, 507, 511, 520, 599]),
-    (
-        cause_of_status,
-        Cause.PERMANENT,
-        [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505],
-    ),
-    (sent_of_status, Sent.MAYBE, [502, 504]),
-    (
-        sent_of_status,
-        Sent.RESPONDED,
-        [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599],
-    ),
-]
-
-
-@pytest.mark.parametrize(("meaning_of", "meaning", "statuses"), STATUSES)
+@pytest.mark.parametrize(
+    ("meaning_of", "meaning", "statuses"),
+    [
+        (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
+        (cause_of_status, Cause.THROTTLE, [429]),
+        (cause_of_status, Cause.OVERLOAD, [503]),
+        (cause_of_status, Cause.TRANSIENT, [408, 425, 500, 502, 504, 506, 507, 511, 520, 599]),
+        (
+            cause_of_status,
+            Cause.PERMANENT,
+            [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505],
+        ),
+        (sent_of_status, Sent.MAYBE, [502, 504]),
+        (
+            sent_of_status,
+            Sent.RESPONDED,
+            [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599],
+        ),
+    ],
+)
 def test_status_has_a_cause_and_says_how_far_it_got(
     meaning_of: Callable[[int], object], meaning: Cause | Sent, statuses: list[int]
 ) -> None:
@@ -109,13 +109,13 @@ def test_retry_after_makes_some_refusals_temporary(
         verdict_on_status(status, has_retry_after=True, is_read=is_read)
         for is_read in (True, False)
     ]
-    assert tuple(one.cause for one in verdicts) == causes
+    assert tuple(verdict.cause for verdict in verdicts) == causes
 
 
 def test_a_failure_may_have_fewer_attempts_than_the_settings() -> None:
     once_more = attrs.evolve(failure(Sent.RESPONDED, Cause.TRANSIENT), most_attempts=2)
     decided = [decide(once_more, **(FACTS | {"attempts": attempts})) for attempts in (1, 2)]
-    assert [type(one) for one in decided] == [Retry, errors.ServerError]
+    assert [type(decision) for decision in decided] == [Retry, errors.ServerError]
 
 
 @pytest.mark.parametrize("sent", Sent)
@@ -181,21 +181,24 @@ def test_a_write_is_retried_only_if_certainly_not_executed(
 
 
 def test_error_tells_what_is_known_and_how_to_find_out() -> None:
-    unknown, late = verdict(Sent.MAYBE, idempotent=False), verdict(remaining=0.1)
-    assert (type(unknown), type(late)) == (errors.OutcomeUnknownError, errors.DeadlineExceededError)
+    unknown = verdict(Sent.MAYBE, idempotent=False)
+    late = verdict(remaining=0.1)
+    assert type(unknown) is errors.OutcomeUnknownError
+    assert type(late) is errors.DeadlineExceededError
     assert isinstance(unknown, errors.SeoRepError)
     assert isinstance(late, errors.SeoRepError)
     assert unknown.message == (
         "whether the request was carried out is not known (as it was); if it creates an "
         "object, look for it in the list, by filter or username, before you send it again"
     )
-    assert late.message == "the call timed out before it succeeded; last error: as it was"
+    assert late.message == (
+        "the call was given up: the next attempt would not begin in the 0.1 s left; last error: "
+        "as it was"
+    )
     for error in (unknown, late):
-        assert (error.status, error.body_excerpt, type(error.__cause__)) == (
-            500,
-            "its body",
-            errors.ServerError,
-        )
+        assert error.status == 500
+        assert error.body_excerpt == "its body"
+        assert type(error.__cause__) is errors.ServerError
 
 
 @pytest.mark.parametrize(
@@ -205,23 +208,23 @@ def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any
     assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is errors.OutcomeUnknownError
 
 
-BACK_OFF: list[tuple[float, dict[str, Any]]] = [
-    *((delay, {"attempts": n}) for n, delay in ((1, 0.5), (2, 1.0), (3, 1.5))),
-    *((delay, {"attempts": n, "jitter": 0.5}) for n, delay in ((1, 0.25), (3, 0.75))),
-    (0.0, {"attempts": 2, "jitter": 0.0}),
-    (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}),
-    *((delay, {"attempts": 4, "throttled": n}) for n, delay in ((3, 0.5), (2, 1.0))),
-    *((n / 2, {"attempts": 3, "throttled": n, "cause": Cause.THROTTLE}) for n in (1, 2, 3)),
-    # 30 doublings at most
-    *(
-        (1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)})
-        for n in (31, 32)
-    ),
-    (7.0, {"attempts": 99, "settings": PATIENT(backoff_initial=0.5, backoff_max=7.0)}),
-]
-
-
-@pytest.mark.parametrize(("delay", "facts"), BACK_OFF)
+@pytest.mark.parametrize(
+    ("delay", "facts"),
+    [
+        *((delay, {"attempts": n}) for n, delay in ((1, 0.5), (2, 1.0), (3, 1.5))),
+        *((delay, {"attempts": n, "jitter": 0.5}) for n, delay in ((1, 0.25), (3, 0.75))),
+        (0.0, {"attempts": 2, "jitter": 0.0}),
+        (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}),
+        *((delay, {"attempts": 4, "throttled": n}) for n, delay in ((3, 0.5), (2, 1.0))),
+        *((n / 2, {"attempts": 3, "throttled": n, "cause": Cause.THROTTLE}) for n in (1, 2, 3)),
+        # 30 doublings at most
+        *(
+            (1.0, {"attempts": n, "settings": PATIENT(backoff_initial=0.5**30, backoff_max=1e9)})
+            for n in (31, 32)
+        ),
+        (7.0, {"attempts": 99, "settings": PATIENT(backoff_initial=0.5, backoff_max=7.0)}),
+    ],
+)
 def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
     delay: float, facts: dict[str, Any]
 ) -> None:
@@ -249,15 +252,22 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
 
 
 LATE = errors.DeadlineExceededError
-WAITS: list[tuple[float | None, float, Any]] = [
-    *((seconds, math.inf, Retry(seconds, 5)) for seconds in (0.0, 7.0, 60.0)),
-    *((seconds, math.inf, errors.ServerError) for seconds in (60.1, 3600.0)),
-    *((5.0, 4.0, errors.ServerError), (5.0, 5.0, LATE), (5.0, 5.1, Retry(5.0, 5))),
-    *((None, 0.5, LATE), (None, 0.6, Retry(0.5, 5)), (None, 0.0, LATE), (None, -1.0, LATE)),
-]
 
 
-@pytest.mark.parametrize(("retry_after", "remaining", "expected"), WAITS)
+@pytest.mark.parametrize(
+    ("retry_after", "remaining", "expected"),
+    [
+        *((seconds, math.inf, Retry(seconds, 5)) for seconds in (0.0, 7.0, 60.0)),
+        *((seconds, math.inf, errors.ServerError) for seconds in (60.1, 3600.0)),
+        (5.0, 4.0, errors.ServerError),
+        (5.0, 5.0, LATE),
+        (5.0, 5.1, Retry(5.0, 5)),
+        (None, 0.5, LATE),
+        (None, 0.6, Retry(0.5, 5)),
+        (None, 0.0, LATE),
+        (None, -1.0, LATE),
+    ],
+)
 def test_wait_fits_its_limits_or_the_call_ends_at_once(
     retry_after: float | None, remaining: float, expected: Any
 ) -> None:
@@ -267,16 +277,18 @@ def test_wait_fits_its_limits_or_the_call_ends_at_once(
 
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     error = deadline_exceeded(None)
-    assert (error.status, error.body_excerpt, error.__cause__) == (None, None, None)
+    assert error.status is None
+    assert error.body_excerpt is None
+    assert error.__cause__ is None
     assert error.message.startswith(
         "the call timed out before its turn came; nothing was sent; raise Settings.call_timeout, "
     )
 
 
-@pytest.mark.parametrize(("refused", "named"), [(0, False), (9, False), (10, True), (325, True)])
+@pytest.mark.parametrize(("refused", "is_named"), [(0, False), (9, False), (10, True), (325, True)])
 @pytest.mark.parametrize("last", [None, failure(Sent.RESPONDED, Cause.THROTTLE)])
 def test_end_of_time_after_refusals_alone_speaks_of_a_quota(
-    last: Failure | None, refused: int, named: bool
+    last: Failure | None, refused: int, is_named: bool
 ) -> None:
     words = f"each of the last {refused} requests was refused: a quota may be used up"
-    assert (words in deadline_exceeded(last, refused).message) is named
+    assert (words in deadline_exceeded(last, refused).message) is is_named

@@ -65,7 +65,8 @@ def body_with_key(**fields: Any) -> bytes:
     return answer(json.dumps(fields, ensure_ascii=False).encode())
 
 
-HEAD_OF_KEY, FIRST_OF_KEY = f"HTTP/1.1 {KEY}\r\n\r\n".encode(), f'{{"data": ["{KEY}'.encode()
+HEAD_OF_KEY = f"HTTP/1.1 {KEY}\r\n\r\n".encode()
+FIRST_OF_KEY = f'{{"data": ["{KEY}'.encode()
 UNDER_200 = body_with_key(status="error", message=f"no such key: {KEY}")
 ELSEWHERE = f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}"
 FAILURES: dict[str, tuple[Step, type[errors.SeoRepError]]] = {
@@ -150,7 +151,8 @@ async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Conn
 
 
 async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Connect) -> None:
-    # around the lengths at which the excerpt is cut, and before that the body, of which spaces leave the end to be seen
+    # The excerpt is cut near 400 characters. Spaces, which are dropped first, show where the body
+    # is cut before that.
     beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
     client, _ = await connect(
         *(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings)
@@ -202,7 +204,8 @@ async def test_what_traces_every_session_sees_no_key(
     async def note(_: object, context: object, params: aiohttp.TraceRequestStartParams) -> None:
         seen.append(dict(params.headers))
 
-    trace, make = aiohttp.TraceConfig(), aiohttp.ClientSession.__init__
+    trace = aiohttp.TraceConfig()
+    make = aiohttp.ClientSession.__init__
     trace.on_request_start.append(note)
     monkeypatch.setattr(
         aiohttp.ClientSession,
@@ -267,24 +270,32 @@ def test_client_and_what_hangs_on_it_is_not_pickled() -> None:
 
 
 ADDRESS = "https://api.example.com"
-BAD_ARGUMENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "key in the environment with a line break": (ADDRESS, None, {}),
-    "key with a line break": (ADDRESS, f"{KEY}\n", {}),
-    "key with a space": (ADDRESS, f" {KEY}", {}),
-    "key as bytes": (ADDRESS, KEY.encode(), {}),
-    "key in a list": (ADDRESS, [KEY], {}),
-    "address with the key as password": (f"https://:{KEY}@api.example.com", "k", {}),
-    "address with the key in its query": (f"https://api.example.com?key={KEY}", "k", {}),
-    "address that can't be parsed": (f"https://:{KEY}@api.example.com:x", "k", {}),
-    "address with spaces": (f"https://{KEY} x", "k", {}),
-    "bad address, good key": ("api.example.com", KEY, {}),
-    "no address, good key": (None, KEY, {}),
-    "bad settings, good key": (ADDRESS, KEY, {"settings": {"max_attempts": 1}}),
-    "bad session, good key": (ADDRESS, KEY, {"session": "a session"}),
-}
 
 
-@pytest.mark.parametrize(("address", "key", "options"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+@pytest.mark.parametrize(
+    ("address", "key", "options"),
+    [
+        pytest.param(ADDRESS, None, {}, id="key in the environment with a line break"),
+        pytest.param(ADDRESS, f"{KEY}\n", {}, id="key with a line break"),
+        pytest.param(ADDRESS, f" {KEY}", {}, id="key with a space"),
+        pytest.param(ADDRESS, KEY.encode(), {}, id="key as bytes"),
+        pytest.param(ADDRESS, [KEY], {}, id="key in a list"),
+        pytest.param(
+            f"https://:{KEY}@api.example.com", "k", {}, id="address with the key as password"
+        ),
+        pytest.param(
+            f"https://api.example.com?key={KEY}", "k", {}, id="address with the key in its query"
+        ),
+        pytest.param(
+            f"https://:{KEY}@api.example.com:x", "k", {}, id="address that can't be parsed"
+        ),
+        pytest.param(f"https://{KEY} x", "k", {}, id="address with spaces"),
+        pytest.param("api.example.com", KEY, {}, id="bad address, good key"),
+        pytest.param(None, KEY, {}, id="no address, good key"),
+        pytest.param(ADDRESS, KEY, {"settings": {"max_attempts": 1}}, id="bad settings, good key"),
+        pytest.param(ADDRESS, KEY, {"session": "a session"}, id="bad session, good key"),
+    ],
+)
 def test_refused_argument_is_not_shown(
     address: Any, key: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

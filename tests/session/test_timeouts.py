@@ -1,4 +1,4 @@
-"""Time limits: of an attempt, which never hide that somebody else cancelled it; and `client.timeout`, of calls."""
+"""Time limits of attempts, which never hide a cancellation, and `client.timeout` of calls."""
 
 import asyncio
 import contextlib
@@ -85,19 +85,28 @@ def stand_still(seconds: float) -> None:
 
 # when the loop stands still, and for how long; the time that the work and the call take; when it ends, with 1 s for
 # the attempt; whether that says nothing about the service
-STALLS: dict[str, tuple[list[tuple[float, float]], float, float, float, bool]] = {
-    "after a late alarm the loop runs on for a moment": ([(0, 1.3)], NEVER, NEVER, 1.4, True),
-    "also at the end of the call": ([(0, 1.3)], NEVER, 1.2, 1.4, True),
-    "a response in that moment is used": ([(0, 1.3)], 1.39, NEVER, 1.39, False),
-    "an alarm in time ends an attempt at once": ([(0.5, 0.54)], NEVER, NEVER, 1.04, False),
-    "also if nothing stands still": ([], NEVER, NEVER, 1.0, False),
-    "the end of the call is no fault of the service": ([], NEVER, 0.9, 0.9, True),
-}
-
-
 @pytest.mark.virtual
 @pytest.mark.parametrize(
-    ("stalls", "work", "remaining", "end", "inconclusive"), STALLS.values(), ids=STALLS
+    ("stalls", "work", "remaining", "end", "inconclusive"),
+    [
+        pytest.param(
+            [(0, 1.3)],
+            NEVER,
+            NEVER,
+            1.4,
+            True,
+            id="after a late alarm the loop runs on for a moment",
+        ),
+        pytest.param([(0, 1.3)], NEVER, 1.2, 1.4, True, id="also at the end of the call"),
+        pytest.param([(0, 1.3)], 1.39, NEVER, 1.39, False, id="a response in that moment is used"),
+        pytest.param(
+            [(0.5, 0.54)], NEVER, NEVER, 1.04, False, id="an alarm in time ends an attempt at once"
+        ),
+        pytest.param([], NEVER, NEVER, 1.0, False, id="also if nothing stands still"),
+        pytest.param(
+            [], NEVER, 0.9, 0.9, True, id="the end of the call is no fault of the service"
+        ),
+    ],
 )
 async def test_a_loop_that_stood_still_throws_nothing_away(
     stalls: list[tuple[float, float]], work: float, remaining: float, end: float, inconclusive: bool
@@ -161,16 +170,16 @@ async def test_closing_ends_what_runs_and_leaves_no_alarm() -> None:
 REFUSED = answer(status=503)
 
 
-SHORTEST: list[tuple[list[float], dict[str, Any]]] = [
-    ([0.2, 0.2], {}),
-    ([60, 0.2], {}),
-    ([0.2, 60], {}),
-    ([60, 60], {"call_timeout": 0.2}),
-    ([0.2, 0.2], {"max_attempts": 1}),  # out of time counts before out of attempts
-]
-
-
-@pytest.mark.parametrize(("limits", "settings"), SHORTEST)
+@pytest.mark.parametrize(
+    ("limits", "settings"),
+    [
+        ([0.2, 0.2], {}),
+        ([60, 0.2], {}),
+        ([0.2, 60], {}),
+        ([60, 60], {"call_timeout": 0.2}),
+        ([0.2, 0.2], {"max_attempts": 1}),  # out of time counts before out of attempts
+    ],
+)
 async def test_the_shortest_limit_ends_a_call(
     limits: list[float], settings: dict[str, Any], connect: Connect
 ) -> None:
@@ -179,7 +188,8 @@ async def test_the_shortest_limit_ends_a_call(
         task = asyncio.create_task(ask(client))  # which is limited, as it is started inside
     with pytest.raises(errors.DeadlineExceededError) as caught:
         await task
-    assert (caught.value.attempts, type(caught.value.__cause__)) == (1, errors.AttemptTimeoutError)
+    assert caught.value.attempts == 1
+    assert type(caught.value.__cause__) is errors.AttemptTimeoutError
 
 
 SLOW = {"backoff_initial": 50, "backoff_max": 50}
@@ -202,7 +212,8 @@ async def test_a_limit_that_tasks_share_ends_in_each_of_them(
     connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(*[answer(status=500), FINE] * 2, **SLOW)
-    limit, contexts = client.timeout(1), (copy_context(), copy_context())
+    limit = client.timeout(1)
+    contexts = (copy_context(), copy_context())
     for method in (limit.__enter__, partial(limit.__exit__, None, None, None)):
         for context in contexts:
             context.run(method)
@@ -212,7 +223,8 @@ async def test_a_limit_that_tasks_share_ends_in_each_of_them(
 
 
 async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
-    (limited, _), (client, _) = await connect(), await connect(answer(status=500), FINE, **SLOW)
+    (limited, _) = await connect()
+    (client, _) = await connect(answer(status=500), FINE, **SLOW)
     with limited.timeout(1):
         await ask(client)
 
@@ -237,7 +249,7 @@ async def everything(client: SeoRepClient) -> object:
 
 
 async def streamed(client: SeoRepClient) -> object:
-    return [one async for one in client.campaigns.list()]
+    return [campaign async for campaign in client.campaigns.list()]
 
 
 async def pulled(client: SeoRepClient) -> object:

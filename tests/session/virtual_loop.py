@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop in which sleeps, alarms and time limits take no time, but happen in their order; it has no sockets.
+    """A loop in which sleeps and time limits take no time, but happen in their order.
+
+    It has no sockets.
 
     Attributes:
         now: what `time()` shows; moving it on by hand is a stall, in which nothing could run.
@@ -23,9 +25,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.now = 0.0
 
     def time(self) -> float:
-        self._clock_resolution = math.ulp(
-            self.now
-        )  # with a nanosecond, what is due in less runs, and time stands still
+        # With a resolution of a nanosecond, an alarm due in less would run, and time stand still.
+        self._clock_resolution = math.ulp(self.now)
         return self.now
 
     @property
@@ -39,7 +40,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return bool(self._ready)  # type: ignore[attr-defined]
 
     def run_forever(self) -> None:
-        """Run, and let what a handler of SIGALRM raises through, which asyncio takes for an error of a callback."""
+        """Run until stopped, and let an exception of a handler of SIGALRM through.
+
+        asyncio would take it for an error of a callback.
+        """
         before = signal.getsignal(signal.SIGALRM)
         if callable(before):
             signal.signal(signal.SIGALRM, lambda *_: sys.exit())  # which asyncio lets through
@@ -61,9 +65,9 @@ class _Jumps(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         assert timeout is not None, "everybody waits, and nothing will ever happen"
         if timeout > 0:
-            self._loop.now = max(
-                self._loop.now, self._loop.alarms[0].when()
-            )  # exactly, or its wait might never end
+            # Exactly the time of the alarm: otherwise its wait might never end.
+            next_alarm = self._loop.alarms[0].when()
+            self._loop.now = max(self._loop.now, next_alarm)
         return []
 
 

@@ -70,12 +70,26 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.opened_at = -math.inf
         self.probes = 0
 
-    def start_probe(self, interval: float, now: float) -> None:
+    def start_probe(
+        self, interval: float, interval_of_cap: float, now: float, *, tells_of_service: bool
+    ) -> None:
+        """Note a probe, and decide when the next may start.
+
+        Args:
+            interval: seconds from one attempt to the next at the present rate, or 0.
+            interval_of_cap: the same at the user's own cap, which probes obey as well.
+            now: the time.
+            tells_of_service: whether it can show that an outage goes on.
+        """
         self.probes += 1
         self.last_probe = now
-        patient = (now - self.opened_at) * _OUTAGE_SHARE
-        longer = max(_SHORTEST_BETWEEN_PROBES, interval, patient)
-        self.next_probe = now + min(_LONGEST_BETWEEN_PROBES, longer)
+        seconds = max(_SHORTEST_BETWEEN_PROBES, interval)
+        # The longer an outage has lasted, the longer it may last on. A dead campaign does not
+        # show whether it does, so the probe after it need not wait for that.
+        if tells_of_service:
+            seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
+        seconds = min(_LONGEST_BETWEEN_PROBES, seconds)
+        self.next_probe = now + max(seconds, interval_of_cap)
 
     def end_probe(self, started: float) -> None:
         # Probes of an earlier outage are not counted any more.

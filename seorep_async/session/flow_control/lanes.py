@@ -48,6 +48,9 @@ class Permit(msgspec.Struct, eq=False):
         subject: the subject of the attempt.
         seconds_waited: how long its request waited for it.
         reason: why it waited, as `Pace.next_start` says it.
+        paces_retry: whether its request queues again at once if it was refused, because the pace
+            says when it goes. A sleep of its own would end after the pause, when others have
+            taken its place: it would be refused again, and again.
     """
 
     started: float
@@ -55,6 +58,7 @@ class Permit(msgspec.Struct, eq=False):
     subject: Subject | None
     seconds_waited: float = 0.0
     reason: str = ""
+    paces_retry: bool = False
 
 
 class Waiter(msgspec.Struct, order=True):

@@ -3,7 +3,8 @@
 Callers pass the time in; nothing here reads a clock or draws a random number. Seven rules hold.
 Each is a comment at the line that does it, here or in a part:
 
-1. A 429 and a 503 are one thing, a refusal. A Retry-After pauses everybody.
+1. A 429 and a 503 are one thing, a refusal. A Retry-After pauses everybody, except that of a 503
+   that comes again for one subject while others are accepted.
 2. The concurrency window (`window`) grows with each accepted attempt and shrinks with timeouts.
 3. Refusals beyond a tolerated share add up to an excess (`refusals`).
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
@@ -56,7 +57,12 @@ class Pace:
         """Note a start. Return whether it is a probe."""
         if self.breaker.is_open:
             # Rule 4: nothing but probes goes out.
-            self.breaker.start_probe(1 / self.rate.current, now)
+            self.breaker.start_probe(
+                1 / self.rate.current,
+                1 / self.rate.cap,
+                now,
+                tells_of_service=not self.subjects.is_cause(subject),
+            )
             self.last_start = now
             return True
         # After a rest, the attempts accepted before show no rate.
@@ -102,23 +108,25 @@ class Pace:
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
         self.refusals.end_hold()
-        # Rule 5: since the breaker closed last, the service delivered its limit.
-        delivered = self.delivered.per_second(now)
-        # The caller's own cap is a known rate, and a good guess of the limit.
-        if self.rate.learnt > self.rate.cap:
-            self.rate.learnt = self.rate.cap
-            delivered = self.rate.cap
         was_paused = self.paused_until > self.breaker.opened_at
         was_open = now - max(self.breaker.opened_at, self.paused_until)
-        if self.rate.learnt == math.inf:
+        if self.rate.current == math.inf:
+            # Rule 5: until the breaker opened, the service delivered its limit.
+            delivered = self.delivered.per_second(now)
             self.rate.start_from(delivered, self.delivered.accepted, was_open, self.last_start)
             self.delivered.restart(now)
             return
-        if self.delivered.seconds_of_doubling(now) >= SPAN:
-            self.rate.cut(delivered, was_open, self.last_start, now, was_paused=was_paused)
+        limit = None
+        if self.rate.learnt > self.rate.cap:
+            # The caller's own cap is a known rate, and a good guess of the limit.
+            self.rate.learnt = self.rate.cap
+            limit = self.rate.cap
             self.delivered.restart(now)
-        else:
-            self.rate.cut(None, was_open, self.last_start, now, was_paused=was_paused)
+        elif self.delivered.seconds_of_doubling(now) >= SPAN:
+            # Rule 5: since the breaker closed last, the service delivered its limit.
+            limit = self.delivered.per_second(now)
+            self.delivered.restart(now)
+        self.rate.cut(limit, was_open, self.last_start, now, was_paused=was_paused)
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""
@@ -129,10 +137,14 @@ class Pace:
 
     def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
         """Note a refusal, which may ask to wait."""
-        # Rule 3: another refusal of a subject says nothing if others were accepted since the
-        # first one, because the subject may be its cause; unless it asks to wait.
-        says_nothing = self.subjects.may_be_cause(subject) and not waits
         self.subjects.refuse(subject, now)
+        # Rule 3: another refusal of a subject says nothing if others were accepted since the
+        # first one, because the subject may be its cause. One that asks everybody to wait may
+        # come again by chance, and says nothing only if the subject surely is its cause.
+        if waits:
+            says_nothing = self.subjects.is_cause(subject)
+        else:
+            says_nothing = self.subjects.may_be_cause(subject)
         if started <= self.breaker.opened_at:
             return
         self.delivered.refused += 1

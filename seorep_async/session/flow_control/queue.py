@@ -106,7 +106,10 @@ class PermitQueue:
             return
         breaker = self.pace.breaker
         limit = waiter.deadline.seconds_from_permit
-        if breaker.is_open and limit is not None and now - breaker.opened_at > limit:
+        if not breaker.is_open or limit is None:
+            return
+        # A pull that begins in an outage waits as long as one that the outage interrupts.
+        if now - max(breaker.opened_at, waiter.deadline.stream_began) > limit:
             waiter.expire()
 
     def dispatch(self) -> None:
@@ -226,12 +229,22 @@ class PermitQueue:
     def _learn_refusal(
         self, permit: Permit, failure: Failure, longest_pause: float, now: float
     ) -> None:
-        seconds = failure.retry_after
-        # A 503 that asks for longer than calls wait may be about its subject alone. A probe's
-        # is about the service.
-        is_of_service = failure.cause is Cause.THROTTLE or permit.is_probe
-        waits = seconds is not None and (is_of_service or seconds <= longest_pause)
-        if seconds is not None and waits:
+        pause = failure.retry_after
+        if pause is not None and not self._is_of_service(permit, failure, pause <= longest_pause):
+            pause = None
+        if pause is not None:
             most = max(longest_pause, _LONGEST_PAUSE)
-            self.pace.pause(now, now + min(seconds, most))
-        self.pace.refuse(permit.started, permit.subject, waits, now)
+            self.pace.pause(now, now + min(pause, most))
+            permit.paces_retry = True
+        self.pace.refuse(permit.started, permit.subject, pause is not None, now)
+
+    def _is_of_service(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
+        """Return whether a refusal with a Retry-After asks everybody to wait."""
+        # A 429 is about the rate of all requests. A 503 may be about its subject alone …
+        if failure.cause is Cause.THROTTLE:
+            return True
+        # … if it comes again while others are accepted. Then each pause for all would be in vain.
+        if self.pace.subjects.may_be_cause(permit.subject):
+            return False
+        # … or if it asks for longer than calls wait, but not if a probe has found it.
+        return is_short or permit.is_probe

@@ -17,6 +17,7 @@ _ENOUGH_HELD = 20  # attempts, at least, over which a share of refusals is taken
 _SAME = 0.6  # a cut helped if the share of refusals fell below this part of the share before
 _MOST = 0.3  # the largest share that is put down to chance
 _CHANCE = 1.5  # times the share by chance that is tolerated
+_REPEATS = 2  # refusals while others are accepted that show a cause
 _SUBJECTS = 1000  # refused subjects that are remembered
 
 
@@ -70,10 +71,12 @@ class RefusedSubject(msgspec.Struct, eq=False):
     Attributes:
         last_refused_at: when it was refused last.
         accepted_before: attempts of any subject accepted before it was refused first.
+        repeats: refusals of it since others were accepted.
     """
 
     last_refused_at: float
     accepted_before: int
+    repeats: int = 0
 
 
 class RefusedSubjects:
@@ -99,6 +102,11 @@ class RefusedSubjects:
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 
+    def is_cause(self, subject: Subject | None) -> bool:
+        """Return whether a subject was refused so often while others were accepted that it is why."""
+        refused = self._refused.get(subject)
+        return refused is not None and refused.repeats >= _REPEATS
+
     def accept(self, subject: Subject | None) -> None:
         self._accepted += 1
         if subject is not None:
@@ -111,6 +119,8 @@ class RefusedSubjects:
         refused = self._refused.pop(subject, None)
         if refused is None:
             refused = RefusedSubject(now, self._accepted)
+        if self._accepted > refused.accepted_before:
+            refused.repeats += 1
         refused.last_refused_at = now
         self._refused[subject] = refused
         if len(self._refused) > _SUBJECTS:

@@ -24,7 +24,7 @@ from seorep_async.session.retry_policy import Failure, RetryQuota
 from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 
-_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is none to speak of
+_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is not worth a word
 _log = logging.getLogger("seorep_async")
 
 
@@ -230,16 +230,6 @@ class Share:
         else:
             self.refused_in_a_row = 0
         self._queue.learn(permit, failure, self._longest_pause)
-
-    def paces_retry(self, failure: Failure) -> bool:
-        """Whether a refused request queues again at once, because the pace says when it goes.
-
-        A sleep of its own would end after the pause, when others have taken its place: it would
-        be refused again, and again.
-        """
-        if failure.by_gateway:
-            return False
-        return failure.is_refusal and failure.retry_after is not None
 
     # What a wait was for
 

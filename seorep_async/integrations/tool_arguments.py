@@ -1,0 +1,211 @@
+"""The arguments of the tools for agents: their JSON schema, and the check of what a host sends."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.history.comparing import ChangeKind
+from seorep_async.integrations.questions import MOST_CHANGES
+from seorep_async.plain_values import SURROGATE
+
+FeedName: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
+
+
+def _about(description: str, **schema: object) -> msgspec.Meta:
+    # limits stand in the schema alone: what exceeds one is answered with a note
+    return msgspec.Meta(description=description, extra_json_schema=schema)
+
+
+FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD.")]
+LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD.")]
+PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", minimum=1)]
+PageSize: TypeAlias = Annotated[int, _about("Rows a page.", minimum=1)]
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The arguments of a tool. Agents read nothing about them but these descriptions."""
+
+
+class CampaignsArguments(Arguments):
+    filter: Annotated[str | None, _about("Only campaigns whose name has this text.")] = None
+    page: PageNumber = 1
+    limit: PageSize = 50
+
+
+class RankingsArguments(Arguments):
+    campaign_id: Annotated[int, _about("From the tool campaigns.")]
+    start_date: FirstDay
+    end_date: LastDay
+    search: Annotated[str | None, _about("Only keywords like this.")] = None
+    columns: Annotated[list[str] | None, _about("Others than phrase, ranks, URLs; or all.")] = None
+    page: PageNumber = 1
+    limit: PageSize = 25
+
+
+class ChangesArguments(Arguments):
+    before: Annotated[str | None, _about("Earlier day. Default: the last one before after.")] = None
+    after: Annotated[str | None, _about("Later day. Default: the last in the database.")] = None
+    campaign: Annotated[int | None, _about("Only this campaign id.")] = None
+    group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
+    kind: Annotated[
+        list[ChangeKind] | None,
+        _about(
+            "rose, fell: by moved places, ranked on both days. found: had no rank; lost: has no "
+            "rank any more. new, removed: the keyword itself."
+        ),
+    ] = None
+    moved: Annotated[int, _about("Least places of rose and fell.", minimum=1)] = 3
+    limit: Annotated[int, _about("Most rows.", minimum=1, maximum=MOST_CHANGES)] = 25
+
+
+class HistoryArguments(Arguments):
+    sql: Annotated[str, _about("One SELECT in DuckDB's SQL. It has 20 s and 1 GB.")]
+
+
+class PullArguments(Arguments):
+    start_date: FirstDay
+    end_date: LastDay
+    campaign_ids: Annotated[list[int] | None, _about("Default: every campaign.")] = None
+    group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
+    feeds: Annotated[
+        list[FeedName] | None,
+        _about("Default: campaign, which has a row for each keyword. changes needs it."),
+    ] = None
+    restart: Annotated[bool, _about("Drop an unfinished pull.")] = False
+
+
+_SYNONYMS = (
+    {"campaign", "campaign_id", "campaign_ids", "campaigns"},
+    {"filter", "search"},
+    {"kind", "kinds"},
+    {"feed", "feeds"},
+    {"sql", "query"},
+)
+"""Names that agents take for one another. No tool has two arguments of one set."""
+_ABSENT = (None, "", "null")
+"""The values that hosts send for an argument that was left out."""
+_DAYS = ("start_date", "end_date", "before", "after")
+_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?")
+"""A day. Some agents send a time, of which the day is taken."""
+_ADVICE = {
+    "campaign": "the tool campaigns lists ids",
+    "campaign_id": "the tool campaigns lists ids",
+    "campaign_ids": "the tool campaigns lists ids",
+    "group": "the tool campaigns lists group titles",
+}
+_IN_WORDS: dict[object, str] = {
+    int: "a number",
+    int | None: "a number",
+    str: "text",
+    str | None: "text",
+    bool: "true or false",
+    list[int] | None: "a list of numbers",
+    list[str] | None: "a list of names",
+    list[ChangeKind] | None: f"one or several of {', '.join(get_args(ChangeKind))}",
+    list[FeedName] | None: f"one or several of {', '.join(get_args(FeedName))}",
+}
+"""The types of arguments, in an agent's words."""
+
+
+def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
+    """Check the arguments that a host sent.
+
+    Null, also as a string, and an empty string stand for an argument that was left out. Numbers,
+    booleans and lists may be strings, one item may stand for a list, and a time for its day.
+
+    Raises:
+        ConfigurationError: an argument is unknown, missing or wrong.
+    """
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    arguments: dict[str, object] = {}
+    for sent_name, value in values.items():
+        name = _documented_name(sent_name, fields)
+        if value in _ABSENT:
+            continue
+        if name in arguments:
+            raise ConfigurationError(f"{name} was sent twice, once as {sent_name}; send one")
+        arguments[name] = _converted(fields[name], value)
+    missing = [name for name, field in fields.items() if field.required and name not in arguments]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise ConfigurationError(f"{' and '.join(missing)} {verb} missing")
+    return kind(**arguments)
+
+
+def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    """Return the name of an argument in the schema, by which name a host may send it."""
+    if name in fields:
+        return name
+    for names in _SYNONYMS:
+        if name in names:
+            for synonym in names.intersection(fields):
+                return synonym
+    known = ", ".join(fields)
+    raise ConfigurationError(f"there is no argument {short_repr(name)}; there are {known}")
+
+
+def _converted(field: FieldInfo, value: object) -> object:
+    """Return an argument's value as its type."""
+    name = field.name
+    expected_type, _ = get_args(field.type)
+    words = "a day, YYYY-MM-DD" if name in _DAYS else _IN_WORDS[expected_type]
+    _require_unicode(name, value)
+    try:
+        if name in _DAYS:
+            return _day(value)
+        if any(get_origin(part) is list for part in get_args(expected_type)):
+            items = [_normal_name(name, item) for item in _as_list(value)]
+            return msgspec.convert(items, expected_type, strict=False)
+        if isinstance(value, list) and len(value) == 1:
+            return msgspec.convert(value[0], expected_type, strict=False)
+        return msgspec.convert(value, expected_type, strict=False)
+    except (ValueError, msgspec.ValidationError):
+        problem = f"{name} must be {words}, got {short_repr(value)}"
+        if name in _ADVICE:
+            problem = f"{problem}; {_ADVICE[name]}"
+        raise ConfigurationError(problem) from None
+
+
+def _day(value: object) -> str:
+    """Return a day; of a time, its day. Raise a ValueError if it is neither."""
+    day = _DAY.fullmatch(str(value).strip())
+    if day is None:
+        raise ValueError
+    return day[1]
+
+
+def _require_unicode(name: str, value: object) -> None:
+    """Refuse a string that can't be UTF-8: JSON may name half of a surrogate pair."""
+    strings = value if isinstance(value, list) else [value]
+    for string in strings:
+        if isinstance(string, str) and SURROGATE.search(string):
+            raise ConfigurationError(f"{name} must be Unicode, and has half a surrogate pair")
+
+
+def _as_list(value: object) -> list[object]:
+    """Return the items of a list, which some hosts send as JSON, or with commas in between."""
+    items = value
+    if isinstance(value, str):
+        try:
+            items = json.loads(value)
+        except ValueError:
+            # not JSON: names or numbers, which have no commas in them
+            return [part.strip() for part in value.split(",")]
+    return items if isinstance(items, list) else [items]
+
+
+def _normal_name(name: str, item: object) -> object:
+    """Return an item of a list of names as these are written."""
+    if not isinstance(item, str):
+        return item
+    word = item.strip().casefold()
+    if name == "feeds":
+        return word.replace("_", "-").replace(" ", "-")
+    return word.replace("-", "_").replace(" ", "_")

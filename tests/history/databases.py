@@ -1,0 +1,272 @@
+"""Databases made by hand like those of pulls, and the changes in them in plain Python."""
+
+import datetime as dt
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+import duckdb
+import pyarrow as pa
+
+from seorep_async.tables.arrow import arrow_schema
+from seorep_async.tables.output_tables import all_tables
+
+FIRST = dt.date(2026, 3, 1)
+Ranks: TypeAlias = Mapping[int, int | None]
+"""The rank of each keyword on engine A. Keyword 11 is the first of campaign 1."""
+Row: TypeAlias = dict[str, Any]
+Tables: TypeAlias = dict[str, list[Row]]
+TOPS = (3, 10, 20)
+SCHEMAS = {table.name: arrow_schema(table) for table in all_tables()}
+FILLED = ("keyword_rankings", "failures", "pulls", "campaigns")
+PLACE = ("account", "snapshot_date", "start_date", "end_date")
+"""The columns that say which pull a row is of."""
+
+
+def day(number: int) -> dt.date:
+    return FIRST + dt.timedelta(number)
+
+
+@attrs.frozen
+class Pull:
+    """A pull of the campaign feed.
+
+    Attributes:
+        night: the day on which it ran.
+        first: the first day of its window.
+        last: the last day of its window.
+        ranks: the ranks that came.
+        failed: campaigns whose reports failed.
+    """
+
+    night: dt.date
+    first: dt.date
+    last: dt.date
+    ranks: Ranks
+    failed: tuple[int, ...] = ()
+    account: str = "acme"
+
+    @property
+    def as_of(self) -> dt.date:
+        return min(self.last, max(self.first, self.night))
+
+    @property
+    def reports(self) -> set[int]:
+        return {keyword // 10 for keyword in self.ranks}
+
+    @property
+    def place(self) -> Row:
+        values = (self.account, self.night, self.first, self.last)
+        return dict(zip(PLACE, values, strict=True))
+
+
+def nightly(*nights: Ranks, account: str = "acme") -> list[Pull]:
+    """Return a pull for each night from FIRST on, of a window that ends with the night."""
+    return [
+        Pull(day(number), day(number - 30), day(number), ranks, account=account)
+        for number, ranks in enumerate(nights)
+    ]
+
+
+def database_of(path: Path, pulls: Iterable[Pull], **columns: Any) -> Path:
+    """Write pulls into a database, which may exist.
+
+    Args:
+        columns: values of further columns of every keyword.
+    """
+    if not path.exists():
+        path.write_bytes(_empty())
+    with duckdb.connect(str(path)) as database:
+        tables = {name: _rows(database, name) for name in FILLED}
+        for pull in pulls:
+            _replace(tables, pull)
+            _add(tables, pull, columns)
+        database.begin()
+        for name, rows in tables.items():
+            database.execute(f"DELETE FROM {name}")
+            insert(database, name, rows)
+        database.commit()
+    return path
+
+
+@cache
+def _empty() -> bytes:
+    """Return a database with the tables of pulls."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "empty.duckdb")
+        with duckdb.connect(str(path)) as database:
+            for name, schema in SCHEMAS.items():
+                database.register("empty", schema.empty_table())
+                database.execute(f"CREATE TABLE {name} AS FROM empty")
+        return path.read_bytes()
+
+
+def _rows(database: duckdb.DuckDBPyConnection, table: str) -> list[Row]:
+    result = database.execute(f"FROM {table}")
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def _replace(tables: Tables, pull: Pull) -> None:
+    """Remove the rows that a pull replaces; those of a report that fails now stay."""
+
+    def is_of_pull(row: Row) -> bool:
+        return all(row[name] == value for name, value in pull.place.items())
+
+    def remain(table: str, campaigns: set[int]) -> list[Row]:
+        rows = tables[table]
+        return [row for row in rows if row["campaign_id"] not in campaigns or not is_of_pull(row)]
+
+    tables["keyword_rankings"] = remain("keyword_rankings", pull.reports)
+    tables["failures"] = remain("failures", pull.reports | {*pull.failed})
+    tables["campaigns"] = [
+        row
+        for row in tables["campaigns"]
+        if row["account"] != pull.account or row["campaign_id"] not in pull.reports
+    ]
+
+
+def _add(tables: Tables, pull: Pull, columns: Row) -> None:
+    """Add the rows that a pull brings."""
+    for keyword, rank in pull.ranks.items():
+        about = {
+            "campaign_id": keyword // 10,
+            "keyword_id": keyword,
+            "keyword_phrase": f"shoes {keyword}",
+            "engine_a_ranking": rank,
+        }
+        tables["keyword_rankings"].append(pull.place | about | columns)
+    for campaign_id in pull.failed:
+        error = {"table_name": "keyword_rankings", "error": "ServerError", "message": "down"}
+        tables["failures"].append(pull.place | {"campaign_id": campaign_id} | error)
+    facts = {
+        "started_at": dt.datetime.combine(pull.night, dt.time(3)),
+        "feeds": "campaign",
+        "rows": len(pull.ranks),
+        "failures": len(pull.failed),
+        "compared": False,
+        "version": "0.2.0",
+    }
+    tables["pulls"].append(pull.place | facts)
+    for campaign_id in pull.reports:
+        campaign = {
+            "account": pull.account,
+            "snapshot_date": pull.night,
+            "campaign_id": campaign_id,
+            "company": f"Company {campaign_id}",
+            "group_title": "Retail" if campaign_id == 1 else None,
+        }
+        tables["campaigns"].append(campaign)
+
+
+def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[Row]) -> None:
+    """Insert rows by one statement; columns that a row lacks are null."""
+    database.register("new_rows", pa.Table.from_pylist(rows, schema=SCHEMAS[table]))
+    database.execute(f"INSERT INTO {table} BY NAME FROM new_rows")
+    database.unregister("new_rows")
+
+
+def change(path: Path, statement: str) -> None:
+    with duckdb.connect(str(path)) as database:
+        database.execute(statement)
+
+
+# --- The days and changes that a history should find
+
+
+def counted(pulls: Iterable[Pull]) -> dict[tuple[str, int, dt.date], Pull]:
+    """Return the pull that counts for each account, campaign and day.
+
+    It is the one of the last night, and in a night the one of the longest window. A later pull of
+    the same night and window replaces an earlier one.
+    """
+    by_place = sorted(pulls, key=lambda pull: (pull.night, -pull.first.toordinal(), pull.last))
+    return {
+        (pull.account, campaign_id, pull.as_of): pull
+        for pull in by_place
+        for campaign_id in pull.reports
+    }
+
+
+def days(pulls: Iterable[Pull], account: str = "acme") -> list[dt.date]:
+    return sorted({as_of for name, _, as_of in counted(pulls) if name == account})
+
+
+def expected_changes(
+    pulls: list[Pull], before: dt.date, after: dt.date, moved: int, account: str = "acme"
+) -> tuple[list[tuple[Any, ...]], dict[int, str]]:
+    """Return the changes between two days, and why campaigns are left out.
+
+    A change is a campaign, a keyword, kinds and both ranks.
+    """
+    reports = counted(pulls)
+    failures = {
+        (pull.account, campaign_id, pull.as_of) for pull in pulls for campaign_id in pull.failed
+    }
+    campaign_ids = {
+        campaign_id
+        for name, campaign_id, as_of in {*reports, *failures}
+        if name == account and as_of in (before, after)
+    }
+    rows: list[tuple[Any, ...]] = []
+    left_out = {}
+    for campaign_id in sorted(campaign_ids):
+        reasons = []
+        ranks = []
+        for as_of in (before, after):
+            key = (account, campaign_id, as_of)
+            if key in reports:
+                ranks.append(_ranks_of(reports[key], campaign_id))
+            elif key in failures:
+                reasons.append(f"the report of {as_of} failed (ServerError)")
+            else:
+                reasons.append(f"there are no rows of {as_of}")
+        if reasons:
+            left_out[campaign_id] = " and ".join(reasons)
+        else:
+            old, new = ranks
+            rows += _changes_of(campaign_id, old, new, moved)
+    return sorted(rows, key=_by_size), left_out
+
+
+def _ranks_of(pull: Pull, campaign_id: int) -> Ranks:
+    return {keyword: rank for keyword, rank in pull.ranks.items() if keyword // 10 == campaign_id}
+
+
+def _changes_of(campaign_id: int, old: Ranks, new: Ranks, moved: int) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for keyword in sorted({*old, *new}):
+        before = old.get(keyword) or None
+        after = new.get(keyword) or None
+        if keyword not in old:
+            kinds: tuple[str, ...] = ("new",)
+        elif keyword not in new:
+            kinds = ("removed",)
+        else:
+            kinds = _kinds(before, after, moved)
+        if kinds:
+            rows.append((campaign_id, keyword, kinds, before, after))
+    return rows
+
+
+def _by_size(row: tuple[Any, ...]) -> tuple[int, int, int]:
+    campaign_id, keyword, _, before, after = row
+    return -abs((before or 101) - (after or 101)), campaign_id, keyword
+
+
+def _kinds(before: int | None, after: int | None, moved: int) -> tuple[str, ...]:
+    old_place = before or 999
+    new_place = after or 999
+    holds = {"found": before is None and after is not None}
+    holds["lost"] = before is not None and after is None
+    for top in TOPS:
+        holds[f"entered_top_{top}"] = new_place <= top < old_place
+    for top in TOPS:
+        holds[f"left_top_{top}"] = old_place <= top < new_place
+    is_ranked = before is not None and after is not None
+    holds["rose"] = is_ranked and old_place - new_place >= moved
+    holds["fell"] = is_ranked and new_place - old_place >= moved
+    return tuple(kind for kind, is_so in holds.items() if is_so)
