@@ -27,6 +27,7 @@ _MOST_DAYS = 90
 _MOST_LISTED = 10
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
+    "Entered the top 3": ["entered_top_3"],
     "Risen": ["rose"],
     "Fallen": ["fell"],
     "Lost": ["removed", "lost"],
@@ -183,7 +184,7 @@ class Figures:
     """The content of a report.
 
     Attributes:
-        subject: the account.
+        subject: the account, or None if the page does not name it.
         days: the days to draw.
         first, last: the first and the last of all days.
         earlier: the days with which the last one is compared.
@@ -197,7 +198,7 @@ class Figures:
         notes: sentences about what the charts and figures leave out.
     """
 
-    subject: str
+    subject: str | None
     days: Sequence[Day]
     first: Day
     last: Day

@@ -59,7 +59,8 @@ def report(
         group: the title of a group, in any case, whose campaigns are reported together.
         start_date: the first day to draw; by default the first in the database.
         end_date: the last day to draw; by default the last.
-        title: the page's title; by default it names the campaign, the group or the account.
+        title: the page's title; by default it names the campaign, the group or the account. With
+            a title, the page does not name the account.
         engine_names: the names of engine A (also mobile and places) and of engine B.
 
     Raises:
@@ -82,6 +83,9 @@ def report(
     with opened(database) as history:
         selection = Selection.of(history, history.account(account), campaign_id, group)
         figures = figures_of(selection, first, last)
+    if title is not None:
+        # the reader of a page need not know the name of an account
+        figures = attrs.evolve(figures, subject=None)
     for warning in figures.warnings:
         _log.warning("%s", warning)
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
