@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 
 class ErrorFields(TypedDict, total=False):
-    """The fields of all errors, as keyword arguments; the classes say which are theirs."""
+    """The keyword arguments of all errors; the classes say which are theirs."""
 
     subject: str | None
     method: str | None
@@ -93,7 +93,7 @@ class ConfigurationError(SeoRepError, ValueError):
     """A setting or an argument is wrong, or the client is not open; nothing was sent."""
 
     argument: str | None = None
-    """Name of the wrong setting or argument, such as `snapshot_date`, or None if there is none."""
+    """Name of the wrong setting or argument, such as `snapshot_date`, or None."""
 
 
 class TransportError(SeoRepError):
@@ -165,7 +165,7 @@ class DecodeError(SeoRepError):
     """The response is JSON, but not of a documented shape."""
 
     field_path: str | None = None
-    """Where, in the service's own names, for example `data.rows[3].engineARanking`."""
+    """The place in the service's own names, for example `data.rows[3].engineARanking`."""
 
 
 class PaginationError(SeoRepError):

@@ -354,7 +354,7 @@ class _Run(Generic[R]):
     # From one state of an id to the next
 
     def _next_item(self) -> _Item[R] | None:
-        """Return the id that begins next, or None if there is none or no room for it."""
+        """Return the id that begins next, or None if all have begun or there is no room."""
         if not self._has_room() or not self.key.answered.is_set():
             return None
         if self._second_tries:

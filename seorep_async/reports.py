@@ -53,7 +53,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the response, or None. It is not compared, because it depends
             on the shape of the response.
-        extra: unknown fields of the envelope, as the service sent them.
+        extra: unknown fields of the envelope, unchanged.
         account: name of the account in tables: that of the client. It is not compared.
         snapshot_date: UTC day on which the report was fetched, or on which its pull began. It is
             not compared.
@@ -81,7 +81,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     shape of the response.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Unknown fields of the envelope, as the service sent them."""
+    """Unknown fields of the envelope, unchanged."""
     account: str | None = attrs.field(default=None, eq=False)
     """Name of the account in tables: that of the client. It is not compared."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
@@ -316,7 +316,7 @@ class PullOutcomes(TableList[Outcome[R]]):
 
 @attrs.frozen
 class _Rows(Tabular):
-    """The rows of reports of one feed, as one table."""
+    """One table: the rows of all reports of one feed."""
 
     reports: Sequence[RankingReport[Any]]
     feed: Feed

@@ -20,7 +20,7 @@ from seorep_async.version import __version__
 _LARGEST_NUMBER = 1e9
 _LARGEST_PAGE = 2**31 - 1
 _ENGINE_PARTS = ("Mobile", "Places", "Maps")
-"""What follows an engine's name in names of fields."""
+"""The parts that follow an engine's name in names of fields."""
 
 
 class RequestEncoding(enum.Enum):

@@ -1,3 +1,3 @@
-"""The version of this package, as the distribution, the tables of pulls and the User-Agent have it."""
+"""The version of this package in the distribution, the tables of pulls and the User-Agent."""
 
 __version__ = "0.1.0"

@@ -23,6 +23,13 @@ from seorep_async.cli.options import (
     service_options,
 )
 
+ENGINES = option(
+    "--engines",
+    metavar="NAMES",
+    type=not_empty,
+    help="Names of engine A and B, such as 'Google, Bing'.  "
+    "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
+)
 DATABASE = click.argument("database", type=not_empty)
 TABLES = (
     "keyword_rankings",
@@ -86,11 +93,18 @@ def guide(name: str | None) -> None:
     "count as not ranked. Campaigns that lack a report for either day are left out and listed.",
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
-  seorep changes rankings.duckdb --from 2023-03-01 --format csv > fell.csv
+  seorep changes rankings.duckdb --month last --kind fell -o fell.xlsx
   seorep changes rankings.duckdb --kind fell --exit-code > fell.txt
   test $? = 10 && mail -s "Ranks fell" me@example.com < fell.txt""",
 )
 @DATABASE
+@option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    type=not_empty,
+    help="Write the changes to a file that ends in .xlsx (Excel) or .csv.",
+)
 @option("--account", metavar="NAME", help="Name of the account, where the database has several.")
 @option(
     "--from",
@@ -139,9 +153,11 @@ def guide(name: str | None) -> None:
     is_flag=True,
     help="Exit with 10 if there is a change, for alerts; --limit does not matter.",
 )
+@ENGINES
 @format_options
 def changes(
     database: str,
+    out: str | None,
     before: dt.date | None,
     after: dt.date | None,
     month: str | None,
@@ -149,6 +165,9 @@ def changes(
     exit_code: bool,
     **choices: Any,
 ) -> int:
+    if out is not None and format != "table":
+        advice = "the ending of a file chooses its format"
+        raise click.UsageError(f"-o can't be combined with --format or --json: {advice}.")
     if month is not None:
         if before is not None or after is not None:
             raise click.UsageError("--month can't be combined with --from or --to.")
@@ -156,7 +175,13 @@ def changes(
         before, after = later("pull", "last_days_of_months")(month, today)
     return int(
         later("history", "show_changes")(
-            database, format=format, exit_code=exit_code, before=before, after=after, **choices
+            database,
+            out=out,
+            format=format,
+            exit_code=exit_code,
+            before=before,
+            after=after,
+            **choices,
         )
     )
 
@@ -199,6 +224,7 @@ def changes(
     metavar="TEXT",
     help="Title of the page.  [default: the name of the campaign, the group or the account]",
 )
+@ENGINES
 @option(
     "--profile",
     metavar="NAME",

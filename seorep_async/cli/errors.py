@@ -113,7 +113,7 @@ def facts_of_error(error: BaseException) -> dict[str, Any]:
 
 
 def explain(error: BaseException) -> str:
-    """Return the reason for the command's end, and the next step if there is one, as one line."""
+    """Return one line: the reason for the command's end, and the next step if there is one."""
     if isinstance(error, click.ClickException):
         return one_line(error.format_message())
     if not isinstance(error, SeoRepError):

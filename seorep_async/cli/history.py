@@ -20,8 +20,9 @@ from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.history import Change, Changes
+from seorep_async.history.change_file import ChangeFile, ChangeRow, names_of_engines
 from seorep_async.integrations.mcp import mcp_server
-from seorep_async.profiles import report_engines
+from seorep_async.profiles import ReportEngines, report_engines
 from seorep_async.tables.optional import require
 
 _COLUMNS_FOR_PEOPLE = (
@@ -32,27 +33,67 @@ _COLUMNS_FOR_PEOPLE = (
     "engine",
     "before",
     "after",
+    "moved",
     "kinds",
 )
 _ALL_COLUMNS = tuple(field.name for field in attrs.fields(Change))
 
 
-def show_changes(database: str, *, format: str, exit_code: bool, **choices: Any) -> ExitCode:
-    """Show the changes between two days, and return the exit code."""
+def show_changes(
+    database: str,
+    *,
+    out: str | None,
+    format: str,
+    engines: str | None,
+    exit_code: bool,
+    **choices: Any,
+) -> ExitCode:
+    """Show the changes between two days, or write them to a file; return the exit code."""
     # the library's own defaults hold for options that were left out
     arguments = {name: value for name, value in choices.items() if value is not None}
+    file = None if out is None else ChangeFile.of(out)
+    names = {}
+    if format == "table":
+        names = _names_in_changes(engines)
     with logged():
         changes = history.changes(database, **arguments)
-    if format == "json":
+    rows = [ChangeRow.of(change, names) for change in changes]
+    if file is not None:
+        messages().print(_headline(changes))
+        write(f"{file.write(rows)}\n")
+    elif format == "json":
         write(as_json(_facts(changes)))
     elif format == "table":
         messages().print(_headline(changes))
-        write(format_objects(changes, _COLUMNS_FOR_PEOPLE, format))
+        write(format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
     else:
         write(format_objects(changes, _ALL_COLUMNS, format))
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK
+
+
+def _names_in_changes(engines: str | None) -> dict[str, str]:
+    """Return the names of the engines; none if nothing names them, or a profile can't be read."""
+    try:
+        report_engines = _report_engines(engines, None)
+    except ConfigurationError:
+        # changes come from a database alone, and need no profile
+        return {}
+    return {} if report_engines is None else _checked_names(report_engines)
+
+
+def _report_engines(engines: str | None, profile: str | None) -> ReportEngines | None:
+    if engines is not None:
+        return ReportEngines.of(engines, "--engines")
+    return report_engines(profile)
+
+
+def _checked_names(engines: ReportEngines) -> dict[str, str]:
+    try:
+        return names_of_engines(engines.names)
+    except ConfigurationError as error:
+        raise UsageError(reason(error, engines.source)) from None
 
 
 def _facts(changes: Changes) -> dict[str, Any]:
@@ -73,22 +114,22 @@ def _headline(changes: Changes) -> str:
     total = counted(changes.total, "change") if changes.total else "no changes"
     days = f"{changes.account}, {changes.before} to {changes.after}"
     if len(changes) < changes.total:
-        return f"{days}: {total}, {len(changes):,} of them shown"
+        total = f"{total}, {len(changes):,} of them shown"
+    if any(change.before and change.after for change in changes):
+        total = f"{total}; moved: + is better"
     return f"{days}: {total}"
 
 
-def write_report(database: str, *, profile: str | None, opens: bool, **choices: Any) -> None:
+def write_report(
+    database: str, *, profile: str | None, engines: str | None, opens: bool, **choices: Any
+) -> None:
     """Make a page, write its path, and show it in a browser if that is asked."""
-    engines = report_engines(profile)
-    if engines is not None:
-        choices["engine_names"] = engines.names
-    try:
-        with logged():
-            page = history.report(database, **choices)
-    except ConfigurationError as error:
-        if engines is None or error.argument != "engine_names":
-            raise
-        raise UsageError(reason(error, engines.source)) from None
+    engines_of_report = _report_engines(engines, profile)
+    if engines_of_report is not None:
+        _checked_names(engines_of_report)
+        choices["engine_names"] = engines_of_report.names
+    with logged():
+        page = history.report(database, **choices)
     write(f"{page}\n")
     if opens:
         webbrowser.open(page.resolve().as_uri())

@@ -144,7 +144,7 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store the request, the campaigns to pull, and their records, or why there are none."""
+        """Store the request, the campaigns to pull, and their records, or the reason for their absence."""
         table = campaigns_table()
         group = _Group(self._format)
 

@@ -129,21 +129,10 @@ class WorkbookFile(Target):
         file = unfinished_path(folder, "rows.xlsx")
         temporary_folder = unfinished_path(folder, "sheets")
         temporary_folder.mkdir(mode=0o700, exist_ok=True)
-        # a row is written to the disk before the next one begins
-        options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
-        workbook = require("xlsxwriter").Workbook(str(file), options)
         try:
             # the same rows give the same bytes, whenever they are written
-            workbook.set_properties({"created": contents.request.started_at})
-            workbook.use_zip64()
-            for sheet in _sheets(contents, self.format):
-                _write_sheet(workbook, sheet)
-            workbook.close()
-        except BaseException:
-            # closes the temporary files
-            with suppress(Exception):
-                workbook.close()
-            raise
+            created = contents.request.started_at
+            write_workbook(file, _sheets(contents, self.format), created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
@@ -154,13 +143,43 @@ class WorkbookFile(Target):
         return [self.out]
 
 
+def write_workbook(
+    file: Path, sheets: Iterable[Sheet], created: dt.datetime, temporary_folder: Path
+) -> None:
+    """Write sheets to a new file, in constant memory.
+
+    Args:
+        created: the time of creation and of modification that the file names.
+        temporary_folder: an empty folder for the rows of sheets that are not finished.
+    """
+    # a row is written to the disk before the next one begins
+    options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
+    workbook = require("xlsxwriter").Workbook(str(file), options)
+    try:
+        workbook.set_properties({"created": created})
+        workbook.use_zip64()
+        for sheet in sheets:
+            _write_sheet(workbook, sheet)
+        workbook.close()
+    except BaseException:
+        # closes the temporary files
+        with suppress(Exception):
+            workbook.close()
+        raise
+
+
 @attrs.frozen
-class _Sheet:
-    """A table as a sheet: its columns, and its values, which can be read several times."""
+class Sheet:
+    """A table as a sheet: its columns, and its values, which can be read several times.
+
+    Attributes:
+        may_be_left_out: whether a workbook lacks the sheet if it has no rows.
+    """
 
     table: Table
     columns: tuple[Column, ...]
     parts: Callable[[], Iterator[Columns]]
+    may_be_left_out: bool = False
 
     @classmethod
     def of(
@@ -177,7 +196,8 @@ class _Sheet:
                 all_values = [*names_of_rows, *values]
                 yield [all_values[index] for index in order]
 
-        return cls(table, tuple(columns[index] for index in order), parts)
+        ordered_columns = tuple(columns[index] for index in order)
+        return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
 
 @attrs.frozen
@@ -225,7 +245,7 @@ def _place(name: str) -> int:
     return len(_ORDER)
 
 
-def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[_Sheet]:
+def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[Sheet]:
     """Yield the sheets; a row with the id of a campaign or a keyword has its name as well."""
 
     def read(table: Table) -> Iterator[Columns]:
@@ -237,7 +257,7 @@ def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[_Sheet]:
         key = ("campaign_id", "keyword_id")
         names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
     for table in contents.request.tables:
-        yield _Sheet.of(table, names, partial(read, table))
+        yield Sheet.of(table, names, partial(read, table))
 
 
 def _position(table: Table, name: str) -> int:
@@ -261,7 +281,7 @@ class _Survey:
     width: int
 
 
-def _survey(sheet: _Sheet) -> tuple[int, list[_Survey]]:
+def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     """Read a sheet once; return the number of its rows, and what each column holds."""
     surveys = []
     for column in sheet.columns:
@@ -280,11 +300,11 @@ def _survey(sheet: _Sheet) -> tuple[int, list[_Survey]]:
     return row_count, surveys
 
 
-def _write_sheet(workbook: Any, sheet: _Sheet) -> None:
-    """Write a table as a sheet; one without rows is left out, unless it is a feed's."""
+def _write_sheet(workbook: Any, sheet: Sheet) -> None:
+    """Write a table as a sheet, unless it may be left out and has no rows."""
     # widths stand in a sheet before its rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
-    if not row_count and not isinstance(sheet.table, FeedTable):
+    if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
     # a column without any value is left out: of 48 columns half may be empty

@@ -18,8 +18,9 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.files import check_file, refusal
+from seorep_async.history.change_file import names_of_engines
 from seorep_async.history.comparing import check_group
-from seorep_async.history.figures import BANDS, ENGINES, Figures, figures_of
+from seorep_async.history.figures import BANDS, Figures, figures_of
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import opened
 from seorep_async.resources.arguments import check_date, check_id
@@ -69,7 +70,7 @@ def report(
     if title is not None and (not isinstance(title, str) or not title.strip()):
         raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
-    names = _names_of_engines(engine_names)
+    names = names_of_engines(engine_names)
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
@@ -85,17 +86,6 @@ def report(
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
     _write(target, page)
     return target
-
-
-def _names_of_engines(names: object) -> dict[str, str]:
-    words = list(names) if isinstance(names, list | tuple) else []
-    if len(words) != 2 or not all(isinstance(word, str) and word.strip() for word in words):
-        expected = "two names, of engine A and B, such as Google and Bing"
-        problem = f"engine_names must be {expected}, got {short_repr(names)}"
-        raise ConfigurationError(problem, argument="engine_names")
-    engine_a, engine_b = words
-    all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
-    return dict(zip(ENGINES, all_names, strict=True))
 
 
 # --- The page

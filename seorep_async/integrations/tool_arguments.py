@@ -90,7 +90,7 @@ _SYNONYMS = (
 )
 """Names that agents take for one another. No tool has two arguments of one set."""
 _ABSENT = (None, "", "null")
-"""What hosts send for an argument that was left out."""
+"""The values that hosts send for an argument that was left out."""
 _DAYS = ("start_date", "end_date", "before", "after")
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?")
 """A day. Some agents send a time, of which the day is taken."""

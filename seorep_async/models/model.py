@@ -98,6 +98,6 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
-    """Declare `extra`: unknown fields of the response, as the service sent them."""
+    """Declare `extra`: unknown fields of the response, unchanged."""
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

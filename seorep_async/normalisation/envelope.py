@@ -152,7 +152,7 @@ def refuse_another(
 
     Args:
         envelope: the whole page.
-        page: the same page, of which only the items are read.
+        page: the same page; only its items are read.
         unknown_fields: the fields of the items that the reference does not have, or None if that is
             not known.
         kind: `campaign` or `keyword`. A row's own id, such as a keyword's in a campaign's feed, is

@@ -216,6 +216,6 @@ class Crawl(Generic[T]):
             self._source.on_failure(reading, closed)
         if reading not in self._readings:
             self._places.discard(reading)
-        # There may be a page for which there was no room, or a listing that could not begin. If
+        # There may be a page that had no room, or a listing that could not begin. If
         # the client was closed, each of those that begin here fails at once, and so has an outcome.
         self.hire()

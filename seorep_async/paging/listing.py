@@ -24,7 +24,7 @@ class Listing(Generic[T, R_co]):
 
     - `await listing` gives everything, in the service's order: as many items as it announces,
       none twice, or an error.
-    - `async for item in listing` gives items one at a time, as pages arrive.
+    - `async for item in listing` gives items one at a time while pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 
     Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not

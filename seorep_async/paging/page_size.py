@@ -55,7 +55,7 @@ _BLAMED = (
 
 
 class State(enum.Enum):
-    """What is known about the page size of an endpoint."""
+    """The present knowledge of an endpoint's page size."""
 
     UNKNOWN = "unknown"
     ASKING = "asking"

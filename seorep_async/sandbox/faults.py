@@ -143,7 +143,7 @@ _REPLACEMENTS: dict[str, dict[str, Any]] = {
     "errors": {"body": _ERROR_IN_200, "headers": JSON_HEADERS},
     "redirects": {"status": 302, "headers": {"Location": "http://elsewhere.example/"}},
 }
-"""The responses that take the place of others, as arguments of `web.Response`."""
+"""The arguments of `web.Response` for responses that take the place of others."""
 
 
 class RawResponse(web.Response):

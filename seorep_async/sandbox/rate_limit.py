@@ -192,7 +192,7 @@ class _Bucket:
 
 
 class _Window:
-    """The latest requests, as many as a window lets through.
+    """The latest requests: those that one window lets through.
 
     Each stands for the time at which its place is free again. In a sliding window that is a window
     later. In a fixed window all places are free when the next one begins.

@@ -73,7 +73,7 @@ def _string(value: str | float | dt.date) -> str:
 def _json(value: ParamValue) -> str | float | list[str]:
     if isinstance(value, tuple):
         return list(value)
-    # the reference types booleans as strings: "true" and "false" in JSON, too
+    # the reference types booleans as strings: "true" and "false" also in JSON
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     return _string(value)

@@ -76,7 +76,7 @@ class Response(msgspec.Struct, eq=False):
 
 
 class Origin(enum.Enum):
-    """Who sent an error response."""
+    """The sender of an error response."""
 
     SERVICE = "service"
     GATEWAY = "gateway"  # in front of the service: a firewall, an ingress, a balancer

@@ -1,4 +1,4 @@
-"""What callers may observe: figures of a client, its attempts, recorded responses, log records."""
+"""Everything that callers may observe: figures of a client, its attempts, recorded responses, log records."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from seorep_async.session.secrets import Authentication
 T = TypeVar("T")
 
 SMALL = 4 * 1024
-"""Bytes of a body up to which it may be an error."""
+"""The most bytes of a body that may be an error."""
 LARGE = 64 * 1024
 """Bytes of a body from which on its decoding delays others."""
 ODD = 1024 * 1024
-"""Bytes of a feed's page up to which it is decoded in the loop, whatever its shape."""
+"""The most bytes of a feed's page that is decoded in the loop, whatever its shape."""
 DOCUMENTED = 2 * 1024 * 1024
-"""Bytes of a page up to which it is decoded in the loop if its shape is documented."""
+"""The most bytes of a page that is decoded in the loop if its shape is documented."""
 SHARE = 512 * 1024
 """Bytes of large bodies, or one body that has more, that are decoded in one turn."""
 RESTS = 3
@@ -31,7 +31,7 @@ RESTS = 3
 
 
 class DecodeTurns:
-    """Lets large bodies be decoded in the order of their arrival, so many bytes in a turn.
+    """Lets large bodies be decoded in the order of their arrival, a share in each turn.
 
     A rest before each body would cost as much as a body of 100 rows.
     """
@@ -41,7 +41,7 @@ class DecodeTurns:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def wait(self, size: int) -> None:
-        """Wait until a body of so many bytes may be decoded; do so before you await again."""
+        """Wait until a body of this size may be decoded; do so before you await again."""
         if not self._waiting and self._has_room(size):
             self._take_room(size)
             return
@@ -58,7 +58,7 @@ class DecodeTurns:
         self._bytes_in_turn += size
 
     def _rest(self, iterations: int) -> None:
-        """Begin the next turn after so many iterations of the loop."""
+        """Begin the next turn after this number of iterations of the loop."""
         if iterations:
             asyncio.get_running_loop().call_soon(self._rest, iterations - 1)
             return

@@ -37,7 +37,7 @@ _LAST_ITERATIONS = 5  # of the loop, in which calls end that closing has woken
 
 
 class State(enum.Enum):
-    """The state of a session, as messages say it."""
+    """The state of a session; the values stand in messages."""
 
     NEW = "not open yet"
     OPEN = "open"

@@ -93,7 +93,7 @@ class Transport:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return the options of each request for which our own sessions are created with."""
+        """Return the options of each request that our own sessions get when they are created."""
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),

@@ -26,7 +26,7 @@ class ColumnType(enum.Enum):
 
     INTEGER = "integer"
     NUMBER = "number"
-    """An integer or a float, as the service sent it."""
+    """The integer or the float that the service sent."""
     STRING = "string"
     BOOLEAN = "boolean"
     DATE = "date"

@@ -165,12 +165,13 @@ def test_the_columns_are_fields_of_the_model(resource: str) -> None:
 
 def test_changes_has_an_option_for_every_argument() -> None:
     arguments = set(inspect.signature(history.changes).parameters) - {"database"}
-    assert set(options_of("changes")) - {"exit_code", "format", "json", "month"} == arguments
+    own = {"engines", "exit_code", "format", "json", "month", "out"}
+    assert set(options_of("changes")) - own == arguments
 
 
 def test_report_has_an_option_for_every_argument() -> None:
     arguments = set(inspect.signature(history.report).parameters) - {"database", "engine_names"}
-    assert set(options_of("report")) - {"profile", "opens"} == arguments
+    assert set(options_of("report")) - {"engines", "profile", "opens"} == arguments
 
 
 def test_the_sandbox_has_an_option_for_every_attribute() -> None:

@@ -83,8 +83,8 @@ def stand_still(seconds: float) -> None:
     here().now += seconds
 
 
-# when the loop stands still, and for how long; the time that the work and the call take; when it ends, with 1 s for
-# the attempt; whether that says nothing about the service
+# An attempt may take 1 s. Columns: when the loop stands still and for how long, the seconds of the
+# work, the seconds left to the call, when it ends, and whether that says nothing of the service.
 @pytest.mark.virtual
 @pytest.mark.parametrize(
     ("stalls", "work", "remaining", "end", "inconclusive"),

@@ -12,7 +12,7 @@ class Limits:
     """The limits of one service, shared by clients of one process: `SeoRepClient(url, key, limits=limits)`.
 
     Clients that share them find the service's limits once, keep to them together, and take turns. Each has its own key,
-    retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all. Clients of another event loop
+    retries, retry quota and `stats`; `pace` and `concurrency` in them are those of all. Clients of another event loop
     may use them once all are closed, or their loop is.
 
     Args:

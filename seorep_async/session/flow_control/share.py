@@ -24,7 +24,7 @@ from seorep_async.session.retry_policy import Failure, RetryQuota
 from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 
-_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is none to speak of
+_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is not worth a word
 _log = logging.getLogger("seorep_async")
 
 

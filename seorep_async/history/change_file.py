@@ -1,0 +1,193 @@
+"""Changes for people: with names of the engines and the places moved, also as a file for Excel."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, ExportError, short_repr
+from seorep_async.export.files import check_file, put, refusal
+from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
+from seorep_async.history.comparing import Change
+from seorep_async.history.figures import ENGINES
+from seorep_async.tables.columns import Columns, Table, columns_of_model, model_columns
+
+_DESCRIPTIONS = {
+    "company": "Company of the campaign, as it was last pulled.",
+    "keyword_phrase": "Phrase of the keyword.",
+    "location": "Search location of the keyword.",
+    "engine": "Search engine; empty for a keyword that is ranked in none.",
+    "before": "Rank on the earlier day; empty if the keyword was not ranked.",
+    "after": "Rank on the later day; empty if the keyword is not ranked.",
+    "moved": "Places by which the rank became better (+) or worse (-); empty without both ranks.",
+    "kinds": "Kinds of the change, such as fell or left_top_3.",
+    "url": "Ranked address, of the later day if the keyword is ranked there.",
+    "campaign_id": "Id of the campaign.",
+    "keyword_id": "Id of the keyword.",
+    "account": "Name of the account.",
+    "before_date": "Earlier day.",
+    "after_date": "Later day.",
+}
+
+
+@attrs.frozen
+class ChangeRow:
+    """A change as people read it: the columns of a table or of a file, in their order.
+
+    Attributes:
+        moved: the places by which the rank became better, negative if it became worse.
+        kinds: the kinds, separated by commas.
+    """
+
+    company: str | None
+    keyword_phrase: str
+    location: str | None
+    engine: str | None
+    before: int | None
+    after: int | None
+    moved: int | None
+    kinds: str
+    url: str | None
+    campaign_id: int
+    keyword_id: int
+    account: str
+    before_date: dt.date
+    after_date: dt.date
+
+    @classmethod
+    def of(cls, change: Change, engine_names: Mapping[str, str]) -> Self:
+        moved = None
+        if change.before is not None and change.after is not None:
+            moved = change.before - change.after
+        engine = change.engine
+        if engine is not None:
+            engine = engine_names.get(engine, engine)
+        return cls(
+            company=change.company,
+            keyword_phrase=change.keyword_phrase,
+            location=change.location,
+            engine=engine,
+            before=change.before,
+            after=change.after,
+            moved=moved,
+            kinds=", ".join(change.kinds),
+            url=change.url,
+            campaign_id=change.campaign_id,
+            keyword_id=change.keyword_id,
+            account=change.account,
+            before_date=change.before_date,
+            after_date=change.after_date,
+        )
+
+
+def names_of_engines(engine_names: object) -> dict[str, str]:
+    """Return the names of all engines from those of engine A and B.
+
+    Raises:
+        ConfigurationError: there are not two names.
+    """
+    names = list(engine_names) if isinstance(engine_names, list | tuple) else []
+    are_names = all(isinstance(name, str) and name.strip() for name in names)
+    if len(names) != 2 or not are_names:
+        expected = "two names, of engine A and B, such as Google and Bing"
+        problem = f"engine_names must be {expected}, got {short_repr(engine_names)}"
+        raise ConfigurationError(problem, argument="engine_names")
+    engine_a, engine_b = names
+    all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
+    return dict(zip(ENGINES, all_names, strict=True))
+
+
+@attrs.frozen
+class ChangeFile:
+    """A file of changes: a workbook with one sheet, or CSV."""
+
+    named: Path
+    path: Path
+
+    @classmethod
+    def of(cls, out: str) -> Self:
+        """Check that a file can be written, and that it replaces nothing but changes.
+
+        Raises:
+            ConfigurationError: it can't, or it would.
+        """
+        file = cls(Path(out), Path(os.path.realpath(out)))
+        if file.path.suffix.lower() not in (".xlsx", ".csv"):
+            raise refusal(out, "the name must end in .xlsx or .csv")
+        check_file(file.named, file.path)
+        is_empty = not file.path.exists() or not file.path.stat().st_size
+        if not is_empty and not file._holds_changes():
+            advice = "name another file, or delete this one first"
+            problem = f"{file.path.name} exists, and seorep changes did not write all of it"
+            raise refusal(out, f"{problem}; {advice}")
+        return file
+
+    @property
+    def _is_workbook(self) -> bool:
+        return self.path.suffix.lower() == ".xlsx"
+
+    def _holds_changes(self) -> bool:
+        if self._is_workbook:
+            table = _table()
+            rows = read_sheet(self.path, table)
+            has_key = any(row.keys() >= set(table.key) for row in rows)
+            return has_key and not was_changed(self.path)
+        with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
+            return next(csv.reader(file), []) == _names()
+
+    def write(self, rows: Sequence[ChangeRow]) -> Path:
+        """Write the file beside its place, put it there in one step, and return its path.
+
+        Raises:
+            ExportError: it can't be written.
+        """
+        prefix = f".{self.path.name[-50:]}."
+        try:
+            with tempfile.TemporaryDirectory(prefix=prefix, dir=self.path.parent) as folder:
+                file = Path(folder) / f"changes{self.path.suffix}"
+                if self._is_workbook:
+                    _write_workbook(file, rows)
+                else:
+                    _write_csv(file, rows)
+                put(file, self.path, permissions_of=self.path)
+        except OSError as error:
+            problem = f"can't write {self.named}: {error.strerror}"
+            raise ExportError(problem, file=self.named) from error
+        return self.named
+
+
+def _names() -> list[str]:
+    return [column.name for column in _table().columns]
+
+
+def _table() -> Table:
+    columns = [
+        attrs.evolve(column, description=_DESCRIPTIONS[column.name])
+        for column in columns_of_model(ChangeRow)
+    ]
+    key = ("keyword_phrase", "engine", "before", "after", "moved", "kinds", "campaign_id")
+    return Table("changes", "A changed rank.", tuple(columns), key)
+
+
+def _write_workbook(file: Path, rows: Sequence[ChangeRow]) -> None:
+    def parts() -> Iterator[Columns]:
+        if rows:
+            yield model_columns(ChangeRow, rows)
+
+    table = _table()
+    created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
+    write_workbook(file, [Sheet(table, table.columns, parts)], created, file.parent)
+
+
+def _write_csv(file: Path, rows: Iterable[ChangeRow]) -> None:
+    with open(file, "w", encoding="utf-8", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(_names())
+        writer.writerows(attrs.astuple(row) for row in rows)

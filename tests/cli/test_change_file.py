@@ -1,0 +1,124 @@
+"""`seorep changes -o`: changes as a workbook or CSV, with names of the engines."""
+
+import csv
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from tests.cli.running import Seorep
+from tests.history.databases import database_of, nightly
+
+BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
+AFTER = {11: 3, 12: 47, 13: 60, 21: None}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return database_of(tmp_path / "a.duckdb", nightly(BEFORE, AFTER))
+
+
+def rows_of(file: Path) -> list[dict[str, object]]:
+    """Return the rows of a file, empty cells as None."""
+    if file.suffix == ".csv":
+        with file.open(encoding="utf-8", newline="") as opened:
+            return [
+                {
+                    name: int(cell) if cell.lstrip("-").isdigit() else cell or None
+                    for name, cell in row.items()
+                }
+                for row in csv.DictReader(opened)
+            ]
+    (sheet,) = openpyxl.load_workbook(file)
+    header, *rows = sheet.values
+    return [dict(zip(map(str, header), row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("name", ["fell.xlsx", "fell.csv"])
+def test_changes_are_a_file(seorep: Seorep, database: Path, name: str) -> None:
+    ended = seorep("changes", database, "-o", name, "--engines", "Google, Bing")
+    assert (ended.code, ended.out) == (0, f"{name}\n")
+    rows = rows_of(Path(name))
+    names = ("keyword_phrase", "engine", "before", "after", "moved", "kinds")
+    values = [[row[name] for name in names] for row in rows]
+    assert values == [
+        ["shoes 21", "Google", 2, None, None, "lost, left_top_3, left_top_10, left_top_20"],
+        ["shoes 13", "Google", None, 60, None, "found"],
+        ["shoes 11", "Google", 12, 3, 9, "entered_top_3, entered_top_10, rose"],
+        ["shoes 12", "Google", 40, 47, -7, "fell"],
+    ]
+
+
+def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "-o", "fell.xlsx")
+    (sheet,) = openpyxl.load_workbook("fell.xlsx")
+    assert sheet.title == "changes"
+    assert sheet.freeze_panes == "C2"
+    assert sheet.auto_filter.ref == sheet.dimensions
+    assert all(cell.font.b and cell.comment.text for cell in sheet[1])
+
+
+def test_a_workbook_without_changes_has_a_header(seorep: Seorep, database: Path) -> None:
+    assert seorep("changes", database, "--kind", "removed", "-o", "none.xlsx").code == 0
+    (sheet,) = openpyxl.load_workbook("none.xlsx")
+    assert sheet.max_row == 1
+
+
+@pytest.mark.parametrize("name", ["fell.xlsx", "fell.csv"])
+def test_a_file_of_changes_is_replaced(seorep: Seorep, database: Path, name: str) -> None:
+    seorep("changes", database, "-o", name)
+    assert seorep("changes", database, "--kind", "fell", "-o", name).code == 0
+    assert len(rows_of(Path(name))) == 1
+
+
+@pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])
+def test_another_file_is_kept(seorep: Seorep, database: Path, name: str) -> None:
+    Path(name).write_text("mine")
+    ended = seorep("changes", database, "-o", name)
+    assert ended.code == 2
+    assert f"can't write {name}" in ended.err
+    assert Path(name).read_text() == "mine"
+
+
+def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "-o", "fell.xlsx")
+    workbook = openpyxl.load_workbook("fell.xlsx")
+    workbook.properties.revision = "2"
+    workbook.save("fell.xlsx")
+    ended = seorep("changes", database, "-o", "fell.xlsx")
+    assert ended.code == 2
+    assert "seorep changes did not write all of it" in ended.err
+
+
+def test_a_file_chooses_its_own_format(seorep: Seorep, database: Path) -> None:
+    ended = seorep("changes", database, "-o", "fell.xlsx", "--format", "csv")
+    assert ended.code == 2
+    assert "-o can't be combined with --format" in ended.err
+
+
+def test_a_table_names_the_engines_and_the_sign(
+    seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "engine_a" in seorep("changes", database).out
+    monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
+    ended = seorep("changes", database, "--kind", "fell")
+    assert "Google" in ended.out
+    assert "-7" in ended.out
+    assert "moved: + is better" in ended.err
+    assert '"engine_a"' in seorep("changes", database, "--json").out
+
+
+@pytest.mark.parametrize("command", ["changes", "report"])
+def test_engines_are_two_names(seorep: Seorep, database: Path, command: str) -> None:
+    ended = seorep(command, database, "--engines", "Google", "-o", "a.html")
+    if command == "changes":
+        ended = seorep(command, database, "--engines", "Google")
+    assert ended.code == 2
+    assert "--engines must be two names" in ended.err
+
+
+def test_changes_need_no_profile(
+    seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEOREP_PROFILE", "nobody")
+    assert seorep("changes", database).code == 0
