@@ -21,6 +21,8 @@ LIMITS = {
     "seorep_async/sandbox": Limits(9_700, 7.9, 14, 0.0, 26, 5),
     "seorep_async/pytest_plugin": Limits(500, 6.8, 12, 0.0, 40, 0),
     "tests": Limits(109_100, 9.9, 16, 7.3, 7, 1_620),
+    "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 0),
+    "tests/history": Limits(5_800, 10.0, 17, 0.0, 8, 2),
     "tests/sandbox": Limits(7_300, 9.4, 14, 0.0, 9, 10),
     "tests/faults": Limits(6_400, 8.6, 14, 0.0, 9, 12),
 }

@@ -1,7 +1,7 @@
 """Nights are stored as ever: cell by cell and in order.
 
-`RENEW_GOLDEN=1` writes the tables of now as golden. `pytest -m slow tests/export/test_golden_nights.py`
-also stores nights in formats that share their code with those that are tested by default.
+`RENEW_GOLDEN=1` writes the tables of now as golden. By default, a night is stored in the formats
+that treat it differently; `pytest -m slow tests/export/test_golden_nights.py` stores the others.
 """
 
 import json

@@ -12,57 +12,58 @@ from tests.export.accounts import Account
 from tests.scripted_api import LIST, ApiRequest, serving
 
 
-def campaign(asked: ApiRequest) -> Any:
-    """Answer with one campaign, or with page 1 of a list that is longer than the wanted ids."""
-    if asked.path == "/v3/campaigns":
+def answer(request: ApiRequest) -> Any:
+    """Answer with a campaign, or with page 1 of a list that is longer than the ids."""
+    if request.path == "/v3/campaigns":
         return LIST.envelope([1], 500, 500)
-    return {"data": LIST.row(int(asked.path.rpartition("/")[2]))}
+    return {"data": LIST.row(int(request.path.rpartition("/")[2]))}
 
 
 async def test_campaigns_are_returned_in_the_order_of_the_ids() -> None:
-    async with serving(campaign) as (client, _):
+    async with serving(answer) as (client, _):
         campaigns, failure = await look_up(client, [5, 3, 9])
-    assert [found.id for found in campaigns] == [5, 3, 9]
+    assert [campaign.id for campaign in campaigns] == [5, 3, 9]
     assert failure is None
 
 
 async def test_lookups_go_on_after_a_missing_campaign() -> None:
-    async with serving(lambda asked: 404 if asked.path.endswith("/3") else campaign(asked)) as (
-        client,
-        _,
-    ):
+    def script(request: ApiRequest) -> Any:
+        return 404 if request.path.endswith("/3") else answer(request)
+
+    async with serving(script) as (client, _):
         campaigns, failure = await look_up(client, [5, 3, 9])
-    assert [found.id for found in campaigns] == [5, 9]
+    assert [campaign.id for campaign in campaigns] == [5, 9]
     assert isinstance(failure, NotFoundError)
 
 
 async def test_lookups_stop_at_the_first_401() -> None:
-    async with serving(lambda asked: campaign(asked) if len(service.requests) == 1 else 401) as (
-        client,
-        service,
-    ):
+    def script(request: ApiRequest) -> Any:
+        return answer(request) if len(service.requests) == 1 else 401
+
+    async with serving(script) as (client, service):
         with pytest.raises(AuthenticationError):
             await look_up(client, range(1, 101))
     assert len(service.requests) <= 1 + 16
 
 
 async def test_lookups_under_a_revoked_key_are_few() -> None:
-    async with serving(lambda asked: campaign(asked) if len(service.requests) == 1 else 403) as (
-        client,
-        service,
-    ):
+    def script(request: ApiRequest) -> Any:
+        return answer(request) if len(service.requests) == 1 else 403
+
+    async with serving(script) as (client, service):
         with pytest.raises(AuthenticationError):
             await look_up(client, range(1, 101))
     assert len(service.requests) <= 1 + 16 + 8 + 1
 
 
 async def test_forbidden_lookups_of_a_good_key_go_on() -> None:
-    def script(asked: ApiRequest) -> Any:
-        return campaign(asked) if asked.path == "/v3/campaigns" else 403
+    def script(request: ApiRequest) -> Any:
+        return answer(request) if request.path == "/v3/campaigns" else 403
 
     async with serving(script) as (client, service):
         campaigns, failure = await look_up(client, range(1, 101))
-    assert (campaigns, type(failure)) == ([], AuthenticationError)
+    assert campaigns == []
+    assert isinstance(failure, AuthenticationError)
     assert len(service.requests) <= 1 + 100 + 3
 
 
@@ -74,8 +75,8 @@ async def test_an_export_under_a_revoked_key_raises_its_refusal(
 ) -> None:
     account = Account(campaigns=40)
 
-    def script(asked: ApiRequest) -> Any:
-        return account.answer(asked) if len(service.requests) <= accepted else 403
+    def script(request: ApiRequest) -> Any:
+        return account.answer(request) if len(service.requests) <= accepted else 403
 
     async with serving(script) as (client, service):
         with pytest.raises(AuthenticationError) as caught:

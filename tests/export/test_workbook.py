@@ -273,9 +273,9 @@ LONG = "a" * 32_767
     ids=lambda value: str(value)[:20],
 )
 def test_what_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
-    (found,) = cells_of(kind, [value])
-    assert found == cell
-    assert type(found) is type(cell)
+    (written,) = cells_of(kind, [value])
+    assert written == cell
+    assert type(written) is type(cell)
 
 
 async def test_large_values_are_written(tmp_path: Path) -> None:
@@ -431,8 +431,9 @@ async def test_a_workbook_is_no_stream() -> None:
         raise AssertionError
 
     async with served(Account()) as (client, service):
+        options: Any = {"write": write, "format": "xlsx"}
         with pytest.raises(ConfigurationError, match="as csv or jsonl"):
-            await stream(client, [1], "2023-01-01", "2023-01-31", write=write, format="xlsx")  # type: ignore[arg-type]
+            await stream(client, [1], "2023-01-01", "2023-01-31", **options)
         assert not service.requests
 
 

@@ -16,7 +16,7 @@ from seorep_async.tables.output_tables import all_tables
 
 FIRST = dt.date(2026, 3, 1)
 Ranks: TypeAlias = Mapping[int, int | None]
-"""The rank of each keyword on engine A; ids of keywords, from 11 on, begin with their campaign's."""
+"""The rank of each keyword on engine A. Keyword 11 is the first of campaign 1."""
 Row: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
 TOPS = (3, 10, 20)

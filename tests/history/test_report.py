@@ -1,4 +1,4 @@
-"""A report: its figures, what it refuses, and that nothing of the service's gets through as HTML."""
+"""A report: its figures, its refusals, and that no text of the service becomes HTML."""
 
 import base64
 import datetime as dt
@@ -61,20 +61,19 @@ def words(element: Any) -> str:
 
 
 def panel(page: str, title: str) -> list[list[str]]:
-    (found,) = (
-        one
-        for one in parsed(page).iter("div")
-        if [words(head) for head in one.findall("h3")] == [title]
+    """Return the cells of the table under a title."""
+    (division,) = (
+        division
+        for division in parsed(page).iter("div")
+        if [words(head) for head in division.findall("h3")] == [title]
     )
-    return [[words(cell) for cell in row] for row in found.find("table").find("tbody")]
+    return [[words(cell) for cell in row] for row in division.find("table").find("tbody")]
 
 
 def paths(page: str, kind: str) -> list[str]:
-    return [
-        one.get("d")
-        for one in parsed(page).iter("{http://www.w3.org/2000/svg}path")
-        if one.get("class") == kind
-    ]
+    """Return the lines of a kind in the charts."""
+    elements = parsed(page).iter("{http://www.w3.org/2000/svg}path")
+    return [path.get("d") for path in elements if path.get("class") == kind]
 
 
 def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
@@ -87,9 +86,10 @@ def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
         ["51 on", "0", "0", "±0"],
         ["not ranked", "1", "2", "+1"],
     ]
-    assert [
-        re.sub(r"\W*since 1 Mar 2026\W*", "; ", words(card)) for card in parsed(page).iter("dl")
-    ] == ["Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "]
+    cards = [words(card) for card in parsed(page).iter("dl")]
+    assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", card) for card in cards] == [
+        "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "
+    ]
 
 
 def test_movers_and_lost_keywords_are_those_of_changes(database: Path) -> None:
@@ -124,7 +124,7 @@ def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> N
 
 
 def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
-    engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
+    engines = {f"engine_{name}_ranking": 4 for name in ("a_mobile", "a_places", "b")}
     database = database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
     page = page_of(database, engine_names=("Google", "Bing"))
     for name in ("Google", "Google, mobile", "Google, places", "Bing"):
@@ -170,7 +170,8 @@ def test_names_that_are_long_or_blank_leave_the_id(tmp_path: Path) -> None:
     )
     change(
         database,
-        "UPDATE campaigns SET company = if(campaign_id = 3, ' ', repeat('long', 30)), group_title = ' G'",
+        "UPDATE campaigns "
+        "SET company = if(campaign_id = 3, ' ', repeat('long', 30)), group_title = ' G'",
     )
     names = [f"{'long' * 10}…{('long' * 9)[1:]} ({id_})" for id_ in (1, 2)]
     assert [row[0] for row in panel(page_of(database), "By campaign")] == [*names, "campaign 3"]
@@ -218,6 +219,25 @@ def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
     assert "The charts show 51 of 100 days, at even distances." in page
 
 
+def test_two_days_are_compared(database: Path) -> None:
+    assert "1 Mar 2026 and 2 Mar 2026 compared" in page_of(database)
+
+
+def test_a_title_takes_the_place_of_the_account(database: Path) -> None:
+    assert "acme" in page_of(database)
+    assert "acme" not in page_of(database, title="Rankings of March")
+
+
+def test_keywords_that_entered_the_top_3_are_named(tmp_path: Path) -> None:
+    before = {11: 9, 12: None, 13: 1}
+    after = {11: 3, 12: 2, 13: 2}
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly(before, after)))
+    assert panel(page, "Entered the top 3") == [
+        ["shoes 12Engine A", "\N{EN DASH}", "2", "found"],
+        ["shoes 11Engine A", "9", "3", "+6"],
+    ]
+
+
 def test_days_are_those_between_two_days(database: Path) -> None:
     page = page_of(database, start_date="2026-03-02", end_date="2026-03-09")
     assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
@@ -234,28 +254,28 @@ def test_days_are_those_between_two_days(database: Path) -> None:
 def test_dates_of_charts_have_their_year_where_it_varies(
     tmp_path: Path, nights: list[dt.date], dates: list[str]
 ) -> None:
-    page = page_of(
-        database_of(tmp_path / "a.duckdb", [Pull(night, night, night, {11: 1}) for night in nights])
-    )
-    charts = [one for one in parsed(page).iter("div") if "dates" in (one.get("class") or "")]
+    pulls = [Pull(night, night, night, {11: 1}) for night in nights]
+    page = page_of(database_of(tmp_path / "a.duckdb", pulls))
+    divisions = parsed(page).iter("div")
+    charts = [chart for chart in divisions if "dates" in (chart.get("class") or "")]
     assert [[words(date) for date in chart] for chart in charts] == [dates, dates]
 
 
-@pytest.mark.parametrize("said", HOSTILE)
-def test_words_of_the_service_are_never_html(tmp_path: Path, said: str) -> None:
-    tags = [{"id": 1, "label": said, "extra": None}]
-    database = database_of(
-        tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=said, tags=tags
-    )
+@pytest.mark.parametrize("text", HOSTILE)
+def test_words_of_the_service_are_never_html(tmp_path: Path, text: str) -> None:
+    tags = [{"id": 1, "label": text, "extra": None}]
+    columns: dict[str, Any] = {"search_location_canonical_name": text, "tags": tags}
+    database = database_of(tmp_path / "a.duckdb", nightly(*TWO_DAYS), **columns)
     with duckdb.connect(str(database)) as opened:
-        opened.execute("UPDATE campaigns SET company = $1", [said])
-        opened.execute("UPDATE keyword_rankings SET keyword_phrase = $1", [said])
-    page = page_of(database, campaign=1, title=said, engine_names=(said, said))
+        opened.execute("UPDATE campaigns SET company = $1", [text])
+        opened.execute("UPDATE keyword_rankings SET keyword_phrase = $1", [text])
+    page = page_of(database, campaign=1, title=text, engine_names=(text, text))
     tree = parsed(page)
     assert [element for tag in ("script", "img") for element in tree.iter(tag)] == []
     assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\ufffe\U0010ffff]", page)
     assert "x" * 201 not in page
-    assert "{" not in said or "{{ 7 * 7 }}" in page
+    # A template of ours is no template of the page.
+    assert "{" not in text or "{{ 7 * 7 }}" in page
 
 
 def test_a_page_allows_no_request_and_only_its_own_style(database: Path) -> None:
@@ -269,40 +289,44 @@ def test_a_page_allows_no_request_and_only_its_own_style(database: Path) -> None
 def test_charts_and_tables_have_names_for_screen_readers(database: Path) -> None:
     tree = parsed(page_of(database))
     assert tree.get("lang") == "en"
-    pictures = [
-        one for one in tree.iter("{http://www.w3.org/2000/svg}svg") if not one.get("aria-hidden")
-    ]
-    assert [(one.get("role"), bool(one.get("aria-label"))) for one in pictures] == [
-        ("img", True)
-    ] * 2
+    elements = tree.iter("{http://www.w3.org/2000/svg}svg")
+    pictures = [picture for picture in elements if not picture.get("aria-hidden")]
+    assert [picture.get("role") for picture in pictures] == ["img", "img"]
+    assert all(picture.get("aria-label") for picture in pictures)
     assert all(words(table.find("caption")) for table in tree.iter("table"))
     assert {head.get("scope") for head in tree.iter("th")} == {"col", "row"}
 
 
 def luminance(colour: str) -> float:
     parts = [part / 255 for part in bytes.fromhex(colour)]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return (
-        sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-        + 0.05
-    )
+    linear = []
+    for part in parts:
+        if part <= 0.04045:
+            linear.append(part / 12.92)
+        else:
+            linear.append(((part + 0.055) / 1.055) ** 2.4)
+    red, green, blue = linear
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+
+
+def contrast(luminance: float, other: float) -> float:
+    return max(luminance, other) / min(luminance, other)
 
 
 def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
     schemes = page_of(database).split("@media print")[0].split("@media screen")[:2]
     for variables in schemes:
-        found = dict(re.findall(r"--(\w+):#(\w{6})\b", variables.replace("#fff;", "#ffffff;")))
-        light = {name: luminance(colour) for name, colour in found.items()}
+        whole = variables.replace("#fff;", "#ffffff;")
+        colours = re.findall(r"--(\w+):#(\w{6})\b", whole)
+        light = {name: luminance(colour) for name, colour in colours}
         bands = [light[f"b{number}"] for number in range(6)]
-        assert min(max(a, b) / min(a, b) for a, b in itertools.pairwise(bands)) >= 1.6
-        inks = [light[name] for name in ("ink", "soft", "good", "bad", "brand", "accent")]
-        assert min(max(ink, light["page"]) / min(ink, light["page"]) for ink in inks) >= 4.5
+        assert min(contrast(*pair) for pair in itertools.pairwise(bands)) >= 1.6
+        for name in ("ink", "soft", "good", "bad", "brand", "accent"):
+            assert contrast(light[name], light["page"]) >= 4.5
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         (
             {"campaign": 3},
@@ -334,8 +358,8 @@ def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
         ({"start_date": "March"}, "start_date must be"),
     ],
 )
-def test_wrong_arguments_are_refused(database: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_wrong_arguments_are_refused(database: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
         report(database, **{"out": database.with_name("page.html"), **options})
     assert not database.with_name("page.html").exists()
 
@@ -367,7 +391,8 @@ def test_only_a_report_is_replaced(database: Path) -> None:
 
 
 def test_a_pipe_is_no_page(database: Path) -> None:
-    os.mkfifo(pipe := database.with_name("pipe.html"))
+    pipe = database.with_name("pipe.html")
+    os.mkfifo(pipe)
     with pytest.raises(ConfigurationError, match="is no regular file; name another"):
         report(database, out=pipe)
 
@@ -388,20 +413,21 @@ def test_an_unwritable_page_is_an_export_error(
 
 
 @pytest.mark.parametrize(
-    ("lowest", "highest", "first", "found"),
+    ("lowest", "highest", "first", "expected"),
     [
         (0, 4, 0, [0, 1, 2, 3, 4]),
         (0, 1, 0, [0, 1]),
         (0, 2000, 0, [0, 500, 1000, 1500, 2000]),
-        (1, 1, 1, [1, 2]),  # ranks begin with 1
+        # Ranks begin with 1.
+        (1, 1, 1, [1, 2]),
         (3.5, 14, 1, [1, 6, 11, 16]),
         (88, 91.5, 1, [88, 89, 90, 91, 92]),
     ],
 )
 def test_marks_of_an_axis_are_round(
-    lowest: float, highest: float, first: int, found: list[int]
+    lowest: float, highest: float, first: int, expected: list[int]
 ) -> None:
-    assert marks(lowest, highest, first=first) == found
+    assert marks(lowest, highest, first=first) == expected
 
 
 def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
@@ -432,13 +458,16 @@ def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:
     change(
         database,
         """INSERT INTO keyword_rankings BY NAME
-            SELECT 'acme' AS account, DATE '2025-01-01' + night::INTEGER AS snapshot_date, 1 + id % 40 AS campaign_id,
+            SELECT 'acme' AS account, DATE '2025-01-01' + night::INTEGER AS snapshot_date,
+                1 + id % 40 AS campaign_id,
                 DATE '2025-01-01' AS start_date, DATE '2027-01-01' AS end_date, id AS keyword_id,
                 repeat('"', 499) || id AS keyword_phrase,
                 repeat('&', 200) || id % 100 AS search_location_canonical_name,
                 [{'id': id, 'label': repeat('<', 200) || id % 500, 'extra': NULL}] AS tags,
-                (id * 7 + night) % 101 AS engine_a_ranking, (id * 3 + night) % 101 AS engine_a_mobile_ranking,
-                (id * 5 + night) % 101 AS engine_a_places_ranking, (id * 11 + night) % 101 AS engine_b_ranking
+                (id * 7 + night) % 101 AS engine_a_ranking,
+                (id * 3 + night) % 101 AS engine_a_mobile_ranking,
+                (id * 5 + night) % 101 AS engine_a_places_ranking,
+                (id * 11 + night) % 101 AS engine_b_ranking
             FROM range(400) AS nights(night), range(200) AS keywords(id);
         UPDATE campaigns SET company = repeat('&', 500)""",
     )

@@ -22,61 +22,59 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
 ]
 FLAGS = (
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-sync",
-    ),
-    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
     "--proxy-bypass-list=<-loopback>",
 )
-PAGE, ELSEWHERE = "http://report.example/", "http://elsewhere.example/"
+PAGE = "http://report.example/"
+ELSEWHERE = "http://elsewhere.example/"
 NIGHTS: list[Ranks] = [{11: 12, 12: 2, 13: 40, 14: 0}, {11: 3, 12: 9, 13: None, 14: None}]
 
 
 @attrs.frozen
 class Browser:
-    """A browser for which every host is a proxy here: it answers with the page, and writes requests down."""
+    """A browser for which every host is a proxy here, which notes requests and serves pages."""
 
     server: ThreadingHTTPServer
     folder: Path
     pages: dict[str, bytes] = attrs.field(factory=dict)
-    asked: list[str] = attrs.field(factory=list)
+    requests: list[str] = attrs.field(factory=list)
 
     def open(self, page: bytes, *options: str) -> str:
         """Open a page, and return what the browser prints."""
         self.pages[PAGE] = page
-        ours = (
-            f"--proxy-server=127.0.0.1:{self.server.server_port}",
-            f"--user-data-dir={self.folder}",
-        )
-        command = [str(CHROMIUM), *FLAGS, *ours, *options, PAGE]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=300
-        ).stdout
+        proxy = f"--proxy-server=127.0.0.1:{self.server.server_port}"
+        data = f"--user-data-dir={self.folder}"
+        command = [str(CHROMIUM), *FLAGS, proxy, data, *options, PAGE]
+        ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+        return ended.stdout
 
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Browser]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found.asked.append(self.path)
-            self.send_response(200 if self.path in found.pages else 404)
+            opened.requests.append(self.path)
+            self.send_response(200 if self.path in opened.pages else 404)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()
-            self.wfile.write(found.pages.get(self.path, b""))
+            self.wfile.write(opened.pages.get(self.path, b""))
 
         def log_message(self, *_: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Browser(server, tmp_path / "browser")
+        opened = Browser(server, tmp_path / "browser")
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
-        yield found
+        yield opened
         server.shutdown()
         serving.join()
 
@@ -95,29 +93,31 @@ def page(tmp_path: Path) -> bytes:
 
 def test_an_opened_report_requests_nothing(browser: Browser, page: bytes) -> None:
     browser.open(page, "--dump-dom")
-    assert [asked for asked in browser.asked if ".example" in asked] == [PAGE]
+    assert [url for url in browser.requests if ".example" in url] == [PAGE]
     browser.open(f"<!DOCTYPE html><img src={ELSEWHERE}image>".encode(), "--dump-dom")
-    assert f"{ELSEWHERE}image" in browser.asked  # the proxy sees requests
+    # The proxy sees requests.
+    assert f"{ELSEWHERE}image" in browser.requests
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width: int) -> None:
-    # no script runs in a report: a page around it measures
+    # No script runs in a report, so a page around it measures.
     body = page.split(b"<body>")[1].replace(b"</body>", b"").replace(b"</html>", b"")
     style = page.split(b"<style>")[1].split(b"</style>")[0]
-    frame = f"<!DOCTYPE html><style>iframe{{border:0;width:{width}px}}</style><iframe></iframe>".encode()
-    script = (
-        b"<script>const inner = document.querySelector('iframe').contentDocument; inner.body.innerHTML = "
-        b"document.querySelector('template').innerHTML; document.title = inner.documentElement.scrollWidth</script>"
-    )
-    held = b"<template><style>" + style + b"</style>" + body + b"</template>"
-    assert f"<title>{width}</title>" in browser.open(
-        frame + held + script, "--window-size=1700,900", "--dump-dom"
-    )
+    frame = f"<style>iframe{{border:0;width:{width}px}}</style><iframe></iframe>".encode()
+    template = b"<template><style>" + style + b"</style>" + body + b"</template>"
+    script = b"""<script>
+        const inner = document.querySelector('iframe').contentDocument;
+        inner.body.innerHTML = document.querySelector('template').innerHTML;
+        document.title = inner.documentElement.scrollWidth;
+    </script>"""
+    whole = b"<!DOCTYPE html>" + frame + template + script
+    printed = browser.open(whole, "--window-size=1700,900", "--dump-dom")
+    assert f"<title>{width}</title>" in printed
 
 
 def test_charts_of_four_engines_are_on_the_first_page(browser: Browser, tmp_path: Path) -> None:
-    engines = {f"{one}_ranking": 4 for one in ("engine_a_mobile", "engine_a_places", "engine_b")}
+    engines = {f"engine_{name}_ranking": 4 for name in ("a_mobile", "a_places", "b")}
     tags = [{"id": 1, "label": "Brand", "extra": None}]
     nights: list[Ranks] = [{11 + n: 40 + (n * day) % 31 for n in range(9)} for day in (1, 2, 3)]
     source = database_of(tmp_path / "a.duckdb", nightly(*nights), tags=tags, **engines)
