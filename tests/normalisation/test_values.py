@@ -221,14 +221,14 @@ def refusal(take: Callable[[Any], Any], value: Any) -> str:
 def test_a_value_is_refused_with_what_was_expected(
     take: Callable[[Any], Any], expected: str, refused: list[Any]
 ) -> None:
-    found = [refusal(take, value) for value in refused]
-    assert found == [f"expected {expected}, got {values.describe(value)}" for value in refused]
+    refusals = [refusal(take, value) for value in refused]
+    assert refusals == [f"expected {expected}, got {values.describe(value)}" for value in refused]
 
 
 def test_a_total_that_holds_no_number_is_refused() -> None:
-    found = [refusal(values.total, {"value": value}) for value in REFUSED_INSIDE_A_METRIC]
+    refusals = [refusal(values.total, {"value": value}) for value in REFUSED_INSIDE_A_METRIC]
     described = [values.describe(value) for value in REFUSED_INSIDE_A_METRIC]
-    assert found == [f'expected a number as "value", got {value}' for value in described]
+    assert refusals == [f'expected a number as "value", got {value}' for value in described]
 
 
 DESCRIBED: list[tuple[Any, str]] = [
