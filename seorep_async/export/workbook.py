@@ -69,7 +69,7 @@ _COMMON_COLUMNS = 3
 _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
 _A4 = 9
-_RANKS = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change")
+_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds")
 _ORDER = (
     re.compile("company"),
     re.compile("keyword_phrase"),
@@ -342,10 +342,10 @@ def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
-    # thirty columns on one page can't be read, so only names and ranks are printed
-    rank_places = [place for place, name in enumerate(names) if _RANKS.fullmatch(name)]
-    if rank_places:
-        worksheet.print_area(0, 0, row_count, rank_places[-1])
+    # thirty columns on one page can't be read, so names and ranks are printed
+    printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
+    if printed_places:
+        worksheet.print_area(0, 0, row_count, printed_places[-1])
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:

@@ -6,7 +6,7 @@ tracked instance, and pauses of many milliseconds for thousands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
@@ -46,12 +46,15 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
 
 
 def raw_row_struct(
-    model: type, wire_types: Mapping[str, Any], wire_names: Mapping[str, str], *, strict: bool
+    model: type,
+    wire_types: Mapping[str, Any],
+    wire_names: Mapping[str, str],
+    unknown_names: Sequence[str] = (),
 ) -> type[msgspec.Struct]:
     """Return a struct with the fields of a gc-untracked model and the types of the wire.
 
-    Once each field holds a value that the model allows, `become` turns raw rows into models.
-    Unknown fields are refused if `strict` is true, and ignored otherwise.
+    Once each field holds a value that the model allows, `become` turns raw rows into models. Raw
+    rows with fields for `unknown_names` are larger, and cannot. Other unknown fields are refused.
     """
     declared: list[Any] = []
     rename = {}
@@ -60,12 +63,15 @@ def raw_row_struct(
         declared.append((field.name, wire_type, _absent_value(field, wire_type)))
         # No name on the wire begins with a space.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
+    for place, unknown_name in enumerate(unknown_names):
+        declared.append((f"unknown_{place}", Any, msgspec.UNSET))
+        rename[f"unknown_{place}"] = unknown_name
     return msgspec.defstruct(
         "RawRow",
         declared,
         bases=model.__bases__,
         rename=rename,
-        forbid_unknown_fields=strict,
+        forbid_unknown_fields=True,
         gc=False,
     )
 

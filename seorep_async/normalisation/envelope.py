@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from seorep_async.reasons import reason_in
 
 M = TypeVar("M")
 
+_JsonFields: TypeAlias = dict[str, msgspec.Raw]
+_NO_ROWS = msgspec.Raw(b"[]")
 _ERROR_STATUSES = ("error", "fail", "failed")
 _ERROR_FIELDS = ("error", "errors")
 _MESSAGE_FIELDS = ("error", "errors", "message", "messages")
@@ -110,6 +112,24 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     return page
 
 
+def split_rows(body: bytes) -> tuple[bytes, bytes]:
+    """Return a page of a feed without its rows, and a page of nothing but its rows.
+
+    Raises:
+        ValueError: the body is not an object.
+        KeyError: it has no rows.
+    """
+    envelope = msgspec.json.decode(body, type=_JsonFields)
+    rows = envelope["data"]
+    envelope["data"] = _NO_ROWS
+    if bytes(memoryview(rows)[:1]) == b"{":
+        data = msgspec.json.decode(rows, type=_JsonFields)
+        rows = data["rows"]
+        data["rows"] = _NO_ROWS
+        envelope["data"] = msgspec.Raw(msgspec.json.encode(data))
+    return msgspec.json.encode(envelope), b'{"data":{"rows":' + rows + b"}}"
+
+
 def _nested_page(data: dict[str, Any], extra: dict[str, Any]) -> RawPage:
     if "rows" not in data:
         raise refused("data.rows", "is missing")
@@ -141,20 +161,12 @@ def _read_metadata(page: RawPage) -> None:
         page.extra["metadata"] = unknown
 
 
-def refuse_another(
-    envelope: dict[str, Any],
-    page: RawPage,
-    unknown_fields: Collection[str] | None,
-    kind: str,
-    requested_id: int,
-) -> None:
+def refuse_another(envelope: dict[str, Any], page: RawPage, kind: str, requested_id: int) -> None:
     """Refuse a page that says anywhere that it is about another campaign or keyword.
 
     Args:
         envelope: the whole page.
         page: the same page; only its items are read.
-        unknown_fields: the fields of the items that the reference does not have, or None if that is
-            not known.
         kind: `campaign` or `keyword`. A row's own id, such as a keyword's in a campaign's feed, is
             of another kind.
         requested_id: the id that was requested.
@@ -165,11 +177,17 @@ def refuse_another(
     _refuse_another_id(envelope, "", kind, requested_id)
     _refuse_another_id(envelope.get("metadata"), "metadata.", kind, requested_id)
     _refuse_another_id(envelope["data"], "data.", kind, requested_id)
-    if unknown_fields is not None and not {f"{kind}_id", f"{kind}Id", kind} & {*unknown_fields}:
-        return
-    # Only now is it worth the time to look at every item.
     for place, item in enumerate(page.items):
         _refuse_another_id(item, f"{page.items_path}[{place}].", kind, requested_id)
+
+
+def refuse_another_row(rows: Iterable[Any], kind: str, requested_id: int) -> None:
+    """Refuse models of rows if one says that it is about another campaign or keyword."""
+    names = (f"{kind}_id", f"{kind}Id", kind)
+    for row in rows:
+        # Few rows say anything about it. Asked first, this takes a tenth of the time.
+        if row.extra and not row.extra.keys().isdisjoint(names):
+            _refuse_another_id(row.extra, "", kind, requested_id)
 
 
 def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -> None:

@@ -14,7 +14,6 @@ from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
 
 M = TypeVar("M")
-_encode = msgspec.json.encode
 _FLAGS = {"true": True, "false": False, None: None}
 
 _LONGEST_KEY = 1024
@@ -65,16 +64,6 @@ class RankingValues:
             row.search_language = languages[b"" + row.search_language]
             row.tags = tags[b"" + row.tags]
 
-    def convert_parsed(self, rows: Sequence[Any]) -> None:
-        """Replace parsed objects by models. They are found by their JSON, as in `convert`."""
-        locations = self._locations
-        languages = self._languages
-        tags = self._tags
-        for row in rows:
-            row.search_location = locations[_encode(row.search_location)]
-            row.search_language = languages[_encode(row.search_language)]
-            row.tags = tags[_encode(row.tags)]
-
     def convert_flags(self, rows: Sequence[Any]) -> None:
         """Replace the flags of current rows by booleans."""
         for row in rows:
@@ -94,8 +83,6 @@ class PeriodValues:
             row.date, precision = periods[row.date]
             if precision != "month":  # the default
                 row.date_precision = precision
-
-    convert_parsed = convert
 
     def convert_flags(self, rows: Sequence[Any]) -> None:
         """Do nothing: rows by date have no flags."""

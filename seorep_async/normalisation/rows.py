@@ -1,21 +1,24 @@
 """Rows of the ranking feeds, from JSON to models, without the reference converter.
 
 msgspec reads rows into raw rows: structs with a model's fields under the wire's names and of the
-wire's types. Then plain code converts the values that msgspec cannot. There are three readings:
+wire's types. Then plain code converts the values that msgspec cannot. There are four readings:
 
 1. Current rows, the hot path: a whole page in one typed decode, converted in place.
 2. Older rows: the same with other types; a model is made of each raw row.
-3. Odd rows, such as rows with unknown fields or integers as strings: parsed JSON is converted to
-   raw rows, and a model keeps what it does not know in `extra`.
+3. Odd rows, such as rows with integers as strings: the same with wider types, and with fields for
+   the unknown names of the first row. A model keeps these in `extra`.
+4. A few odd rows among others: the page is split into slices of JSON rows, so that only the slices
+   with odd rows take longer.
 
-Whatever all three refuse goes to the reference converter, which names the bad field.
+Whatever all four refuse goes to the reference converter, which names the bad field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from contextlib import suppress
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -39,9 +42,10 @@ from seorep_async.settings import EngineNames
 M = TypeVar("M")
 WireTypes: TypeAlias = dict[Any, Any]
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
+Names: TypeAlias = tuple[str, ...]
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
 
-REFUSALS = (ValueError, RecursionError)
+REFUSALS = (ValueError, RecursionError, OverflowError)
 """Errors for refused pages and rows; those of msgspec are ValueErrors."""
 
 CURRENT: WireTypes = {
@@ -64,12 +68,13 @@ OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | No
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
-PARSED_OBJECTS: WireTypes = {
-    SearchLocation | None: Any,
-    SearchLanguage | None: Any,
-    tuple[Tag, ...]: Any,
-}
-"""The types of objects in rows that were parsed before."""
+_SLICE = 64
+"""Rows of a slice."""
+_LONGEST_NAMES = 4096
+"""Characters of all unknown names in a slice. A type with fields for them is kept for a while, so
+it must not fill the memory.
+"""
+_parse = msgspec.json.decode
 
 
 class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -84,6 +89,17 @@ class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: int | float | None
 
 
+class Others(NamedTuple):
+    """Rows that are not current: their unknown names, and whether integers may be strings."""
+
+    names: Names = ()
+    strings: bool = False
+
+
+class _FirstRow(Exception):
+    """Ends the decoding of a page at its first row, which is the argument."""
+
+
 class RowReader(Generic[M]):
     """Reads the rows of one feed."""
 
@@ -94,40 +110,42 @@ class RowReader(Generic[M]):
         self._known_fields = frozenset(self._names.values())
         self._totals_names = wire_names(RankingTotals, engine_names)
         self._integer_strings = Memo(values.integer)
-        self._values: RankingValues | PeriodValues
+        self._values: RankingValues | PeriodValues = PeriodValues()
         if model is KeywordRanking:
             self._values = RankingValues()
-            self._second_types = OLDER
-        else:
-            # Older rows by date are read as current ones, so the second reading takes odd ones.
-            self._values = PeriodValues()
-            self._second_types = ACCEPTED
-        self._read_current = self._page_decoder(CURRENT)
+        current_row = self._raw_row(CURRENT)
+        self._read_current_row = msgspec.json.Decoder(current_row).decode
+        self._read_current_page = self._page_decoder(current_row)
+        self._other_row = lru_cache(maxsize=16)(self._make_other_row)
+        self._other_page_decoder = lru_cache(maxsize=16)(self._make_other_page_decoder)
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current or older rows, or raise one of `REFUSALS`."""
         try:
-            return self._page(self._read_current(body), number, self._make_current)
+            return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
-            make_models = partial(self._make_models, wire_types=self._second_types)
-            return self._page(self._read_second(body), number, make_models)
+            # Some later row is odd then. To read all rows as older ones would be in vain.
+            if self._is_current(self._first_row(body)):
+                raise
+        return self._read_other_page(body, number, Others())
 
-    def read_objects(self, objects: Sequence[Any]) -> tuple[list[M], set[str]]:
-        """Read parsed rows, or raise one of `REFUSALS`.
+    def read_odd_page(self, body: bytes, number: int) -> Page[M]:
+        """Read a page of any rows in a documented envelope, or raise one of `REFUSALS`."""
+        first_row = self._first_row(body)
+        names = self._unknown_names([first_row])
+        if not self._is_current(first_row):
+            # Most odd pages are odd in every row, and rarely in more than one way.
+            for others in (Others(names), Others(names, strings=True)):
+                with suppress(*REFUSALS):
+                    return self._read_other_page(body, number, others)
+        return self._page(self._split_page(body), number, partial(self._read_slices, names))
 
-        Unknown fields go into `extra`. Their names are returned beside the rows.
-        """
-        # Most odd rows are current ones with an unknown field. To make these is faster.
-        try:
-            return self._read_objects(objects, self._current_rows, self._make_current)
-        except REFUSALS:
-            make_models = partial(self._make_models, wire_types=ACCEPTED)
-            return self._read_objects(objects, self._accepted_rows, make_models)
+    def _read_other_page(self, body: bytes, number: int, others: Others) -> Page[M]:
+        envelope = self._other_page_decoder(others)(body)
+        return self._page(envelope, number, partial(self._make_models, others))
 
     def _page(self, envelope: Any, number: int, make_models: MakeModels[M]) -> Page[M]:
         rows, totals = _content(envelope)
-        # What fails here fails before a row has become a model, so the page can be read again.
-        self._values.convert(rows)
         metadata = envelope.metadata or _Metadata()
         return Page(
             items=tuple(make_models(rows)),
@@ -138,50 +156,74 @@ class RowReader(Generic[M]):
             version=metadata.version,
         )
 
-    def _read_objects(
-        self, objects: Sequence[Any], raw_rows: Any, make_models: MakeModels[M]
-    ) -> tuple[list[M], set[str]]:
-        # From the same parsed JSON as the reference path, so both see the same of double keys.
-        rows = msgspec.convert(objects, raw_rows)
-        unknown_fields = self._add_unknown_fields(rows, objects)
-        self._values.convert_parsed(rows)
-        return make_models(rows), unknown_fields
+    def _first_row(self, body: bytes) -> Any:
+        """Return the first row of a page as parsed JSON, or None."""
+        try:
+            with suppress(*REFUSALS):
+                self._find_first_row(body)
+        except _FirstRow as end:
+            return end.args[0]
+        return None
 
-    def _add_unknown_fields(self, rows: list[Any], objects: Sequence[Any]) -> set[str]:
-        all_unknown: set[str] = set()
-        names: list[str] = []
-        unknown: list[str] = []
-        for row, wire in zip(rows, objects, strict=True):
-            # Most rows have the same fields as the row before.
-            if [*wire] != names:
-                names = [*wire]
-                unknown = [name for name in names if name not in self._known_fields]
-                all_unknown.update(unknown)
-            if unknown:
-                row.extra = extra = {}
-                # In half the time of a comprehension.
-                for name in unknown:
-                    extra[name] = wire[name]
-        return all_unknown
+    def _is_current(self, row: Any) -> bool:
+        try:
+            self._read_current_row(msgspec.json.encode(row))
+        except REFUSALS:
+            return False
+        return True
+
+    def _unknown_names(self, rows: Sequence[Any]) -> Names:
+        """Return the names of unknown fields in parsed rows, or none at all if they are long."""
+        names: dict[str, None] = {}
+        for row in rows:
+            if isinstance(row, dict):
+                names.update(dict.fromkeys(row))
+        unknown = tuple(name for name in names if name not in self._known_fields)
+        return unknown if sum(map(len, unknown)) <= _LONGEST_NAMES else ()
+
+    def _read_slices(self, names: Names, json_rows: list[Any]) -> list[M]:
+        models: list[M] = []
+        for first in range(0, len(json_rows), _SLICE):
+            json_slice = json_rows[first : first + _SLICE]
+            try:
+                models += self._read_slice(names, json_slice)
+            except REFUSALS:
+                # Odd rows further down are likely to have the same unknown fields.
+                names = self._unknown_names([_parse(row) for row in json_slice])
+                models += self._read_slice(names, json_slice)
+        return models
+
+    def _read_slice(self, names: Names, json_rows: list[Any]) -> list[M]:
+        with suppress(*REFUSALS):
+            return self._make_current([*map(self._read_current_row, json_rows)])
+        others = Others(names, strings=True)
+        read_row = msgspec.json.Decoder(self._other_row(others)).decode
+        return self._make_models(others, [*map(read_row, json_rows)])
 
     def _make_current(self, rows: list[Any]) -> list[M]:
+        # What fails here fails before a row has become a model, so the rows can be read again.
+        self._values.convert(rows)
         self._values.convert_flags(rows)
         return become(rows, self._model)
 
-    def _make_models(self, rows: list[Any], wire_types: WireTypes) -> list[M]:
+    def _make_models(self, others: Others, rows: list[Any]) -> list[M]:
         """Make models of raw rows with older or odd values.
 
         A model holds only a part of some values, such as the day of a date-time. Then the original
         is in `extra`.
         """
+        self._values.convert(rows)
+        if others.names:
+            _keep_unknown_fields(rows, others.names)
         model = self._model
         integer_strings = self._integer_strings
+        integers = self._integers if others.strings else []
         partial_values = self._partial_values
-        integers = self._integers if wire_types is ACCEPTED else []
+        field_count = len(self._types)
         models = []
         for row in rows:
             # By its place in a list, a field is found in half the time of `getattr`.
-            fields = [*astuple(row)]
+            fields = [*astuple(row)[:field_count]]
             for place in integers:
                 if type(fields[place]) is str:
                     fields[place] = integer_strings[fields[place]]
@@ -205,49 +247,69 @@ class RowReader(Generic[M]):
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
         """Place, wire name and memo of each value that a model may hold only a part of."""
-        flags = Memo(values.flag)
-        days = Memo(values.day, limit=16 * 1024)
-        partial_values = []
-        for place, (name, type_) in enumerate(self._types.items()):
-            if type_ == bool | None:
-                partial_values.append((place, self._names[name], flags))
-            elif type_ == CALENDAR.date | None:
-                partial_values.append((place, self._names[name], days))
-        return partial_values
+        memos: WireTypes = {
+            bool | None: Memo(values.flag),
+            CALENDAR.date | None: Memo(values.day, limit=16 * 1024),
+        }
+        return [
+            (place, self._names[name], memos[type_])
+            for place, (name, type_) in enumerate(self._types.items())
+            if type_ in memos
+        ]
 
     @cached_property
-    def _read_second(self) -> Callable[[bytes], Any]:
-        return self._page_decoder(self._second_types)
+    def _split_page(self) -> Callable[[bytes], Any]:
+        return self._page_decoder(msgspec.Raw)
 
     @cached_property
-    def _current_rows(self) -> Any:
-        return self._raw_rows(CURRENT | PARSED_OBJECTS, strict=False)
+    def _find_first_row(self) -> Callable[[bytes], Any]:
+        return self._page_decoder(_FirstRow, _end_at_first_row)
 
-    @cached_property
-    def _accepted_rows(self) -> Any:
-        return self._raw_rows(ACCEPTED | PARSED_OBJECTS, strict=False)
+    def _make_other_row(self, others: Others) -> Any:
+        return self._raw_row(ACCEPTED if others.strings else OLDER, others.names)
 
-    def _page_decoder(self, wire_types: WireTypes) -> Callable[[bytes], Any]:
+    def _make_other_page_decoder(self, others: Others) -> Callable[[bytes], Any]:
+        return self._page_decoder(self._other_row(others))
+
+    def _page_decoder(
+        self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None
+    ) -> Callable[[bytes], Any]:
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
-        rows = self._raw_rows(wire_types, strict=True)
+        rows = list[row]
         # Unset totals differ from null: in the nested shape, totals beside `data` are refused.
         totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
         metadata = ("metadata", _Metadata | None, None)
         # msgspec tells the shapes apart by itself: `data` is an array, or an object with rows.
         nested = struct("Nested", [("rows", rows), totals])
         envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
-        return msgspec.json.Decoder(envelope).decode
+        return msgspec.json.Decoder(envelope, dec_hook=dec_hook).decode
 
     def _totals_type(self) -> Any:
         names = self._totals_names
         fields = [(name, _Metric | None, None) for name in names]
         return msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
 
-    def _raw_rows(self, wire_types: WireTypes, *, strict: bool) -> Any:
+    def _raw_row(self, wire_types: WireTypes, unknown_names: Names = ()) -> Any:
         types = {name: wire_types[self._types[name]] for name in self._names}
-        raw_row: Any = raw_row_struct(self._model, types, self._names, strict=strict)
-        return list[raw_row]
+        return raw_row_struct(self._model, types, self._names, unknown_names)
+
+
+def _end_at_first_row(_type: object, row: object) -> None:
+    raise _FirstRow(row)
+
+
+def _keep_unknown_fields(rows: list[Any], names: Names) -> None:
+    """Fill `extra` from the fields that raw rows have for unknown names."""
+    fields = [(f"unknown_{place}", name) for place, name in enumerate(names)]
+    for row in rows:
+        extra = {}
+        for field, name in fields:
+            value = getattr(row, field)
+            if value is not UNSET:
+                extra[name] = value
+        if extra:
+            row.extra = extra
 
 
 def _content(envelope: Any) -> tuple[list[Any], Any]:

@@ -204,7 +204,7 @@ def test_a_row_is_made_of_the_arguments_that_it_names(model: Any) -> None:
 
 def raw_rows(number: int) -> list[Any]:
     types = {"keyword_id": int, "keyword_phrase": str}
-    raw_row: Any = raw_row_struct(models.KeywordRanking, types, {}, strict=True)
+    raw_row: Any = raw_row_struct(models.KeywordRanking, types, {})
     return [raw_row(keyword_id, "shoes") for keyword_id in range(number)]
 
 

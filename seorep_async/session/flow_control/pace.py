@@ -108,23 +108,25 @@ class Pace:
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
         self.refusals.end_hold()
-        # Rule 5: since the breaker closed last, the service delivered its limit.
-        delivered = self.delivered.per_second(now)
-        # The caller's own cap is a known rate, and a good guess of the limit.
-        if self.rate.learnt > self.rate.cap:
-            self.rate.learnt = self.rate.cap
-            delivered = self.rate.cap
         was_paused = self.paused_until > self.breaker.opened_at
         was_open = now - max(self.breaker.opened_at, self.paused_until)
-        if self.rate.learnt == math.inf:
+        if self.rate.current == math.inf:
+            # Rule 5: until the breaker opened, the service delivered its limit.
+            delivered = self.delivered.per_second(now)
             self.rate.start_from(delivered, self.delivered.accepted, was_open, self.last_start)
             self.delivered.restart(now)
             return
-        if self.delivered.seconds_of_doubling(now) >= SPAN:
-            self.rate.cut(delivered, was_open, self.last_start, now, was_paused=was_paused)
+        limit = None
+        if self.rate.learnt > self.rate.cap:
+            # The caller's own cap is a known rate, and a good guess of the limit.
+            self.rate.learnt = self.rate.cap
+            limit = self.rate.cap
             self.delivered.restart(now)
-        else:
-            self.rate.cut(None, was_open, self.last_start, now, was_paused=was_paused)
+        elif self.delivered.seconds_of_doubling(now) >= SPAN:
+            # Rule 5: since the breaker closed last, the service delivered its limit.
+            limit = self.delivered.per_second(now)
+            self.delivered.restart(now)
+        self.rate.cut(limit, was_open, self.last_start, now, was_paused=was_paused)
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""

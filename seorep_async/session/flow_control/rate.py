@@ -94,8 +94,11 @@ class Rate(msgspec.Struct, eq=False):
         return min(self.learnt, self.cap)
 
     def idle(self, now: float) -> float:
-        """Return the seconds in which an attempt might have started, or less than 0."""
-        return now - _CATCH_UP - self.next_start
+        """Return the seconds in which an attempt might have started, or 0."""
+        seconds = now - self.next_start
+        # Late timers are made up for, so that the rate is used whole. A rest is not: the attempt
+        # after it would start too early for a limiter that lets through one at a time.
+        return seconds if seconds > _CATCH_UP else 0.0
 
     def skip(self, idle: float) -> None:
         """Leave out seconds without work: they must not raise the rate."""
