@@ -57,15 +57,15 @@ def show_changes(
         names = _names_in_changes(engines)
     with logged():
         changes = history.changes(database, **arguments)
-    rows = [ChangeRow.of(change, names) for change in changes]
-    if file is not None:
+    if format == "table":
+        rows = [ChangeRow.of(change, names) for change in changes]
         messages().print(_headline(changes))
-        write(f"{file.write(rows)}\n")
+        if file is None:
+            write(format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
+        else:
+            write(f"{file.write(rows)}\n")
     elif format == "json":
         write(as_json(_facts(changes)))
-    elif format == "table":
-        messages().print(_headline(changes))
-        write(format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
     else:
         write(format_objects(changes, _ALL_COLUMNS, format))
     if exit_code and changes.total:

@@ -69,7 +69,7 @@ _COMMON_COLUMNS = 3
 _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
 _A4 = 9
-_RANKS = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change")
+_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds")
 _ORDER = (
     re.compile("company"),
     re.compile("keyword_phrase"),
@@ -121,6 +121,16 @@ class WorkbookFile(Target):
         if not self.path.is_file() or not self.path.stat().st_size:
             return []
         return read_sheet(self.path, pulls_table())
+
+    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
+        """Also say that another program has the workbook open: it would save the older rows."""
+        losses = super().losses(complete, failed)
+        # those of Excel and LibreOffice
+        lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
+        if any(self.path.with_name(name).exists() for name in lock_names):
+            advice = "close it there without saving"
+            losses += (f"{self.path.name} is open in another program; {advice}",)
+        return losses
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""
@@ -342,10 +352,10 @@ def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
-    # thirty columns on one page can't be read, so only names and ranks are printed
-    rank_places = [place for place, name in enumerate(names) if _RANKS.fullmatch(name)]
-    if rank_places:
-        worksheet.print_area(0, 0, row_count, rank_places[-1])
+    # thirty columns on one page can't be read, so names and ranks are printed
+    printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
+    if printed_places:
+        worksheet.print_area(0, 0, row_count, printed_places[-1])
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:

@@ -279,11 +279,13 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
+        # a slice has the same days, and the same total
         if isinstance(item, Changes):
             vars(item).update(vars(self))
         return item
 
     def __add__(self, other: list[Any], /) -> Any:
+        # the sum of two comparisons has no two days of its own
         return ModelList(self, Change) + list(other)
 
     def __repr__(self) -> str:
@@ -308,8 +310,9 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
     for name, _ in _SHOWN_COLUMNS:
         value = getattr(change, name)
+        # a notebook shows no column that is empty in every row
         if value is None and name in ("before", "after"):
-            value = "\N{EN DASH}"  # a notebook shows no column that is empty in every row
+            value = "\N{EN DASH}"
         values.append(value)
     return tuple(values)
 
@@ -369,17 +372,17 @@ def changes(
     return comparison.changes
 
 
-def _notes_on_left_out(found: Changes) -> list[str]:
+def _notes_on_left_out(result: Changes) -> list[str]:
     notes = []
-    for reason, campaign_ids in campaigns_by_reason(found).items():
+    for reason, campaign_ids in campaigns_by_reason(result).items():
         notes.append(f"not compared, because {reason}: campaigns {listed(campaign_ids)}")
     return notes
 
 
-def campaigns_by_reason(found: Changes) -> dict[str, list[int]]:
+def campaigns_by_reason(result: Changes) -> dict[str, list[int]]:
     """Return the campaigns that were not compared, by the reason."""
     campaign_ids: dict[str, list[int]] = {}
-    for campaign_id, reason in found.left_out.items():
+    for campaign_id, reason in result.left_out.items():
         campaign_ids.setdefault(reason, []).append(campaign_id)
     return campaign_ids
 
@@ -463,7 +466,7 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     pulls = selection.days_of_pulls()
     days = _days(selection, pulls, request.before, request.after)
     reasons = reasons_against(selection, days)
-    found = changes_between(
+    result = changes_between(
         selection,
         days,
         reasons,
@@ -472,6 +475,7 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
         moved=request.moved,
     )
     notes = []
+    # a caller who names a day knows which nights speak of it
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(_note_on_a_later_day(pulls[0], days))
@@ -484,7 +488,7 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
         )
         if others.total:
             notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
-    return Comparison(found, [note for note in notes if note is not None])
+    return Comparison(result, [note for note in notes if note is not None])
 
 
 def _days(
@@ -499,6 +503,7 @@ def _days(
         ConfigurationError: there are no rankings of a day, or none before the later one.
     """
     days = selection.days()
+    # a day that a person named is never replaced by another one
     for day in (before, after):
         if day is not None and day not in days:
             raise selection.no_day(day, days)
@@ -525,8 +530,8 @@ def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
         return None
     if last.succeeded:
         return (
-            f"Only {last.succeeded:,} of the campaigns have rankings of {last.day}; to compare "
-            f"them, name it as the day after."
+            f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
+            f"so {after} counts as the last day; give {last.day} as after to compare them."
         )
     reason = _why_missing(last.day, last.error)
     return f"{reason[0].upper()}{reason[1:]}; {before} and {after} are the last days before it."
@@ -537,6 +542,7 @@ def _nothing_before(
 ) -> ConfigurationError:
     ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
+    # with more days, another one can be named; of one, only more pulls help
     if len(days) == 1:
         advice = selection.note_on_nights() or f"To have more, {selection.advice_on_days}."
         problem = f"{problem}. {advice}"
@@ -580,12 +586,12 @@ def changes_between(
     """
     before, after = days
     comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
-    found = Changes((), Change)
-    found.account = selection.account
-    found.before = before
-    found.after = after
-    found.total = 0
-    found.left_out = {campaign_id: reason for campaign_id, reason in reasons.items() if reason}
+    result = Changes((), Change)
+    result.account = selection.account
+    result.before = before
+    result.after = after
+    result.total = 0
+    result.left_out = {campaign_id: reason for campaign_id, reason in reasons.items() if reason}
     rows = attrs.evolve(selection, campaign_ids=comparable).execute(
         _CHANGES,
         before=before,
@@ -597,10 +603,11 @@ def changes_between(
     )
     kinds_by_text: dict[str, tuple[ChangeKind, ...]] = {}
     texts: dict[str | None, str | None] = {}
+    # one row at a time: a list of all rows would need their memory twice
     for row in iter(rows.fetchone, None):
         total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
         rank_before, rank_after, url, kinds_text = row[7:]
-        # of millions of changes, the texts that recur are kept once
+        # in millions of changes, the texts that recur are kept once
         if kinds_text not in kinds_by_text:
             names = tuple(kinds_text.split(","))
             kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
@@ -621,6 +628,7 @@ def changes_between(
             before_date=before,
             after_date=after,
         )
-        found.append(change)
-        found.total = total
-    return found
+        result.append(change)
+        # each row has the number of all changes, also of those beyond the limit
+        result.total = total
+    return result

@@ -27,6 +27,7 @@ _MOST_DAYS = 90
 _MOST_LISTED = 10
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
+    "Entered the top 3": ["entered_top_3"],
     "Risen": ["rose"],
     "Fallen": ["fell"],
     "Lost": ["removed", "lost"],
@@ -183,7 +184,7 @@ class Figures:
     """The content of a report.
 
     Attributes:
-        subject: the account.
+        subject: the account, or None if the page does not name it.
         days: the days to draw.
         first, last: the first and the last of all days.
         earlier: the days with which the last one is compared.
@@ -197,7 +198,7 @@ class Figures:
         notes: sentences about what the charts and figures leave out.
     """
 
-    subject: str
+    subject: str | None
     days: Sequence[Day]
     first: Day
     last: Day
@@ -221,19 +222,23 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     dates = _dates(selection, first, last)
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
+    # the day before the last is compared, also where the charts leave it out
     days = _days(selection, sorted({*drawn, *dates[-2:]}))
     shown_days = [day for day in days if day["as_of"] in drawn]
     # the last day is compared with the one before it, and with the first one
     earlier = days[-2:-1]
     if len(dates) > 2:
         earlier.append(days[0])
+    # an account may be ranked in one engine only, which need not be the first
     ranked_on_last_day = [engine for engine in ENGINES if _is_ranked(engine, days[-1:])]
     engine = ranked_on_last_day[0] if ranked_on_last_day else ENGINES[0]
     has_several_campaigns = len(selection.first_column(_CAMPAIGNS)) > 1
     groups = _groups(selection, engine, ends)
+    # a list with the one campaign of the page would say nothing
     if not has_several_campaigns:
         groups.pop("campaign", None)
     warnings = [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
+    # the nights are of interest only where the page ends with the last one
     if last is None:
         warnings.insert(0, selection.note_on_nights())
     return Figures(
@@ -256,9 +261,12 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
 def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
     """Return the ranking days between two bounds."""
     all_days = selection.days()
-    days = [
-        day for day in all_days if (first is None or day >= first) and (last is None or day <= last)
-    ]
+    days = []
+    for day in all_days:
+        is_too_early = first is not None and day < first
+        is_too_late = last is not None and day > last
+        if not is_too_early and not is_too_late:
+            days.append(day)
     if days:
         return days
     bounds = ""
@@ -273,6 +281,7 @@ def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) ->
 
 def _drawn(dates: Sequence[dt.date]) -> set[dt.date]:
     """Return the first day, and days at even distances that end with the last one."""
+    # counted from the end: the last day is the one that a reader looks for
     distance = math.ceil(len(dates) / _MOST_DAYS)
     return {dates[0], *dates[::-distance]}
 
@@ -298,6 +307,7 @@ def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
     """Return the largest changes of each list; of lost keywords, those whose rank was best."""
+    # the same for each list, and a query that reads all rows of two days
     reasons = reasons_against(selection, ends)
     moves = {}
     for title, kinds in _MOVES.items():

@@ -59,7 +59,8 @@ def report(
         group: the title of a group, in any case, whose campaigns are reported together.
         start_date: the first day to draw; by default the first in the database.
         end_date: the last day to draw; by default the last.
-        title: the page's title; by default it names the campaign, the group or the account.
+        title: the page's title; by default it names the campaign, the group or the account. With
+            a title, the page does not name the account.
         engine_names: the names of engine A (also mobile and places) and of engine B.
 
     Raises:
@@ -71,6 +72,7 @@ def report(
         raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
     names = names_of_engines(engine_names)
+    # before the database is read, which may take minutes
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
@@ -81,6 +83,9 @@ def report(
     with opened(database) as history:
         selection = Selection.of(history, history.account(account), campaign_id, group)
         figures = figures_of(selection, first, last)
+    if title is not None:
+        # the reader of a page need not know the name of an account
+        figures = attrs.evolve(figures, subject=None)
     for warning in figures.warnings:
         _log.warning("%s", warning)
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
@@ -121,6 +126,7 @@ def _beside(name: str) -> str:
 
 def _words(text: str, most: int = 80) -> str:
     """Shorten a text of the service or a customer, and replace what HTML can't hold."""
+    # both ends of a long address say more than its beginning
     if len(text) > most:
         text = f"{text[: most // 2]}…{text[1 - most // 2 :]}"
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -148,8 +154,10 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
 
     There are at most `steps` + 1 marks. They are `first`, and numbers at round distances from it.
     """
+    # marks are whole numbers, because ranks and counts are
     distance = max(1, math.ceil((highest - lowest) / steps))
     magnitude = 10 ** (len(str(distance)) - 1)
+    # the least round distance that is not smaller
     for factor in (1, 2, 5, 10):
         if factor * magnitude >= distance:
             distance = factor * magnitude
@@ -180,6 +188,7 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
 
 
 def _is_report(target: Path) -> bool:
+    # a file that can't be read may be anything
     if not os.access(target, os.R_OK):
         return False
     with target.open("rb") as file:
@@ -188,6 +197,7 @@ def _is_report(target: Path) -> bool:
 
 def _write(target: Path, page: str) -> None:
     """Write the page beside its place, and put it there in one step."""
+    # the target of a link is replaced, and the link stays
     path = Path(os.path.realpath(target))
     temporary = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
     try:

@@ -146,6 +146,7 @@ class Selection:
         Raises:
             ConfigurationError: no campaign of such a group has rankings.
         """
+        # None lets the statements read every campaign, without a list of ids
         if campaign_id is None and group is None:
             return cls(history, account, None, account)
         rows = history.connection.execute(_CAMPAIGNS, {"account": account}).fetchall()
@@ -154,13 +155,16 @@ class Selection:
             name = companies.get(campaign_id) or f"campaign {campaign_id}"
             return cls(history, account, [campaign_id], name)
         titles = {row_id: title for row_id, _, title in rows if title}
-        wanted = str(group).strip().casefold()
-        campaign_ids = [row_id for row_id, title in titles.items() if title.casefold() == wanted]
+        # as a pull compares titles: without case and outer blanks
+        folded_title = str(group).strip().casefold()
+        campaign_ids = []
+        for row_id, title in titles.items():
+            if title.casefold() == folded_title:
+                campaign_ids.append(row_id)
         if not campaign_ids:
             others = listed(sorted(set(titles.values()))) or "none"
-            problem = (
-                f"{history.label} has no rankings of group {short_repr(group)}; it has {others}"
-            )
+            where = f"{history.label} has no rankings of group {short_repr(group)}"
+            problem = f"{where}; it has {others}"
             raise ConfigurationError(problem, argument="group")
         return cls(history, account, campaign_ids, titles[campaign_ids[0]])
 
@@ -182,6 +186,7 @@ class Selection:
         days: list[dt.date] = self.first_column(_DAYS)
         if days:
             return days
+        # There are three reasons: their reports failed; others have rankings; nobody has any.
         errors = self.first_column(_ERRORS)
         campaigns = self.history.connection.execute(_CAMPAIGNS, {"account": self.account})
         campaign_ids = [row[0] for row in campaigns.fetchall()]
@@ -217,6 +222,7 @@ class Selection:
     def note_on_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
+        # the nights at the end of the list; earlier ones may have been pulled in another way
         nights = 0
         for day in days:
             if day != days[0]:

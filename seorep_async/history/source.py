@@ -166,7 +166,8 @@ def open_history(
         raise ConfigurationError(problem, argument="database")
     duckdb = require("duckdb")
     path = Path(database)
-    if not os.path.isfile(path):  # unlike Path's own, it is false for a name that is too long
+    # unlike Path's own method, this is false for a name that is too long
+    if not os.path.isfile(path):
         raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
         try:
@@ -184,7 +185,8 @@ def open_history(
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
-            if "interrupted" in str(error):  # so DuckDB reports a signal
+            # DuckDB reports a signal like this
+            if "interrupted" in str(error):
                 raise KeyboardInterrupt from error
             raise
 
@@ -192,7 +194,8 @@ def open_history(
 def _connect(path: Path, wait_seconds: float) -> Any:
     """Open a file to read it, as soon as nobody writes it."""
     duckdb = require("duckdb")
-    absolute_path = str(path.absolute())  # DuckDB takes md:x.duckdb for the address of a service
+    # DuckDB takes a relative md:x.duckdb for the address of a service
+    absolute_path = str(path.absolute())
     until = time.monotonic() + wait_seconds
     while True:
         try:
@@ -206,6 +209,7 @@ def _connect(path: Path, wait_seconds: float) -> Any:
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Refuse a database that no pull made, or that was changed so that no pull takes it."""
     columns = found_columns(connection)
+    # a database of something else has none of them
     for table in all_tables():
         if table.name not in columns:
             raise _refusal(path, f"it has no table {table.name}")
@@ -293,6 +297,7 @@ def complete_windows(
 def listed(names: Iterable[object]) -> str:
     """Return names for a message; of more than ten, the first and the last ones."""
     words = [str(name) for name in names]
+    # an account may have thousands of campaigns
     if len(words) > 10:
         words[5:-5] = ["…"]
     return ", ".join(words)

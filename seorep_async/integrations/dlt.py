@@ -87,7 +87,9 @@ def dlt_source(
     dlt = require("dlt")
     campaign_ids = list(check_ids("campaign", ids))
     size = check_id("size", size)
-    parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
+    parts = []
+    for start in range(0, len(campaign_ids), size):
+        parts.append(campaign_ids[start : start + size])
     arguments = {
         **options,
         "start_date": start_date,
@@ -102,7 +104,8 @@ def dlt_source(
     for feed in check_feeds(feeds):
         feed_params(feed, options)
         feed_pull = _FeedPull(feed, arguments)
-        feed_pull.part(())  # it checks the other arguments, and has nothing to send
+        # it checks the other arguments, and has nothing to send
+        feed_pull.part(())
         resources.append(_resource(feed_pull, parts))
     return dlt.source(lambda: resources, name="seorep")()
 
@@ -152,15 +155,19 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     hints = _table_hints(table, table.key, table.columns)
     failures = next(table for table in all_tables() if table.name == "failures")
     columns_of_failures = [_ROW_ID]
-    columns_of_failures += [one for one in failures.columns if one.name in _COLUMNS_OF_FAILURES]
+    for column in failures.columns:
+        if column.name in _COLUMNS_OF_FAILURES:
+            columns_of_failures.append(column)
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
     with _no_warning_of_json():
         for campaign_ids in parts:
-            pulled = feed_pull.part(campaign_ids)
-            is_failure = pc.is_valid(pulled["error"])
-            rows = pulled.filter(pc.invert(is_failure)).select(schema.names)
+            part = feed_pull.part(campaign_ids)
+            # a row that has an error stands for a report that failed
+            is_failure = pc.is_valid(part["error"])
+            rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
-            failed = _failures(feed_pull.feed, pulled.filter(is_failure))
+            failed = _failures(feed_pull.feed, part.filter(is_failure))
+            # empty ones as well: they make the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
 
@@ -169,7 +176,8 @@ def _require_table_format() -> None:
     """Refuse a filesystem without a table format: dlt would append to it, and say nothing."""
     dlt = require("dlt")
     destination = dlt.current.pipeline().destination
-    kind = getattr(destination, "destination_type", "")  # outside a run, there is no destination
+    # outside a run, there is no destination
+    kind = getattr(destination, "destination_type", "")
     has_format = dlt.current.resource().table_format in ("delta", "iceberg")
     if kind.endswith(".filesystem") and not has_format:
         problem = "a filesystem needs a table format, as dlt appends without one"
@@ -183,6 +191,7 @@ def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
     name = table_of(feed).name
     rows = []
     for row in failed.to_pylist():
+        # destinations merge by a key without nulls, and a keyword may be null
         key = [str(row.get(column)) for column in _KEY_OF_FAILURES]
         rows.append({**row, "row_id": as_json([name, *key]), "table_name": name})
     fields = [

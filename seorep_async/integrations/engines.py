@@ -103,8 +103,10 @@ def pull_table(
         problem = f"settings must be a Settings, got {type(settings).__name__}"
         raise ConfigurationError(problem, argument="settings")
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
+        name = _KEY
         # another name might be the key itself, so it is not shown
-        name = _KEY if api_key_env == _KEY else "that api_key_env names"
+        if api_key_env != _KEY:
+            name = "that api_key_env names"
         problem = f"the environment variable {name} is not set on this machine"
         raise ConfigurationError(problem, argument="api_key_env")
     work = partial(_pull, request, base_url, api_key_env, settings, account)
@@ -128,14 +130,15 @@ def table_schema(
         return declared
     if on_error != "rows":
         raise ConfigurationError('on_error must be "raise" or "rows"', argument="on_error")
-    known_of_failures = {*_DAYS, "account", "campaign_id"}
-    fields = [field.with_nullable(field.name not in known_of_failures) for field in declared]
-    fields += [
-        pa.field("error", pa.string()),
-        pa.field("message", pa.string()),
-        pa.field("status", pa.int64()),
-        pa.field("attempts", pa.int64()),
-    ]
+    # a failed report has no rows, so only these columns have a value in its row
+    filled_columns = {*_DAYS, "account", "campaign_id"}
+    fields = []
+    for field in declared:
+        fields.append(field.with_nullable(field.name not in filled_columns))
+    fields.append(pa.field("error", pa.string()))
+    fields.append(pa.field("message", pa.string()))
+    fields.append(pa.field("status", pa.int64()))
+    fields.append(pa.field("attempts", pa.int64()))
     return pa.schema(fields, metadata=declared.metadata)
 
 
@@ -164,6 +167,7 @@ async def _pull(
     def note(attempt: Attempt) -> None:
         errors.add(attempt.error)
 
+    # an address that is missing is refused by the client, whose message says what to do
     service = base_url or os.environ.get("SEOREP_BASE_URL")
     with _limits_of(str(service), settings) as limits:
         async with SeoRepClient(
@@ -187,6 +191,7 @@ async def _pull(
 def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
     """Lend limits that no other call uses now: those of an earlier call, or new ones."""
     free = _free_limits.setdefault((service, settings), [])
+    # threads of one worker may call at once, so to look first and take then would not do
     try:
         limits = free.pop()
     except IndexError:
@@ -214,6 +219,7 @@ class _TablePull:
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
         owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
+        # the ids of keywords stand in the rows of their campaigns
         if self._request.feed is Feed.KEYWORD_BY_DATE:
             await self._pull_feed(Feed.CAMPAIGN, owners)
             owners = self._owners_of_keywords()
@@ -255,7 +261,8 @@ class _TablePull:
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request
-        if report.feed is not request.feed:  # it was pulled for the ids of its keywords
+        # a report that was pulled for the ids of its keywords
+        if report.feed is not request.feed:
             keyword_ids = [row.keyword_id for row in report.rows]
             self._keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
             return
@@ -267,6 +274,7 @@ class _TablePull:
             self._fail(error, campaign_id, report.keyword_id)
             return
         pa = require("pyarrow")
+        # the columns of failures are the last ones, and null in a report that succeeded
         columns_of_failures = request.schema.types[rows.num_columns :]
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
         batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=request.schema)
@@ -278,12 +286,15 @@ class _TablePull:
         if not request.failures_are_rows:
             raise error
         start, end = request.dates
-        has_room = keyword_id is not None and keyword_id in _INT64
+        # Arrow's integers have 64 bits; a service may list a larger id
+        storable_id = keyword_id
+        if keyword_id is not None and keyword_id not in _INT64:
+            storable_id = None
         row = {
             "account": self._client.account,
             "snapshot_date": request.snapshot_date,
             "campaign_id": campaign_id,
-            "keyword_id": keyword_id if has_room else None,
+            "keyword_id": storable_id,
             "start_date": start,
             "end_date": end,
             "error": type(error).__name__,
@@ -341,11 +352,14 @@ def _run_in_thread(
         try:
             # Ctrl-C raises here; under `asyncio.run` it only cancels the caller's task, which
             # can't notice while this blocks its loop.
-            while not running.done() and not (caller is not None and caller.cancelling()):
+            while not running.done():
+                if caller is not None and caller.cancelling():
+                    break
                 wait([running], 0.1)
         finally:
             if not running.done():
                 cancel = cancelling.result()
-                with contextlib.suppress(RuntimeError):  # its loop has been closed meanwhile
+                # its loop may have been closed meanwhile
+                with contextlib.suppress(RuntimeError):
                     cancel()
         return running.result()

@@ -219,6 +219,25 @@ def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
     assert "The charts show 51 of 100 days, at even distances." in page
 
 
+def test_two_days_are_compared(database: Path) -> None:
+    assert "1 Mar 2026 and 2 Mar 2026 compared" in page_of(database)
+
+
+def test_a_title_takes_the_place_of_the_account(database: Path) -> None:
+    assert "acme" in page_of(database)
+    assert "acme" not in page_of(database, title="Rankings of March")
+
+
+def test_keywords_that_entered_the_top_3_are_named(tmp_path: Path) -> None:
+    before = {11: 9, 12: None, 13: 1}
+    after = {11: 3, 12: 2, 13: 2}
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly(before, after)))
+    assert panel(page, "Entered the top 3") == [
+        ["shoes 12Engine A", "\N{EN DASH}", "2", "found"],
+        ["shoes 11Engine A", "9", "3", "+6"],
+    ]
+
+
 def test_days_are_those_between_two_days(database: Path) -> None:
     page = page_of(database, start_date="2026-03-02", end_date="2026-03-09")
     assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
