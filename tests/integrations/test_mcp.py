@@ -148,13 +148,13 @@ async def test_a_tool_answers(
 async def test_ranks_have_few_columns_unless_more_are_named(database: Path) -> None:
     async with agent(database) as host:
         (default,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1)
-        (named,) = await host.rows(
+        (narrow,) = await host.rows(
             "rankings", campaign_id=1, **DAYS, limit=1, columns="keyword_phrase, Competitors"
         )
         (every,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1, columns=["all"])
     assert len(default) <= 9
-    assert default["keyword_phrase"] == named["keyword_phrase"]
-    assert list(named) == ["keyword_phrase", "competitors"]
+    assert default["keyword_phrase"] == narrow["keyword_phrase"]
+    assert list(narrow) == ["keyword_phrase", "competitors"]
     assert len(every) > 30
 
 
@@ -240,7 +240,7 @@ async def test_an_error_says_what_is_wrong(
 
 
 @pytest.mark.parametrize(
-    ("message", "shown"),
+    ("message", "words"),
     [
         (
             "To have more, pull the last 30 days each night (seorep pull --last 30d -o a.duckdb).",
@@ -253,7 +253,7 @@ async def test_an_error_says_what_is_wrong(
     ],
 )
 async def test_an_error_names_no_option_of_the_command(
-    database: Path, monkeypatch: pytest.MonkeyPatch, message: str, shown: str
+    database: Path, monkeypatch: pytest.MonkeyPatch, message: str, words: str
 ) -> None:
     async def refused(*_: object) -> str:
         raise ConfigurationError(message)
@@ -261,7 +261,7 @@ async def test_an_error_names_no_option_of_the_command(
     monkeypatch.setattr(module, "ask", refused)
     async with agent(database) as host:
         answer = await host.ask("history", sql=RANKINGS)
-    assert shown in answer
+    assert words in answer
     assert "=" not in answer
     assert "--" not in answer
     assert len(answer) < 2100
@@ -725,8 +725,8 @@ async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, datab
         async with transport as streams, mcp.ClientSession(*streams) as session:
             await session.initialize()
 
-            async def ask(tool: str, **asked: Any) -> str:
-                result = await session.call_tool(tool, asked)
+            async def ask(tool: str, **arguments: Any) -> str:
+                result = await session.call_tool(tool, arguments)
                 assert not result.is_error, result.content[0].text
                 return str(result.content[0].text)
 
