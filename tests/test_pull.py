@@ -36,10 +36,9 @@ from tests.scripted_api import (
     ApiRequest,
     Clock,
     Script,
+    our_tasks,
     quick_client,
-    sends,
     serving,
-    tasks_of_ours,
 )
 
 JANUARY = ("2023-01-01", "2023-01-31")
@@ -269,7 +268,7 @@ async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
 
 
 async def all_at_rest() -> None:
-    while running := sends():
+    while running := our_tasks():
         await asyncio.wait(running)
 
 
@@ -400,7 +399,7 @@ async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(
         with pytest.raises(ZeroDivisionError):
             async with pull_of(client, range(1, 100)):
                 raise ZeroDivisionError
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.Event) -> None:
@@ -501,7 +500,7 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
     async with serving(whole) as (client, _):
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_arguments_that_change_after_the_call_change_nothing() -> None:

@@ -24,7 +24,7 @@ from seorep_async import (
     SeoRepClient,
 )
 from seorep_async.tables.output_tables import table_of
-from tests.scripted_api import FEED, ApiRequest, Clock, sends, serving, tasks_of_ours
+from tests.scripted_api import FEED, ApiRequest, Clock, our_tasks, serving
 
 JANUARY = ("2023-01-01", "2023-01-31")
 FRAMES: dict[str, Callable[..., list[int]]] = {
@@ -173,7 +173,7 @@ async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):
             await client.rankings.pull([1, 2, 404, *range(5, 50)], *JANUARY, on_error="raise")
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> None:
@@ -189,7 +189,7 @@ async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not sends()
+        assert not our_tasks()
 
 
 @pytest.mark.parametrize(("whole", "expected"), [(None, None), (5.0, DeadlineExceededError)])

@@ -5,7 +5,7 @@ import functools
 import json
 import re
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import attrs
@@ -278,6 +278,102 @@ def test_odd_rows_may_stand_anywhere(rows: Any, separators: tuple[str, str], sha
     assert by_decoder(body, KeywordRanking, decoder()) == by_reference(body, KeywordRanking)
     if has_plain_names(rows[0]):
         without_reference(body, KeywordRanking)
+
+
+def an_unknown_field(wire: dict[str, Any]) -> None:
+    wire["type"] = "real"
+
+
+def an_unknown_object(wire: dict[str, Any]) -> None:
+    wire["serp"] = {"features": ["map"], "ads": {"top": 3}}
+
+
+def an_integer_as_string(wire: dict[str, Any]) -> None:
+    wire["competitors"] = "12"
+
+
+def a_missing_field(wire: dict[str, Any]) -> None:
+    del wire["competitors"]
+
+
+PLACES = {
+    "first": [0],
+    "middle": [100],
+    "last": [199],
+    "every third": range(2, 200, 3),
+    "all but the first": range(1, 200),
+    "all": range(200),
+}
+
+
+@every_feed
+@pytest.mark.parametrize("rows", get_args(Rows))
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize(
+    "change", [an_unknown_field, an_unknown_object, an_integer_as_string, a_missing_field]
+)
+def test_odd_rows_of_a_long_page_need_no_reference(
+    row: type, rows: Rows, places: Sequence[int], change: Callable[[dict[str, Any]], None]
+) -> None:
+    wires = [wire_row(row, number % 90, rows) for number in range(200)]
+    for place in places:
+        change(wires[place])
+    body = as_bytes(envelope(wires, "flat"))
+    page = without_reference(body, row)
+    expected = by_reference(body, row)
+    assert page == expected
+    assert types_within(page) == types_within(expected)
+
+
+@every_shape
+@every_feed
+def test_rows_in_an_odd_envelope_need_no_reference(row: type, shape: Shape) -> None:
+    answer = envelope([wire_row(row, number) for number in range(90)], shape, took=7)
+    body = as_bytes({"status": "ok", **answer, "zz": [1]})
+    page = without_reference(body, row)
+    assert page == by_reference(body, row)
+    assert page.extra == {"status": "ok", "metadata": {"took": 7}, "zz": [1]}
+
+
+@pytest.mark.parametrize("places", [[150], range(200)], ids=["one row", "all rows"])
+@every_shape
+def test_a_row_of_another_campaign_is_refused_with_its_path(
+    places: Sequence[int], shape: Shape
+) -> None:
+    wires = [wire_row(KeywordRanking, number % 90) for number in range(200)]
+    for place in places:
+        wires[place] |= {"campaign_id": "7"}
+    body = as_bytes(envelope(wires, shape))
+    assert len(FeedPage(decoder(), KeywordRanking, 1, ("campaign", 7))(body).items) == 200
+    with pytest.raises(DecodeError) as caught:
+        FeedPage(decoder(), KeywordRanking, 1, ("campaign", 8))(body)
+    path = "data.rows" if shape == "nested" else "data"
+    assert caught.value.field_path == f"{path}[{places[0]}].campaign_id"
+
+
+def test_an_error_names_the_first_problem_of_a_long_page() -> None:
+    wires = [wire_row(KeywordRanking, number % 90) for number in range(200)]
+    wires[20] |= {"competitors": "?"}
+    wires[30] |= {"campaign_id": 7}
+    wires[199] |= {"zz": "OUT"}
+    body = as_bytes(envelope(wires, "flat"))
+    read = FeedPage(decoder(), KeywordRanking, 1, ("campaign", 8))
+    with pytest.raises(DecodeError, match=r"^data\[199\]\.zz: "):
+        read(body.replace(b'"OUT"', b"1e999"))
+    with pytest.raises(DecodeError, match=r"^data\[30\]\.campaign_id: "):
+        read(body)
+
+
+def test_long_names_of_unknown_fields_are_not_remembered() -> None:
+    reader = Decoder(EngineNames())
+    tracemalloc.start()
+    try:
+        for number in range(30):
+            rows = [wire_row(KeywordRanking, 1) | {f"{number}{'x' * 100_000}": 1}]
+            FeedPage(reader, KeywordRanking, 1)(as_bytes(envelope(rows, "nested")))
+        assert tracemalloc.get_traced_memory()[0] < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @every_feed
