@@ -20,11 +20,15 @@ LIMITS = {
     "seorep_async": Limits(78_300, 7.5, 13, 2.0, 19, 155),
     "seorep_async/sandbox": Limits(9_700, 7.9, 14, 0.0, 26, 5),
     "seorep_async/pytest_plugin": Limits(500, 6.8, 12, 0.0, 40, 0),
-    "tests": Limits(109_100, 9.9, 16, 7.3, 7, 1_620),
+    "tests": Limits(113_000, 9.1, 15, 0.6, 9, 60),
     "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 0),
-    "tests/history": Limits(5_800, 10.0, 17, 0.0, 8, 2),
-    "tests/sandbox": Limits(7_300, 9.4, 14, 0.0, 9, 10),
-    "tests/faults": Limits(6_400, 8.6, 14, 0.0, 9, 12),
+    "tests/history": Limits(6_100, 10.0, 17, 0.0, 7, 4),
+    "tests/cli": Limits(7_300, 8.4, 13, 0.0, 5, 4),
+    "tests/integrations": Limits(6_100, 9.2, 16, 1.6, 5, 2),
+    "tests/models": Limits(4_900, 10.7, 16, 0.0, 16, 2),
+    "tests/normalisation": Limits(6_400, 9.5, 16, 0.0, 4, 8),
+    "tests/sandbox": Limits(7_300, 9.4, 14, 0.0, 9, 2),
+    "tests/faults": Limits(6_400, 8.6, 14, 0.0, 9, 2),
 }
 
 
