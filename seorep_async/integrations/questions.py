@@ -213,6 +213,10 @@ def reply_to(question: Question) -> Reply:
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         return Reply(error=_out_of_memory(first_line(error) or "Python has no memory left"))
     except duckdb.Error as error:
+        problem, guess, _ = str(error).partition("\nDid you mean ")
+        if guess and "Table with name" in problem:
+            # the nearest of all names is often one of DuckDB's own
+            return Reply(error=f"DuckDB: {problem} SHOW TABLES lists those that exist.")
         return Reply(error=f"DuckDB: {error}")
 
 
