@@ -174,7 +174,8 @@ def _listed(ids: Sequence[int]) -> str:
 def show_summary(run: PullRun, source: str, console: Console) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
     pulls = run.pulls
-    if not any(pull.requests or pull.outcomes for pull in pulls):
+    # requests may have been sent all the same, to find out which campaigns a group has
+    if not any(pull.outcomes for pull in pulls):
         console.print(
             "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
         )
