@@ -10,8 +10,8 @@
   with the key `KEY` on `fake_time`, with any of `Settings` as keywords. It is closed at the end of
   the test.
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does
-  both. `session, server = await connect_session(…)` does so with a session, for requests that no resource
-  makes.
+  both. `session, server = await connect_session(…)` does so with a session, for requests that no
+  resource makes.
 - `stuck`: an event that responses can wait for until the test is over.
 
 The types of these fixtures, `ask(client)`, a plain call, and `failure(client, kind)`, the error of

@@ -11,16 +11,27 @@ import pytest
 
 from seorep_async import errors
 
-CHILDREN = {
-    "Exception": "SeoRepError",
-    "SeoRepError, ValueError": "ConfigurationError",
-    "SeoRepError": "TransportError DeadlineExceededError StatusError DecodeError PaginationError OutcomeUnknownError "
-    "ExportError PullPausedError",
-    "TransportError": "ConnectionFailedError AttemptTimeoutError ProtocolError BodyTooLargeError RedirectError",
-    "StatusError": "AuthenticationError NotFoundError RateLimitedError InvalidRequestError ServerError",
-}
 PARENTS: dict[type[errors.SeoRepError], str] = {
-    getattr(errors, name): parents for parents, names in CHILDREN.items() for name in names.split()
+    errors.SeoRepError: "Exception",
+    errors.ConfigurationError: "SeoRepError, ValueError",
+    errors.TransportError: "SeoRepError",
+    errors.DeadlineExceededError: "SeoRepError",
+    errors.StatusError: "SeoRepError",
+    errors.DecodeError: "SeoRepError",
+    errors.PaginationError: "SeoRepError",
+    errors.OutcomeUnknownError: "SeoRepError",
+    errors.ExportError: "SeoRepError",
+    errors.PullPausedError: "SeoRepError",
+    errors.ConnectionFailedError: "TransportError",
+    errors.AttemptTimeoutError: "TransportError",
+    errors.ProtocolError: "TransportError",
+    errors.BodyTooLargeError: "TransportError",
+    errors.RedirectError: "TransportError",
+    errors.AuthenticationError: "StatusError",
+    errors.NotFoundError: "StatusError",
+    errors.RateLimitedError: "StatusError",
+    errors.InvalidRequestError: "StatusError",
+    errors.ServerError: "StatusError",
 }
 
 COMMON: dict[str, Any] = {
@@ -123,8 +134,8 @@ def test_each_class_and_each_field_of_an_error_is_explained() -> None:
         ({"body_excerpt": ""}, "it went wrong"),
         (
             COMMON,
-            "campaign 42: it went wrong [GET /v3/resources/rankings/campaign, status 500, 3 attempts] "
-            "body: <h1>Oops</h1>",
+            "campaign 42: it went wrong "
+            "[GET /v3/resources/rankings/campaign, status 500, 3 attempts] body: <h1>Oops</h1>",
         ),
     ],
 )

@@ -331,13 +331,15 @@ WRONG_FILES: dict[str, tuple[str | bytes, str]] = {
     ),
     "key_command": (
         f"[acme]\n{ADDRESS}key_command = 'pass show {KEY}'",
-        "profile acme: key_command is no longer supported; delete the line, and give the key in the "
-        "environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull --account acme …",
+        "profile acme: key_command is no longer supported; delete the line, and give the key in "
+        "the environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull "
+        "--account acme …",
     ),
     "key_command beside key": (f"{WHOLE}key_command = 'true'", "profile acme: key_command is no "),
     "no address": (
         f"[acme]\nkey = '{KEY}'",
-        "profile acme has no base_url: add it to {file}, or delete the profile and run `seorep login acme`",
+        "profile acme has no base_url: add it to {file}, or delete the profile and run "
+        "`seorep login acme`",
     ),
     "empty address": (f"[acme]\nbase_url = ''\nkey = '{KEY}'", "profile acme has no base_url: "),
     "address of another type": (

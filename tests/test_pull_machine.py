@@ -127,7 +127,7 @@ class Desk(SimulatedService):
 
     Attributes:
         fates: of the campaigns.
-        answered: how often each page was answered, by campaign and page; 0 if it was only requested.
+        answered: how often each page was answered, by campaign and page.
         refusal: the status with which the key is refused, or 0.
         is_closed: whether nothing may be sent any more.
         unwanted: requests beyond that, or beyond the permits.

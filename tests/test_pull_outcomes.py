@@ -43,7 +43,9 @@ FRAMES: dict[str, Callable[..., list[int]]] = {
 
 def two_rows(request: ApiRequest) -> Any:
     """Serve every campaign with two keywords, but no campaign 404."""
-    return 404 if request.id == 404 else FEED.envelope([request.id * 10, request.id * 10 + 1], 1, 2)
+    if request.id == 404:
+        return 404
+    return FEED.envelope([request.id * 10, request.id * 10 + 1], 1, 2)
 
 
 def one_forbidden(request: ApiRequest) -> Any:

@@ -1,4 +1,4 @@
-"""The pytest plugin in runs of pytest of their own: in every mode of pytest-asyncio, and without it."""
+"""The pytest plugin in runs of their own, in every mode of pytest-asyncio and without it."""
 
 import tomllib
 from pathlib import Path
@@ -26,7 +26,8 @@ USER_TESTS = """
     {mark}
     async def test_client_and_sandbox_belong_together(seorep_client, seorep_sandbox):
         assert len(await seorep_client.campaigns.list()) == 3
-        assert len((await seorep_client.rankings.campaign(1, "2022-01-01", "2022-01-31")).rows) == 10
+        report = await seorep_client.rankings.campaign(1, "2022-01-01", "2022-01-31")
+        assert len(report.rows) == 10
         assert seorep_sandbox.stats.requests == 2
 
     {mark}
@@ -276,7 +277,8 @@ MOCKED_TESTS = """
     @pytest.mark.parametrize("size", [0, 3, 5000])
     async def test_a_feed_in_both_shapes(seorep_responses, shape, size):
         rows = [{"keywordId": one, "keywordPhrase": "x"} for one in range(1, size + 1)]
-        seorep_responses.get(FEED, **feed_response(rows, {"competitors": {"value": 3}}, shape=shape))
+        totals = {"competitors": {"value": 3}}
+        seorep_responses.get(FEED, **feed_response(rows, totals, shape=shape))
         async with SeoRepClient(BASE, "key") as client:
             report = await client.rankings.campaign(1, "2023-01-01", "2023-01-31")
         assert (len(report.rows), report.totals.competitors) == (size, 3)
@@ -291,7 +293,8 @@ MOCKED_TESTS = """
 
     async def test_many_at_once_are_mocked_by_a_callback(seorep_responses):
         page = feed_response([{"keywordId": 1, "keywordPhrase": "x"}])
-        seorep_responses.get(FEED, callback=lambda url, **_: aioresponses.CallbackResult(**page), repeat=True)
+        result = aioresponses.CallbackResult(**page)
+        seorep_responses.get(FEED, callback=lambda url, **_: result, repeat=True)
         async with SeoRepClient(BASE, "key") as client:
             outcomes = await client.rankings.pull(range(1, 200), "2023-01-01", "2023-01-31")
         assert len(outcomes.to_dicts()) == 199
@@ -351,7 +354,7 @@ def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -
 
 
 async def test_plain_aioresponses_still_needs_mending() -> None:
-    """If this fails, aioresponses fits aiohttp again, and `mended_aioresponses` needs `match` only."""
+    """If this fails, aioresponses fits aiohttp, and `mended_aioresponses` needs only `match`."""
     with aioresponses.aioresponses() as responses:
         responses.get("https://api.example.com/")
         async with aiohttp.ClientSession() as session:

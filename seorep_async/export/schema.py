@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
+from seorep_async.models import Feed
 from seorep_async.tables.columns import Column, ColumnType, Table
-from seorep_async.tables.output_tables import all_tables
+from seorep_async.tables.output_tables import all_tables, table_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,6 +74,10 @@ COMMENTS = {
         "keywords, stays with its last rows: pulls and campaigns show which existed when."
     ),
 }
+_AS_OF_DESCRIPTION = (
+    "Ranking day, of which the ranks are: the last day of the window, or the night if that is "
+    "earlier."
+)
 _START_OF_OUR_COMMENTS = "The rows of "
 """The comments on views begin like this in every version."""
 
@@ -187,9 +192,16 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
             if comment != column.description:
                 description = quoted(column.description)
                 database.execute(f"COMMENT ON COLUMN {table.name}.{column.name} IS {description}")
+    rankings = table_of(Feed.CAMPAIGN)
     for name, query in VIEWS.items():
         database.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
         database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
+        # a view has no comments of the table that it reads
+        descriptions = {column.name: column.description for column in rankings.columns}
+        descriptions["as_of"] = _AS_OF_DESCRIPTION
+        for column_name, description in descriptions.items():
+            comment = f"COMMENT ON COLUMN {name}.{column_name} IS {quoted(description)}"
+            database.execute(comment)
 
 
 def _definition(column: Column) -> str:

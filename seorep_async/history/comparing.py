@@ -530,8 +530,8 @@ def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
         return None
     if last.succeeded:
         return (
-            f"Only {last.succeeded:,} of the campaigns have rankings of {last.day}; to compare "
-            f"them, name it as the day after."
+            f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
+            f"so {after} counts as the last day; give {last.day} as after to compare them."
         )
     reason = _why_missing(last.day, last.error)
     return f"{reason[0].upper()}{reason[1:]}; {before} and {after} are the last days before it."

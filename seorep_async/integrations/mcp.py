@@ -275,8 +275,16 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         limit=arguments.limit,
         compare_previous_period=wants_changes or None,
     )
-    page = await listing.page(arguments.page)
+    try:
+        page = await listing.page(arguments.page)
+    except NotFoundError:
+        raise _no_campaigns([arguments.campaign_id]) from None
     return _page(page, KeywordRanking, columns, arguments.limit)
+
+
+def _no_campaigns(ids: Sequence[int]) -> ConfigurationError:
+    problem = f"the service has no campaign {', '.join(map(str, ids))}"
+    return ConfigurationError(f"{problem}; the tool campaigns lists those that exist")
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
@@ -323,6 +331,8 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
 
 async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
     if arguments.campaign_ids is not None:
+        if arguments.group is not None:
+            raise ConfigurationError("campaign_ids and group can't be combined; send one of them")
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     async with _Progress(report) as progress:
         return await pull_to(
@@ -356,14 +366,13 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
         try:
             await client.campaigns.get(campaign_id)
         except NotFoundError:
-            unknown.append(str(campaign_id))
+            unknown.append(campaign_id)
         except ConfigurationError:
             raise
         except SeoRepError:
             continue
     if unknown:
-        problem = f"the service has no campaign {', '.join(unknown)}"
-        raise ConfigurationError(f"{problem}; the tool campaigns lists those that exist")
+        raise _no_campaigns(unknown)
 
 
 class _Progress:
@@ -432,7 +441,7 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
     if page.total_pages is not None and page.number > max(page.total_pages, 1):
         left_out.append(f"there is no page {page.number}: the last page is {page.total_pages}")
     elif not is_last:
-        left_out.append(f"page {page.number + 1} to {page.total_pages}; page asks for another")
+        left_out.append(f"page {page.number + 1} of {page.total_pages} and on; ask with page")
     # a service may send fewer rows a page than it was asked for
     size = limit if is_last else len(rows)
 
@@ -502,12 +511,12 @@ _HISTORY_TOOL = _Tool(
     name="history",
     title="SQL on the database",
     description=(
-        "Run SQL that only reads. keyword_rankings has a row a keyword and night, "
-        "keyword_rankings_latest those of each campaign's last day; as_of, there and in "
-        "keyword_rankings_by_day, is the day of the ranks. Also campaign_periods, "
-        "keyword_periods, totals, campaigns, keywords, failures, pulls. Filter by account if "
-        "there are several. `DESCRIBE keyword_rankings` lists columns, duckdb_columns() has "
-        "comments. Aggregate: long answers are cut."
+        "Run SQL that only reads. keyword_rankings has a row a keyword and night; "
+        "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is none. "
+        "as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other tables: "
+        "campaign_periods, keyword_periods, totals, campaigns, keywords, failures, pulls. Filter "
+        "by account if there are several. `DESCRIBE keyword_rankings` lists columns, "
+        "duckdb_columns() has comments. Aggregate: long answers are cut."
     ),
     arguments=HistoryArguments,
     answer=_history,

@@ -74,6 +74,7 @@ _TYPES_OF_JSON = {
     "DOUBLE",
     "VARCHAR",
 }
+_ACCOUNT = re.compile(r"\baccount\b", re.IGNORECASE)
 _EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+EXPLAIN\b", re.IGNORECASE | re.DOTALL)
 """The beginning of an EXPLAIN, after blanks and comments."""
 
@@ -267,7 +268,7 @@ def _select_less(count: int) -> str:
 def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | None:
     """Return a note for a query that seems to mix the accounts of a database."""
     accounts = history.accounts()
-    if len(accounts) < 2 or "account" in question.sql.casefold():
+    if len(accounts) < 2 or _ACCOUNT.search(question.sql):
         return None
     names = listed(map(short_repr, accounts))
     note = f"the database has several accounts, {names}, and the query does not filter by account"

@@ -24,7 +24,7 @@ SCRIPT = README.read_text(encoding="utf-8").partition("```sh\n#!/bin/sh\n")[2].p
 
 
 def nightly(
-    folder: Path, *, on_sleep: str = "", program: str = "-m seorep_async"
+    folder: Path, *, on_sleep: str = "", program: str = "-m seorep_async", pauses: str = ""
 ) -> tuple[Ended, str]:
     """Run the script, with a `sleep` that takes no time and a `seorep` that is this one.
 
@@ -41,6 +41,8 @@ def nightly(
         (folder / name).chmod(0o755)
     variables = ("SEOREP_BASE_URL", "SEOREP_API_KEY")
     lines = [f"{name}={shlex.quote(os.environ[name])}\n" for name in variables]
+    if pauses:
+        lines.append(f"PAUSES='{pauses}'\n")
     (folder / "environment").write_text("".join(lines))
     environment = {
         "PATH": f"{folder}:{os.environ['PATH']}",
@@ -83,6 +85,20 @@ def test_a_second_run_that_could_not_write_pulls_after_all(tmp_path: Path, seore
         ended, slept = nightly(tmp_path, on_sleep=f"rm -f {tmp_path / STAGING}")
         assert (ended.code, slept) == (0, "0\n0\n600\n")
         assert sandbox.stats.requests > before + 4
+
+
+def test_a_rehearsal_has_pauses_of_its_own(tmp_path: Path, seorep: Seorep) -> None:
+    with seorep.account(failing={2: 501}):
+        assert nightly(tmp_path, pauses="0 5 6")[1] == "0\n5\n6\n"
+
+
+def test_a_killed_night_does_not_stop_the_next(tmp_path: Path, seorep: Seorep) -> None:
+    night = ("-o", "rankings.duckdb", "--account", "acme", "--quiet", "--max-requests", "3")
+    last_week = dt.date.today() - dt.timedelta(7)
+    with seorep.account():
+        assert seorep("pull", *night, "--last", "30d", today=last_week).code == 5
+        assert (tmp_path / STAGING).exists()
+        assert nightly(tmp_path)[0].code == 0
 
 
 FAILS_ONCE = """
@@ -172,7 +188,10 @@ def test_the_container_has_the_commands_that_were_tried() -> None:
     """They were run in an empty root; a change here must be tried again."""
     (dockerfile,) = fenced("dockerfile")
     commands = [line.removeprefix("RUN ") for line in dockerfile.splitlines() if "RUN" in line]
-    assert commands == [
-        "pip install --no-cache-dir '/src[cli,duckdb]' && rm -r /src",
-        "useradd --create-home seo && install -d -o seo /data",
-    ]
+    assert commands == ["pip install --no-cache-dir '/src[cli,duckdb]' && rm -r /src"]
+
+
+@pytest.mark.parametrize("starter", [r"^ExecStart=(.*)$", r"^docker run .* (\S+)$"])
+def test_timer_and_container_run_the_script_of_the_readme(starter: str) -> None:
+    (program,) = re.findall(starter, guides.pages()["command"], re.MULTILINE)
+    assert program == "/srv/seo/nightly"

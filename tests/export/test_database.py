@@ -543,6 +543,14 @@ async def test_without_hard_links_it_is_made_in_place(
     assert ask(tmp_path / "x.duckdb", query) == [(2, True)]
 
 
+def test_views_explain_their_columns(first_night: Path) -> None:
+    question = """
+        SELECT count(*) FROM duckdb_columns()
+        WHERE table_name LIKE 'keyword_rankings%' AND comment IS NULL
+    """
+    assert ask(first_night, question) == [(0,)]
+
+
 def test_a_database_has_comments_and_views(first_night: Path) -> None:
     query = """
         SELECT count(*) FROM duckdb_columns()

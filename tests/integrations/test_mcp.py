@@ -124,7 +124,7 @@ async def _fill(file: Path) -> None:
         ("campaigns", {"limit": 2, "page": 2}, '"page": 2, "pages": 2, "records": 4'),
         ("campaigns", {"filter": "Orchard"}, "https://www.orchard-plumbing.example"),
         ("campaigns", {}, '"columns_without_values": ["date_deleted"'),
-        ("campaigns", {"limit": 2}, '"left_out": ["page 2 to 2; page asks for another"]'),
+        ("campaigns", {"limit": 2}, '"left_out": ["page 2 of 2 and on; ask with page"]'),
         ("campaigns", {"page": 9}, '"left_out": ["there is no page 9: the last page is 1"]'),
         ("campaigns", {"filter": "nobody", "page": None}, '"rows": []'),
         ("rankings", {"campaign_id": 1, **DAYS}, '"page": 1, "pages": 3, "records": 60'),
@@ -179,7 +179,7 @@ async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
             phrases |= {row[place] for row in answer["rows"]}
             omissions = " ".join(answer.get("left_out", []))
             advice = re.search(r"ask with limit (\d+), page (\d+)", omissions)
-            if advice is None and "page asks for another" not in omissions:
+            if advice is None and "ask with page" not in omissions:
                 break
             if advice is None:
                 arguments["page"] += 1
@@ -211,7 +211,7 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "problem"),
     [
-        ("rankings", {"campaign_id": 99, **DAYS}, "campaign 99: there is no such object"),
+        ("rankings", {"campaign_id": 99, **DAYS}, "the service has no campaign 99; the tool camp"),
         ("rankings", {"campaign_id": 0, **DAYS}, "campaign_id must be an integer from 1"),
         ("changes", {"after": "2023-03-09"}, "2023-02-28"),
         ("changes", {"campaign": -2}, "must be an integer from 1 to 2147483647, got -2"),
@@ -220,7 +220,7 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
         ("changes", {"group": "nobody's"}, "no rankings of group"),
         ("history", {"sql": "SELECT"}, "DuckDB: "),
         ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
-        ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "can't be combined"),
+        ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "group can't be combined; send"),
         ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
     ],
 )

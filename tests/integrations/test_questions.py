@@ -122,6 +122,7 @@ def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) ->
     [
         ("SELECT count(*) FROM keyword_rankings", 1),
         ("SELECT count(*) FROM keyword_rankings WHERE account = 'acme'", 0),
+        ("SELECT max(account_id) FROM campaigns", 1),
         ("SELECT Account, count(*) FROM keyword_rankings GROUP BY ALL", 0),
     ],
 )

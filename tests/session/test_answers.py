@@ -37,7 +37,8 @@ STATUSES: dict[tuple[type[errors.SeoRepError], str], list[int]] = {
     (errors.RateLimitedError, "throttle"): [429],
 }
 UNDER_200: list[tuple[type[errors.SeoRepError], str, int | None]] = [
-    *((errors.InvalidRequestError, "permanent", code) for code in (400, 422)),
+    (errors.InvalidRequestError, "permanent", 400),
+    (errors.InvalidRequestError, "permanent", 422),
     (errors.AuthenticationError, "authentication", 403),
     (errors.NotFoundError, "permanent", 404),
     (errors.RateLimitedError, "throttle", 429),
@@ -86,11 +87,8 @@ FAILURES: dict[str, tuple[Step, int | None, type[errors.SeoRepError], str]] = {
         for body in WRONG_SHAPES
     },
 }
-ATTEMPTS = {
-    "permanent": 1,
-    "authentication": 1,
-    "throttle": 4,
-}  # three throttled ones cost as much as one
+# Three throttled attempts cost as much as one.
+ATTEMPTS = {"permanent": 1, "authentication": 1, "throttle": 4}
 
 
 @pytest.mark.parametrize(("step", "status", "kind", "cause"), FAILURES.values(), ids=FAILURES)
@@ -108,11 +106,12 @@ async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
     assert error.method == "GET"
     assert error.path == "/v3/campaigns"
     assert error.body_excerpt == "because of this" or status in (200, None)
-    expected = [(number, status, kind, cause) for number in range(1, ATTEMPTS.get(cause, 2) + 1)]
-    assert [
-        (attempt.number, attempt.status, attempt.error, attempt.cause) for attempt in seen
-    ] == expected
-    assert error.attempts == len(seen)
+    assert error.attempts == len(seen) == ATTEMPTS.get(cause, 2)
+    for number, attempt in enumerate(seen, 1):
+        assert attempt.number == number
+        assert attempt.status == status
+        assert attempt.error is kind
+        assert attempt.cause == cause
 
 
 @pytest.mark.parametrize(("status", "body"), [(429, b""), (200, {"status": "error", "code": 429})])
@@ -139,11 +138,12 @@ BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
         ("soon", None, 0.0, 0.25),
         ("7", None, 3600.0, 7.0),
         ("7", None, -3600.0, 7.0),
-        *(
-            (HALF_A_MINUTE, None, jump, wait)
-            for jump, wait in ((20.0, 10.0), (3600.0, 0.0), (-30.0, 60.0))
-        ),
-        *((HALF_A_MINUTE, BEGIN, hours * 3600.0, 30.0) for hours in (-1, 0, 1)),
+        (HALF_A_MINUTE, None, 20.0, 10.0),
+        (HALF_A_MINUTE, None, 3600.0, 0.0),
+        (HALF_A_MINUTE, None, -30.0, 60.0),
+        (HALF_A_MINUTE, BEGIN, -3600.0, 30.0),
+        (HALF_A_MINUTE, BEGIN, 0.0, 30.0),
+        (HALF_A_MINUTE, BEGIN, 3600.0, 30.0),
     ],
 )
 async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
@@ -275,11 +275,9 @@ def nowhere(
 
     monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", no_such_host)
     monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", no_such_host)
-    return (
-        f"http://127.0.0.1:{unused_tcp_port}"
-        if request.param == "refused"
-        else "https://nowhere.example"
-    )
+    if request.param == "refused":
+        return f"http://127.0.0.1:{unused_tcp_port}"
+    return "https://nowhere.example"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -31,9 +31,9 @@ async def test_broken_answer_is_an_error_after_all_attempts(
     assert isinstance(error, ConnectionFailedError | ProtocolError)
     assert error.attempts == (1 if "a header longer than" in str(error) else 2)
     assert "\n" not in str(error)
-    assert kind is not ProtocolError or (
-        error.status in (None, 200, 204) and "400" not in str(error)
-    )
+    if kind is ProtocolError:
+        assert error.status in (None, 200, 204)
+        assert "400" not in str(error)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,10 @@ async def test_unusual_but_whole_answer_is_read(step: Step, connect: Connect) ->
 
 def bomb(size: int) -> bytes:
     packer = zlib.compressobj(9, wbits=31)
-    return b"".join(packer.compress(bytes(2**20)) for _ in range(size // 2**20)) + packer.flush()
+    packed = b""
+    for _ in range(size // 2**20):
+        packed += packer.compress(bytes(2**20))
+    return packed + packer.flush()
 
 
 @pytest.mark.parametrize(
@@ -110,9 +113,8 @@ async def test_body_over_the_limit_is_an_error_in_bounded_memory(
     client, server = await connect(step, max_body_bytes=cap)
     tracemalloc.start()
     try:
-        error = await failure(
-            client, BodyTooLargeError, match=rf"the limit is {cap}; raise Settings\.max_body_bytes"
-        )
+        said = rf"the limit is {cap}; raise Settings\.max_body_bytes"
+        error = await failure(client, BodyTooLargeError, match=said)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -102,12 +102,8 @@ async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> N
 
 
 async def test_call_without_a_deadline_goes_on(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(
-        *[answer(status=503, headers=[("Retry-After", "100")])] * 30,
-        FINE,
-        call_timeout=None,
-        max_attempts=31,
-    )
+    refusals = [answer(status=503, headers=[("Retry-After", "100")])] * 30
+    client, _ = await connect(*refusals, FINE, call_timeout=None, max_attempts=31)
     await ask(client)
     assert sum(fake_time.slept) == pytest.approx(3000, abs=1)
 

@@ -45,7 +45,8 @@ async def test_a_page_after_a_success_is_a_firewall_s(
     blocked: tuple[int, int], body: bytes, lost: list[int]
 ) -> None:
     async with session_above(firewalled(*blocked, body), max_concurrency=1) as session:
-        results = await ends(session, [f"/{n}" for n in range(60 if not lost else lost[-1] + 1)])
+        count = lost[-1] + 1 if lost else 60
+        results = await ends(session, [f"/{number}" for number in range(count)])
     assert [n for n, end in enumerate(results) if isinstance(end, AuthenticationError)] == lost
     assert all(end == 0 or n in lost for n, end in enumerate(results))
 

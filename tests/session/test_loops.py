@@ -26,12 +26,9 @@ from tests.session.virtual_loop import here
 async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
     service = SimulatedService()
     async with session_above(service, requests_per_second=2) as session:
-        _, second = (
-            session.spawn(
-                session.send(Request("GET", "/v3/x", len, deadline=Deadline.of_call(1.0)))
-            )
-            for _ in range(2)
-        )
+        request = Request("GET", "/v3/x", len, deadline=Deadline.of_call(1.0))
+        session.spawn(session.send(request))
+        second = session.spawn(session.send(request))
         await asyncio.sleep(0.1)
         # just after the second was called, and before it runs
         here().call_at(0.48 + 1e-10, lambda: setattr(here(), "now", 3.0))

@@ -88,9 +88,8 @@ async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
         pages = 40 if request.id == 100 else 1
         if dead and request.id == 100 and request.page > 1:
             return 503
-        return Response(
-            200, json.dumps(FEED.envelope([request.id * 100 + request.page], pages, pages)).encode()
-        )
+        envelope = FEED.envelope([request.id * 100 + request.page], pages, pages)
+        return Response(200, json.dumps(envelope).encode())
 
     async def seconds() -> float:
         begun = here().now

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -111,9 +111,10 @@ async def test_many_thousand_calls_at_once_are_served_in_order() -> None:
 
 
 async def test_a_retry_goes_before_what_was_not_tried_yet() -> None:
-    service = SimulatedService(
-        latency=1.0, says=lambda path: 500 if service.paths == ["/1"] else 200
-    )
+    def says(path: str) -> int:
+        return 500 if service.paths == ["/1"] else 200
+
+    service = SimulatedService(latency=1.0, says=says)
     async with session_above(service, max_concurrency=1) as session:
         await asyncio.gather(*(session.send(get(f"/{number}")) for number in range(1, 5)))
     assert service.paths == ["/1", "/2", "/1", "/3", "/4"]
@@ -179,19 +180,19 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
 ) -> None:
     share = share_of(max_concurrency=1, retry_after_max=120)
     permit = await granted(share)
-    waiting = (
-        asyncio.ensure_future(share.acquire(Deadline.of_call(deadline))) if waits_already else None
-    )
+    waiting: Awaitable[Permit] = share.acquire(Deadline.of_call(deadline))
+    if waits_already:
+        waiting = asyncio.ensure_future(waiting)
     await at_rest()
     release(share, permit, refusal(pause))
-    said = f"not sent, because the service asked for a pause of another {errors.duration(pause)}"
-    with (
-        pytest.raises(errors.RateLimitedError, match=re.escape(said))
-        if is_too_long
-        else nullcontext()
-    ):
-        await (waiting or share.acquire(Deadline.of_call(deadline)))
-    assert here().now == (0 if is_too_long else pause)
+    if is_too_long:
+        said = f"because the service asked for a pause of another {errors.duration(pause)}"
+        with pytest.raises(errors.RateLimitedError, match=re.escape(f"not sent, {said}")):
+            await waiting
+        assert here().now == 0
+    else:
+        await waiting
+        assert here().now == pause
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -251,16 +252,11 @@ async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
         await pull(session, 40)
         with session.call_timeout.limit(3.0):
             ends = await asyncio.gather(*(call(session) for _ in range(60)), return_exceptions=True)
-    messages = [
-        str(end)
-        for end in ends
-        if isinstance(end, errors.DeadlineExceededError) and not end.attempts
-    ]
-    assert len(messages) >= 30
-    assert all(
-        "requests a second that the service accepts; nothing was sent" in message
-        for message in messages
-    )
+    late = [end for end in ends if isinstance(end, errors.DeadlineExceededError)]
+    unsent = [str(error) for error in late if not error.attempts]
+    said = "requests a second that the service accepts; nothing was sent"
+    assert len(unsent) >= 30
+    assert all(said in message for message in unsent)
 
 
 async def test_the_clock_of_a_stream_starts_with_its_first_permit(
@@ -269,7 +265,8 @@ async def test_the_clock_of_a_stream_starts_with_its_first_permit(
     async with session_above(
         SimulatedService(latency=1.0), call_timeout=5.0, max_concurrency=1
     ) as session:
-        assert await asyncio.gather(*(session.send(get()) for _ in range(40))) == [0] * 40
+        sending = [session.send(get()) for _ in range(40)]
+        assert await asyncio.gather(*sending) == [0] * 40
     said = "for its turn: the 1 requests of max_concurrency were in flight; nothing was sent"
     assert caplog.messages == [f"a request has waited 5 s {said}"]
 
@@ -322,10 +319,9 @@ async def test_a_call_cancelled_as_it_is_served_keeps_no_permit() -> None:
 
 
 async def outage(session: Session, calls: int = 16) -> None:
-    await asyncio.gather(
-        *(session.send(get(deadline=Deadline.of_call(here().now + 1))) for _ in range(calls)),
-        return_exceptions=True,
-    )
+    deadline = Deadline.of_call(here().now + 1)
+    sending = [session.send(get(deadline=deadline)) for _ in range(calls)]
+    await asyncio.gather(*sending, return_exceptions=True)
 
 
 async def test_a_lost_probe_holds_nobody_up() -> None:
@@ -394,9 +390,8 @@ async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
 async def test_a_dead_campaign_does_not_keep_the_breaker_open() -> None:
     service = SimulatedService(says=lambda path: 503 if path.startswith("dead") else 200)
     async with session_above(service) as session:
-        failed = await pull(
-            session, [f"dead{n}/1" for n in range(3)] + [str(n) for n in range(400)]
-        )
+        dead_paths = ["dead0/1", "dead1/1", "dead2/1"]
+        failed = await pull(session, [*dead_paths, *map(str, range(400))])
         assert len(failed) == 3
         assert service.accepted[0][-1] <= 60
 
@@ -405,7 +400,9 @@ async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
     service = SimulatedService(
         says=lambda path: 503 if path.startswith("dead") else 200, retry_after=3600
     )
-    pages = [f"{'dead' if n == 100 else 'fine'}{n}/{page}" for n in range(300) for page in range(5)]
+    campaigns = [f"fine{number}" for number in range(300)]
+    campaigns[100] = "dead"
+    pages = [f"{campaign}/{page}" for campaign, page in itertools.product(campaigns, range(5))]
     async with session_above(service) as session:
         failed = await pull(session, pages)
     assert Counter(map(type, failed)) == {errors.ServerError: 5}
@@ -442,10 +439,8 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
     async with session_above(
         SimulatedService(down=(0, NEVER), outage="hang"), attempt_timeout=1.0
     ) as session:
-        await asyncio.gather(
-            *(session.send(get(deadline=Deadline.of_call(3.0))) for _ in range(16)),
-            return_exceptions=True,
-        )
+        sending = [session.send(get(deadline=Deadline.of_call(3.0))) for _ in range(16)]
+        await asyncio.gather(*sending, return_exceptions=True)
         probe = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
@@ -479,7 +474,7 @@ async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
         await asyncio.sleep(6)
         # The first is a probe at once; the second waits for the next one.
         bodies = await asyncio.gather(session.send(get("/1")), session.send(get("/2")))
-    assert bodies == (0, 0)
+    assert list(bodies) == [0, 0]
 
 
 async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
@@ -489,9 +484,8 @@ async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
             goes.spawn(goes.send(get(subject="campaign 1")))
             await asyncio.sleep(1)
             for number in range(5000):
-                limits.queue.pace.refuse(
-                    float(number), (None, f"campaign {number}"), waits=False, now=number + 0.5
-                )
+                subject = (None, f"campaign {number}")
+                limits.queue.pace.refuse(float(number), subject, waits=False, now=number + 0.5)
             assert 1 < len(limits.queue.pace.subjects) <= 1000
             limits.queue.pace.refuse(6000, (goes.share, "campaign 1"), waits=False, now=6000.5)
         assert (goes.share, "campaign 1") not in limits.queue.pace.subjects
@@ -607,11 +601,9 @@ class AnyUse(RuleBasedStateMachine):
         self.shares = [self.open_client() for _ in range(clients)]
 
     def open_client(self) -> Share:
-        share = Share(
-            Settings(retry_after_max=self.LONGEST_PAUSE),
-            Clock(monotonic=self.loop.time, call_later=self.loop.call_later),
-            self.limits,
-        )
+        settings = Settings(retry_after_max=self.LONGEST_PAUSE)
+        clock = Clock(monotonic=self.loop.time, call_later=self.loop.call_later)
+        share = Share(settings, clock, self.limits)
 
         async def open_it() -> None:
             share.open()
@@ -668,9 +660,8 @@ class AnyUse(RuleBasedStateMachine):
             self.defects.append(task.exception())
 
     def release(self, data: st.DataObject, outcome: Failure | object | None) -> None:
-        share, permit = self.granted_permits.pop(
-            data.draw(st.integers(0, len(self.granted_permits) - 1))
-        )
+        place = data.draw(st.integers(0, len(self.granted_permits) - 1))
+        share, permit = self.granted_permits.pop(place)
         failure = outcome if isinstance(outcome, Failure) else UNREACHABLE
         seconds = failure.retry_after
         is_of_service = failure.cause is Cause.THROTTLE or permit.is_probe
@@ -678,16 +669,10 @@ class AnyUse(RuleBasedStateMachine):
             self.paused_until = max(self.paused_until, self.loop.now + seconds)
         release(share, permit, outcome)
 
-    outcomes = st.sampled_from(
-        [
-            None,
-            object(),
-            object(),
-            UNREACHABLE,
-            Failure(Sent.MAYBE, Cause.OVERLOAD, errors.ServerError("late")),
-        ]
-        + [refusal(seconds, status) for status in (429, 503) for seconds in (None, 0.5, 5.0, 11.0)]
-    )
+    late = Failure(Sent.MAYBE, Cause.OVERLOAD, errors.ServerError("late"))
+    pauses = itertools.product([None, 0.5, 5.0, 11.0], [429, 503])
+    refusals = itertools.starmap(refusal, pauses)
+    outcomes = st.sampled_from([None, object(), object(), UNREACHABLE, late, *refusals])
 
     @precondition(lambda self: self.granted_permits)
     @rule(data=st.data(), outcome=outcomes)

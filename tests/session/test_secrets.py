@@ -153,10 +153,10 @@ async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Conn
 async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Connect) -> None:
     # The excerpt is cut near 400 characters. Spaces, which are dropped first, show where the body
     # is cut before that.
-    beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
-    client, _ = await connect(
-        *(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings)
-    )
+    beginnings = [b"".ljust(length, b"x") for length in range(340, 410)]
+    beginnings += [b"x".ljust(length) for length in range(3131, 3206)]
+    bodies = [beginning + KEY.encode() * 3 for beginning in beginnings]
+    client, _ = await connect(*(answer(body, status=404) for body in bodies))
     for _ in beginnings:
         error = await failure(client, errors.NotFoundError)
         assert_key_is_not_in(str(error))

@@ -170,10 +170,8 @@ async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
     limits = Limits(max_concurrency=4)
     async with sharing(SimulatedService("1/s", retry_after=PAUSE), 2, limits) as (stays, goes):
         await stays.send(page())
-        gone, waiting = (
-            [asyncio.create_task(session.send(page())) for _ in range(6)]
-            for session in (goes, stays)
-        )
+        gone = [asyncio.create_task(goes.send(page())) for _ in range(6)]
+        waiting = [asyncio.create_task(stays.send(page())) for _ in range(6)]
         await asyncio.sleep(1)
         if leave == "close":
             await goes.__aexit__(None, None, None)

@@ -83,8 +83,8 @@ def stand_still(seconds: float) -> None:
     here().now += seconds
 
 
-# when the loop stands still, and for how long; the time that the work and the call take; when it ends, with 1 s for
-# the attempt; whether that says nothing about the service
+# An attempt may take 1 s. Columns: when the loop stands still and for how long, the seconds of the
+# work, the seconds left to the call, when it ends, and whether that says nothing of the service.
 @pytest.mark.virtual
 @pytest.mark.parametrize(
     ("stalls", "work", "remaining", "end", "inconclusive"),
@@ -198,9 +198,9 @@ SLOW = {"backoff_initial": 50, "backoff_max": 50}
 async def test_a_limit_is_of_each_call_and_ends_with_its_block(
     connect: Connect, fake_time: FakeTime
 ) -> None:
-    client, _ = await connect(
-        *[answer(status=500), FINE] * 3, *[answer(status=500)] * 3, FINE, **SLOW
-    )
+    broken = answer(status=500)
+    script = [broken, FINE] * 3 + [broken] * 3 + [FINE]
+    client, _ = await connect(*script, **SLOW)
     with client.timeout(60):
         for _ in range(3):
             await ask(client)
