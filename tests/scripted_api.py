@@ -154,17 +154,9 @@ async def serving(
         yield client, service
 
 
-def sends() -> set[asyncio.Task[Any]]:
+def our_tasks() -> set[asyncio.Task[Any]]:
     """Return the tasks in which a client fetches pages ahead or pulls."""
-    return _running("Session.send", "Crawl._work")
-
-
-def tasks_of_ours() -> set[asyncio.Task[Any]]:
-    """Return all tasks of a listing or a pull."""
-    return _running("Session.send", "Crawl._work")
-
-
-def _running(*names: str) -> set[asyncio.Task[Any]]:
+    names = ("Session.send", "Crawl._work")
     return {
         task
         for task in asyncio.all_tasks()

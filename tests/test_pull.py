@@ -36,10 +36,9 @@ from tests.scripted_api import (
     ApiRequest,
     Clock,
     Script,
+    our_tasks,
     quick_client,
-    sends,
     serving,
-    tasks_of_ours,
 )
 
 JANUARY = ("2023-01-01", "2023-01-31")
@@ -231,12 +230,6 @@ async def test_ordered_gives_outcomes_in_the_order_of_the_ids() -> None:
     assert [outcome.id for outcome in outcomes] == [1, 8, 3, 5, 7, 4, 2, 6]
 
 
-async def test_otherwise_outcomes_come_as_they_finish() -> None:
-    async with serving(first_waits_for_the_others(8)) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 9))
-    assert outcomes[-1].id == 1
-
-
 async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
     gates = {unit: asyncio.Event() for unit in range(1, 5)}
 
@@ -275,7 +268,7 @@ async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
 
 
 async def all_at_rest() -> None:
-    while running := sends():
+    while running := our_tasks():
         await asyncio.wait(running)
 
 
@@ -346,51 +339,7 @@ async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> No
             await service.arrival(lambda service: service.in_flight == 8)
 
 
-@pytest.mark.parametrize(("concurrency", "running"), [(3, 4), (5, 7), (8, 10)])
-async def test_no_more_campaigns_run_than_first_pages_may(
-    concurrency: int, running: int, stuck: asyncio.Event
-) -> None:
-    held_back = serving(holding(stuck, everything), Running(), max_concurrency=concurrency)
-    async with held_back as (client, service), pull_of(client, range(1, 101)):
-        await service.arrival(lambda service: service.in_flight == concurrency)
-        assert len(sends()) == running
-
-
 # --- A refused key
-
-
-async def test_a_refused_key_costs_those_in_flight_eight_and_a_probe() -> None:
-    outcomes: list[PullOutcome[Any]] = []
-    serve = serving(lambda request: 403, max_concurrency=4)
-    async with serve as (client, service), pull_of(client, range(1, 201)) as pull:
-        outcomes += [await anext(pull) for _ in range(200)]
-        with pytest.raises(AuthenticationError) as caught:
-            await anext(pull)
-    assert 8 <= len(service.requests) <= 4 + 8 + 1
-    assert [request.path for request in service.requests].count("/v3/campaigns") == 1
-    assert sorted(outcome.id for outcome in outcomes) == list(range(1, 201))
-    assert all(isinstance(outcome.error, AuthenticationError) for outcome in outcomes)
-    assert caught.value.subject is None
-
-
-@pytest.mark.parametrize("on_error", ["collect", "raise"])
-async def test_a_wrong_key_and_three_campaigns_are_one_error(on_error: Any) -> None:
-    async with serving(lambda request: 403) as (client, service):
-        with pytest.raises(AuthenticationError) as caught:
-            await outcomes_of(client, range(1, 4), on_error=on_error)
-    assert caught.value.subject is None
-    assert caught.value.path == "/v3/campaigns"
-    assert len(service.requests) <= 4
-
-
-async def test_three_forbidden_campaigns_of_a_good_key_fail_alone() -> None:
-    async with serving(lambda request: 403 if request.id else whole(request)) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 4))
-    assert [str(outcome.error)[:10] for outcome in outcomes] == [
-        "campaign 1",
-        "campaign 2",
-        "campaign 3",
-    ]
 
 
 @pytest.mark.parametrize("refusal", [401, 403, {"status": "error", "code": 403}])
@@ -405,25 +354,6 @@ async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: An
     failed = [outcome for outcome in outcomes if not outcome.ok]
     assert all(isinstance(outcome.error, AuthenticationError) for outcome in failed)
     assert 200 - 100 // 3 <= len(failed) < 200
-
-
-async def test_a_key_that_may_not_list_campaigns_is_proved_by_others() -> None:
-    def script(request: ApiRequest) -> Any:
-        if request.path == "/v3/campaigns" or request.id % 2 == 0:
-            return 403
-        return whole(request)
-
-    async with serving(script, max_concurrency=1) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 9))
-    assert {outcome.id for outcome in outcomes if outcome.ok} == {1, 3, 5, 7}
-
-
-async def test_an_unfinished_campaign_says_that_the_key_was_refused() -> None:
-    async with serving(lambda request: 401, max_concurrency=1) as (client, _):
-        *_, last = await outcomes_of(client, range(1, 9), ordered=True)
-    assert str(last.error).startswith(
-        "campaign 8: stopped, because the API key was refused for another request"
-    )
 
 
 async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
@@ -469,7 +399,7 @@ async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(
         with pytest.raises(ZeroDivisionError):
             async with pull_of(client, range(1, 100)):
                 raise ZeroDivisionError
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.Event) -> None:
@@ -570,7 +500,7 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
     async with serving(whole) as (client, _):
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_arguments_that_change_after_the_call_change_nothing() -> None:
@@ -629,16 +559,6 @@ async def test_pages_that_did_not_add_up_are_read_again(bad_pulls: int, read: in
         (outcome,) = await outcomes_of(client, [7])
     assert len(service.requests) == read
     assert outcome.ok if bad_pulls < read else isinstance(outcome.error, PaginationError)
-
-
-async def test_raising_does_not_wait_until_the_others_are_done() -> None:
-    def script(request: ApiRequest) -> Any:
-        return 500 if request.id == 1 else whole(request, 1)
-
-    async with serving(script, max_attempts=1, max_concurrency=1) as (client, service):
-        with pytest.raises(ServerError):
-            await outcomes_of(client, range(1, 101), on_error="raise")
-    assert len(service.requests) < 10
 
 
 async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:

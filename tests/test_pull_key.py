@@ -80,11 +80,11 @@ def questions(service: SimulatedService) -> list[int]:
     A question repeats an id or asks for the list.
     """
     ids = requested_ids(service)
-    return [
-        place
-        for place, campaign_id in enumerate(ids)
-        if campaign_id == LIST or campaign_id in ids[:place]
-    ]
+    places = []
+    for place, campaign_id in enumerate(ids):
+        if campaign_id == LIST or campaign_id in ids[:place]:
+            places.append(place)
+    return places
 
 
 def failed_ids(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
@@ -150,9 +150,8 @@ async def test_no_page_of_a_begun_report_is_sent_after_a_refusal() -> None:
 
 
 async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:
-    service = answering(
-        lambda campaign_id: {LIST: None, 20: 200}.get(campaign_id, 403) if campaign_id else None
-    )
+    statuses = {LIST: None, 20: 200}
+    service = answering(lambda campaign_id: statuses.get(campaign_id, 403))
     async with rankings_of(service) as (_, rankings):
         outcomes = await rankings.pull(range(1, 21), *JANUARY)
         assert 10 < here().now < 11
@@ -172,8 +171,9 @@ async def test_a_question_keeps_the_time_limit_of_its_pull() -> None:
 async def test_a_pull_that_ends_in_doubt_asks(ids: list[int]) -> None:
     service = forbidding([1, 2, 3])
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull(ids, *JANUARY)
+        outcomes = await rankings.pull(ids, *JANUARY)
     assert questions(service) == [len(ids)]
+    assert failed_ids(outcomes) == [1, 2, 3]
 
 
 async def test_a_pull_whose_reports_came_after_its_403s_does_not_ask() -> None:
@@ -280,14 +280,18 @@ async def test_a_later_pull_asks_for_a_report_of_the_earlier_one() -> None:
 # --- What the answer ends
 
 
-async def test_a_refused_question_ends_everything() -> None:
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_a_refused_question_ends_everything(concurrency: int) -> None:
     service = answering(lambda campaign_id: 403)
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+    async with rankings_of(service, max_concurrency=concurrency) as (_, rankings):
         outcomes, error = await streamed(rankings.pull(range(1, 101), *JANUARY))
-    assert len(service.paths) <= 1 + 8 + 1
+    assert len(service.paths) <= concurrency + 8 + 1
     assert sorted(failed_ids(outcomes)) == [*range(1, 101)]
-    assert sum("because the API key was refused" in str(end.error) for end in outcomes) >= 91
+    assert all(isinstance(outcome.error, AuthenticationError) for outcome in outcomes)
+    said = "stopped, because the API key was refused for another request"
+    assert sum(said in str(outcome.error) for outcome in outcomes) >= 100 - concurrency - 8
     assert isinstance(error, AuthenticationError)
+    assert error.subject is None
 
 
 async def test_a_question_that_fails_otherwise_speaks_for_the_key() -> None:

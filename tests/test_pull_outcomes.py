@@ -11,7 +11,6 @@ import attrs
 import pytest
 
 from seorep_async import (
-    AuthenticationError,
     ConfigurationError,
     DeadlineExceededError,
     FailedReport,
@@ -25,7 +24,7 @@ from seorep_async import (
     SeoRepClient,
 )
 from seorep_async.tables.output_tables import table_of
-from tests.scripted_api import FEED, LIST, ApiRequest, Clock, sends, serving, tasks_of_ours
+from tests.scripted_api import FEED, ApiRequest, Clock, our_tasks, serving
 
 JANUARY = ("2023-01-01", "2023-01-31")
 FRAMES: dict[str, Callable[..., list[int]]] = {
@@ -46,12 +45,6 @@ def two_rows(request: ApiRequest) -> Any:
     if request.id == 404:
         return 404
     return FEED.envelope([request.id * 10, request.id * 10 + 1], 1, 2)
-
-
-def one_forbidden(request: ApiRequest) -> Any:
-    if "campaign_id=" not in request.query:
-        return LIST.envelope([1], 1, 1)
-    return 403 if request.id == 2 else two_rows(request)
 
 
 async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
@@ -171,24 +164,6 @@ async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
     assert type(outcomes + list(months)) is PullOutcomes  # a failure is of any feed
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_refused_key_raises(status: int) -> None:
-    async with serving(lambda request: status) as (client, _):
-        with pytest.raises(AuthenticationError) as caught:
-            await client.rankings.pull([1, 2, 3], *JANUARY)
-    assert caught.value.subject is None
-
-
-@pytest.mark.parametrize("ids", [[1, 2, 3], [2]])
-async def test_one_forbidden_campaign_is_an_outcome(ids: list[int]) -> None:
-    async with serving(one_forbidden) as (
-        client,
-        _,
-    ):
-        outcomes = await client.rankings.pull(ids, *JANUARY)
-    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2]
-
-
 async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
     async def script(request: ApiRequest) -> Any:
         if request.id != 404:
@@ -198,7 +173,7 @@ async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):
             await client.rankings.pull([1, 2, 404, *range(5, 50)], *JANUARY, on_error="raise")
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> None:
@@ -214,7 +189,7 @@ async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not sends()
+        assert not our_tasks()
 
 
 @pytest.mark.parametrize(("whole", "expected"), [(None, None), (5.0, DeadlineExceededError)])
@@ -235,13 +210,6 @@ async def test_call_timeout_limits_each_request_of_it(
                 outcomes = await client.rankings.pull(range(1, 21), *JANUARY)
     assert {type(outcome.error) for outcome in outcomes[10:]} == {expected or type(None)}
     assert all(outcome.ok for outcome in outcomes[:3])
-
-
-async def test_several_pulls_are_gathered() -> None:
-    async with serving(two_rows) as (client, _):
-        pulls = (client.rankings.pull([campaign_id], *JANUARY) for campaign_id in (1, 2))
-        first, second = await asyncio.gather(*pulls)
-    assert (first + second).to_arrow()["campaign_id"].to_pylist() == [1, 1, 2, 2]
 
 
 async def test_the_repr_and_the_notebook_name_failures() -> None:

@@ -12,6 +12,7 @@ import click
 
 from seorep_async.cli.options import (
     Service,
+    campaign_id,
     command,
     count,
     day,
@@ -125,7 +126,7 @@ def guide(name: str | None) -> None:
 @option(
     "--campaign",
     metavar="ID",
-    type=count,
+    type=campaign_id,
     help="Compare one campaign, on its own days.  [default: all campaigns]",
 )
 @option(
@@ -203,7 +204,12 @@ def changes(
     help="File of the page, which ends in .html. Only a page of seorep report is replaced.",
 )
 @option("--account", metavar="NAME", help="Name of the account, where the database has several.")
-@option("--campaign", metavar="ID", type=count, help="Draw one campaign.  [default: all campaigns]")
+@option(
+    "--campaign",
+    metavar="ID",
+    type=campaign_id,
+    help="Draw one campaign.  [default: all campaigns]",
+)
 @option("--group", metavar="TITLE", help="Draw the campaigns of a group; case does not matter.")
 @option(
     "--from",

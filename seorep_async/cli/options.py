@@ -147,6 +147,17 @@ def count(value: str) -> int:
     raise click.BadParameter(f"{value!r} is not an integer from 1 to {LARGEST}.")
 
 
+def campaign_id(value: str, place: str = "", advice: str = "") -> int:
+    """Read the id of a campaign; a message says where ids are found."""
+    try:
+        return count(value.strip())
+    except click.BadParameter:
+        expected = f"a campaign id, an integer from 1 to {LARGEST}"
+        where = "`seorep campaigns list` shows them"
+        problem = f"{place}{value.strip()!r} is not {expected}; {where}.{advice}"
+        raise click.BadParameter(problem) from None
+
+
 def page_size(value: str) -> int | str:
     """Read `find`, `default` or a number of rows."""
     if value in ("find", "default"):

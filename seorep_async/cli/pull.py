@@ -16,8 +16,8 @@ from typing import Any
 import click
 
 from seorep_async.cli.options import (
-    LARGEST,
     Service,
+    campaign_id,
     command,
     count,
     day,
@@ -36,6 +36,8 @@ _HOW = "How"
 _SHOWN = "What is shown"
 _ID_COLUMNS = ("campaign_id", "id")
 _DEFAULT_MONTHS = 3
+_OTHER_MONTHS = ("%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%Y.%m", "%b %Y", "%B %Y")
+"""Ways to write a month that people try."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +231,19 @@ def _month(value: str, today: dt.date) -> Days:
         return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
     except (ValueError, OverflowError):
         expected = "a month such as 2023-03, this or last, nor 2021-01..2022-12"
-        raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
+        problem = f"--month: {value!r} is not {expected}.{_likely_month(value)}"
+        raise click.UsageError(problem) from None
+
+
+def _likely_month(value: str) -> str:
+    """Return a question for a month that is written in another way, or nothing."""
+    for way in _OTHER_MONTHS:
+        try:
+            month = dt.datetime.strptime(value, way)
+        except ValueError:
+            continue
+        return f" Did you mean {month:%Y-%m}?"
+    return ""
 
 
 def last_days_of_months(value: str, today: dt.date) -> Days:
@@ -243,7 +257,8 @@ def last_days_of_months(value: str, today: dt.date) -> Days:
         return first_day - dt.timedelta(1), last_day
     except (ValueError, OverflowError):
         expected = "a month such as 2023-03, or last"
-        raise click.UsageError(f"--month: {value!r} is not {expected}.") from None
+        problem = f"--month: {value!r} is not {expected}.{_likely_month(value)}"
+        raise click.UsageError(problem) from None
 
 
 def _period(window: Days) -> str:
@@ -280,7 +295,7 @@ def read_ids(value: str) -> tuple[int, ...]:
     """
     # @ for a file, as curl has it
     if not value.startswith("@"):
-        return tuple(_campaign_id(part) for part in value.split(","))
+        return tuple(campaign_id(part) for part in value.split(","))
     name = "stdin" if value == "@-" else value[1:]
     lines = _lines_of(value[1:], name)
     header = [cell.strip() for cell in lines[0][1]] if lines else []
@@ -293,7 +308,7 @@ def read_ids(value: str) -> tuple[int, ...]:
         # a line may end with a comment, such as the company's name
         text = ",".join(cells).partition("#")[0]
         advice = " Give one id a line, or a CSV with a column campaign_id."
-        ids.append(_campaign_id(text, f"{name}, line {number}: ", advice))
+        ids.append(campaign_id(text, f"{name}, line {number}: ", advice))
     if not ids:
         raise click.BadParameter(f"there are no ids in {name}.")
     return tuple(ids)
@@ -319,16 +334,6 @@ def _text_of(path: str) -> str:
     if path != "-":
         return Path(path).read_text("utf-8-sig")
     return "" if sys.stdin is None else sys.stdin.read()
-
-
-def _campaign_id(text: str, place: str = "", advice: str = "") -> int:
-    try:
-        return count(text.strip())
-    except click.BadParameter:
-        expected = f"a campaign id, an integer from 1 to {LARGEST}"
-        where = "`seorep campaigns list` shows them"
-        problem = f"{place}{text.strip()!r} is not {expected}; {where}.{advice}"
-        raise click.BadParameter(problem) from None
 
 
 # --- The command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -183,7 +183,10 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         )
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
-    for label, value in [*_counts(run), *_files(run), *_notes(run)]:
+    lines: list[tuple[str, str | Text]] = list(_notes(run))
+    if any(pull.received for pull in run.pulls):
+        lines = [*_counts(run), *_files(run), *lines]
+    for label, value in lines:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
     _show_next_night(run, console)
     _show_next_step(run, console)
@@ -245,8 +248,6 @@ def _rows(pulls: Sequence[PullSummary]) -> str:
 def _files(run: PullRun) -> Iterator[tuple[str, str]]:
     paths = list(dict.fromkeys(path for pull in run.pulls for path in pull.paths))
     feed_count = len(run.arguments.feeds)
-    if not paths and not run.arguments.to_stdout:
-        yield "File", "none written, because every campaign failed"
     label = "File"
     for path in paths[:feed_count]:
         size = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
@@ -289,9 +290,22 @@ def _show_next_step(run: PullRun, console: Console) -> None:
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
-        campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
-        advice = f"; --exclude {ids} leaves it out" if campaigns.difference(failed) else ""
-        console.print(f"Retrying will not help{advice}.")
+        console.print(f"Retrying will not help{_advice_on_refused(run, failed, ids)}.")
+
+
+def _advice_on_refused(run: PullRun, failed: Collection[int], ids: str) -> str:
+    """Say how to leave out campaigns that fail each time, and where to find those that exist."""
+    campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
+    failures = [failure for pull in run.pulls for failure in pull.failures]
+    requested = run.arguments.campaign_ids or ()
+    advice = ""
+    if campaigns.difference(failed):
+        advice = f"; --exclude {ids} leaves it out"
+        if set(failed) <= set(requested):
+            advice = f"; take {ids} out of --campaign"
+    if requested and any(failure.status == 404 for failure in failures):
+        advice += "; `seorep campaigns list` shows the campaigns"
+    return advice
 
 
 # --- As JSON

@@ -122,6 +122,16 @@ class WorkbookFile(Target):
             return []
         return read_sheet(self.path, pulls_table())
 
+    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
+        """Also say that another program has the workbook open: it would save the older rows."""
+        losses = super().losses(complete, failed)
+        # those of Excel and LibreOffice
+        lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
+        if any(self.path.with_name(name).exists() for name in lock_names):
+            advice = "close it there without saving"
+            losses += (f"{self.path.name} is open in another program; {advice}",)
+        return losses
+
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:

@@ -106,8 +106,8 @@ _IN_WORDS: dict[object, str] = {
     str: "text",
     str | None: "text",
     bool: "true or false",
-    list[int] | None: "a list of numbers",
-    list[str] | None: "a list of names",
+    list[int] | None: "one or several numbers",
+    list[str] | None: "one or several names",
     list[ChangeKind] | None: f"one or several of {', '.join(get_args(ChangeKind))}",
     list[FeedName] | None: f"one or several of {', '.join(get_args(FeedName))}",
 }
@@ -162,6 +162,9 @@ def _converted(field: FieldInfo, value: object) -> object:
             return _day(value)
         if any(get_origin(part) is list for part in get_args(expected_type)):
             items = [_normal_name(name, item) for item in _as_list(value)]
+            if not items:
+                # every campaign would be a large answer to an empty list
+                raise ValueError
             return msgspec.convert(items, expected_type, strict=False)
         if isinstance(value, list) and len(value) == 1:
             return msgspec.convert(value[0], expected_type, strict=False)

@@ -28,6 +28,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     It keeps everything from attrs but converters, validators and factories. An instance that is in
     its own `extra` is never freed.
     """
+    # attrs has made these for its own storage. A struct brings others.
     fields = attrs.fields(model)
     left_out = _ABOUT_STORAGE | {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in left_out}
@@ -38,6 +39,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     # which takes four times as long.
     types = [(field.name, field.type) for field in fields]
     layout = make("Layout", types, bases=(Model, msgspec.Struct))
+    # The fields are declared again, because the base class cannot know their defaults.
     declared = []
     for field in fields:
         default = msgspec.NODEFAULT if field.default is attrs.NOTHING else field.default
@@ -66,6 +68,7 @@ def raw_row_struct(
         declared.append((field.name, wire_type, _absent_value(field, wire_type)))
         # No name on the wire begins with a space.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
+    # An unknown name may be no name in Python, so these fields are numbered.
     for place, unknown_name in enumerate(unknown_names):
         declared.append((f"unknown_{place}", Any, msgspec.UNSET))
         rename[f"unknown_{place}"] = unknown_name

@@ -26,9 +26,9 @@ class Model:
         name = model.__name__
         always, further = _fields_in_repr(model)
         parts = [self._part_of_repr(field) for field in always]
+        # Notebooks and failed tests show hundreds of rows, so one row is one short line.
         length = len(name) + sum(map(len, parts))
         for field in further:
-            # the length counts the comma and the blank before it
             part = self._part_of_repr(field)
             length += len(part) + 2
             if length > _LONGEST_REPR:
@@ -39,7 +39,7 @@ class Model:
 
     def _part_of_repr(self, name: str) -> str:
         value = getattr(self, name)
-        # a long phrase must not push the ranks out of sight
+        # Without this, one address would leave no room for the ranks.
         if isinstance(value, str) and len(value) > _LONGEST_STRING:
             value = f"{value[: _LONGEST_STRING - 1]}…"
         return f"{name}={value!r}"
@@ -55,7 +55,7 @@ class Model:
 
 
 def _public_fields(model: Any) -> list[Any]:
-    # a secret has no repr, and no other form that can be printed either
+    # A field that a repr hides is a secret, so a dictionary hides it as well.
     return [field for field in attrs.fields(model) if field.repr]
 
 

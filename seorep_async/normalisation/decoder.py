@@ -6,14 +6,14 @@ from codecs import BOM_UTF8
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from seorep_async.errors import SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import envelope as envelopes
-from seorep_async.normalisation.envelope import RawPage
+from seorep_async.normalisation.envelope import RawPage, Subject
 from seorep_async.normalisation.rows import REFUSALS, RowReader
 from seorep_async.settings import EngineNames
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from seorep_async.normalisation.converter import ModelConverter
 
 M = TypeVar("M")
-Subject: TypeAlias = tuple[str, int] | None
-"""`campaign` or `keyword`, and its id, if a page must be about one."""
-
 _TOGETHER = 64
 """Parsed rows that are read together."""
 
@@ -48,10 +45,9 @@ class Decoder:
 
     def documented_page(self, body: bytes, row: type[M], number: int) -> Page[M] | None:
         """Decode a page of a feed if it is one of documented rows, current or older ones."""
-        try:
+        with suppress(*REFUSALS):
             return self._readers[row].read_page(body.removeprefix(BOM_UTF8), number)
-        except REFUSALS:
-            return None
+        return None
 
     def odd_page(self, body: bytes, row: type[M], number: int, subject: Subject) -> Page[M]:
         """Decode any page of a feed (the service's reference, section 4.4)."""
@@ -61,21 +57,17 @@ class Decoder:
             return self._odd_rows(body, row, number, subject)
         with suppress(*REFUSALS, SeoRepError, KeyError):
             rest, rows = envelopes.split_rows(body)
-            raw_page = _checked_page(rest, subject)
+            raw_page = envelopes.read_page(rest, subject, is_feed=True)
             page = self.documented_page(rows, row, number)
-            if page is None:
-                page = self._odd_rows(rows, row, number, subject)
+            page = page or self._odd_rows(rows, row, number, subject)
             return self._completed(raw_page, number, page.items)
-        raw_page = _checked_page(body, subject)
+        raw_page = envelopes.read_page(body, subject, is_feed=True)
         models = self._models(raw_page.items, row, raw_page.items_path)
         return self._completed(raw_page, number, models)
 
     def model_page(self, body: bytes, model: type[M], number: int, subject: Subject) -> Page[M]:
         """Decode a page of a list, whose `data` is an array (the service's reference, section 1)."""
-        envelope = envelopes.parse(body)
-        page = envelopes.raw_page(envelope, is_feed=False)
-        if subject is not None:
-            envelopes.refuse_another(envelope, page, *subject)
+        page = envelopes.read_page(body, subject, is_feed=False)
         items = [
             self._converter.structure(wire, model, f"{page.items_path}[{place}]")
             for place, wire in enumerate(page.items)
@@ -89,8 +81,7 @@ class Decoder:
     def _odd_rows(self, body: bytes, row: type[M], number: int, subject: Subject) -> Page[M]:
         reader: RowReader[M] = self._readers[row]
         page = reader.read_odd_page(body, number)
-        if subject is not None:
-            envelopes.refuse_another_row(page.items, *subject)
+        envelopes.refuse_another_row(page.items, subject)
         return page
 
     def _completed(self, page: RawPage, number: int, models: Sequence[M]) -> Page[M]:
@@ -115,15 +106,6 @@ class Decoder:
         return models
 
 
-def _checked_page(body: bytes, subject: Subject) -> RawPage:
-    envelope = envelopes.parse(body)
-    page = envelopes.raw_page(envelope, is_feed=True)
-    # Asked before the converter names a bad field: of another campaign it would mislead.
-    if subject is not None:
-        envelopes.refuse_another(envelope, page, *subject)
-    return page
-
-
 decoder_for = lru_cache(maxsize=16)(Decoder)
 """Return the decoder for an account's names. Clients share it: to build one takes milliseconds."""
 
@@ -138,9 +120,7 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
 
     def __call__(self, body: bytes) -> Page[M]:
         page = self.documented(body)
-        if page is None:
-            page = self.decoder.odd_page(body, self.row, self.number, self.subject)
-        return page
+        return page or self.decoder.odd_page(body, self.row, self.number, self.subject)
 
     def documented(self, body: bytes) -> Page[M] | None:
         """Decode a page of documented rows fast, or return None."""

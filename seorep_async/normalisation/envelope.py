@@ -17,6 +17,11 @@ from seorep_async.reasons import reason_in
 
 M = TypeVar("M")
 
+Subject: TypeAlias = tuple[str, int] | None
+"""`campaign` or `keyword`, and its id, if a page must be about one. A row's own id, such as a
+keyword's in a campaign's feed, is of another kind.
+"""
+
 _JsonFields: TypeAlias = dict[str, msgspec.Raw]
 _NO_ROWS = msgspec.Raw(b"[]")
 _ERROR_STATUSES = ("error", "fail", "failed")
@@ -84,11 +89,23 @@ class RawPage(msgspec.Struct):
         )
 
 
-def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
-    """Return the page in an envelope.
+def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
+    """Return the page in a body, which is about a subject.
 
-    It is a list (the service's reference, section 1) or a feed (section 4.4). The shape of a feed
-    is told by its `data`.
+    It is a list (the service's reference, section 1) or a feed (section 4.4).
+
+    Raises:
+        DecodeError: the page has another shape, or is about another campaign or keyword.
+    """
+    envelope = parse(body)
+    page = raw_page(envelope, is_feed=is_feed)
+    # Asked before the converter names a bad field: of another campaign it would mislead.
+    _refuse_another(envelope, page, subject)
+    return page
+
+
+def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
+    """Return the page in an envelope. The shape of a feed is told by its `data`.
 
     Raises:
         DecodeError: `data` or `metadata` has another shape.
@@ -161,33 +178,27 @@ def _read_metadata(page: RawPage) -> None:
         page.extra["metadata"] = unknown
 
 
-def refuse_another(envelope: dict[str, Any], page: RawPage, kind: str, requested_id: int) -> None:
-    """Refuse a page that says anywhere that it is about another campaign or keyword.
-
-    Args:
-        envelope: the whole page.
-        page: the same page; only its items are read.
-        kind: `campaign` or `keyword`. A row's own id, such as a keyword's in a campaign's feed, is
-            of another kind.
-        requested_id: the id that was requested.
-
-    Raises:
-        DecodeError: the page is about another one.
-    """
-    _refuse_another_id(envelope, "", kind, requested_id)
-    _refuse_another_id(envelope.get("metadata"), "metadata.", kind, requested_id)
-    _refuse_another_id(envelope["data"], "data.", kind, requested_id)
+def _refuse_another(envelope: dict[str, Any], page: RawPage, subject: Subject) -> None:
+    """Refuse a page that says anywhere that it is about another campaign or keyword."""
+    if subject is None:
+        return
+    _refuse_another_id(envelope, "", *subject)
+    _refuse_another_id(envelope.get("metadata"), "metadata.", *subject)
+    _refuse_another_id(envelope["data"], "data.", *subject)
     for place, item in enumerate(page.items):
-        _refuse_another_id(item, f"{page.items_path}[{place}].", kind, requested_id)
+        _refuse_another_id(item, f"{page.items_path}[{place}].", *subject)
 
 
-def refuse_another_row(rows: Iterable[Any], kind: str, requested_id: int) -> None:
+def refuse_another_row(rows: Iterable[Any], subject: Subject) -> None:
     """Refuse models of rows if one says that it is about another campaign or keyword."""
+    if subject is None:
+        return
+    kind, _requested_id = subject
     names = (f"{kind}_id", f"{kind}Id", kind)
     for row in rows:
         # Few rows say anything about it. Asked first, this takes a tenth of the time.
         if row.extra and not row.extra.keys().isdisjoint(names):
-            _refuse_another_id(row.extra, "", kind, requested_id)
+            _refuse_another_id(row.extra, "", *subject)
 
 
 def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -> None:

@@ -42,6 +42,7 @@ from seorep_async.settings import EngineNames
 M = TypeVar("M")
 WireTypes: TypeAlias = dict[Any, Any]
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
+ReadJson: TypeAlias = Callable[[bytes], Any]
 Names: TypeAlias = tuple[str, ...]
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
 
@@ -116,15 +117,15 @@ class RowReader(Generic[M]):
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
-        self._other_row = lru_cache(maxsize=16)(self._make_other_row)
-        self._other_page_decoder = lru_cache(maxsize=16)(self._make_other_page_decoder)
+        self._other_decoders = lru_cache(maxsize=16)(self._make_other_decoders)
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current or older rows, or raise one of `REFUSALS`."""
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
-            # Some later row is odd then. To read all rows as older ones would be in vain.
+            # If the first row is current, a later one is odd, perhaps the last one. Reading all rows
+            # as older ones would only fail there once more.
             if self._is_current(self._first_row(body)):
                 raise
         return self._read_other_page(body, number, Others())
@@ -134,15 +135,15 @@ class RowReader(Generic[M]):
         first_row = self._first_row(body)
         names = self._unknown_names([first_row])
         if not self._is_current(first_row):
-            # Most odd pages are odd in every row, and rarely in more than one way.
+            # Most odd pages are odd in every row. Splitting them would cost a third of all time.
             for others in (Others(names), Others(names, strings=True)):
                 with suppress(*REFUSALS):
                     return self._read_other_page(body, number, others)
         return self._page(self._split_page(body), number, partial(self._read_slices, names))
 
     def _read_other_page(self, body: bytes, number: int, others: Others) -> Page[M]:
-        envelope = self._other_page_decoder(others)(body)
-        return self._page(envelope, number, partial(self._make_models, others))
+        _, read_page = self._other_decoders(others)
+        return self._page(read_page(body), number, partial(self._make_models, others))
 
     def _page(self, envelope: Any, number: int, make_models: MakeModels[M]) -> Page[M]:
         rows, totals = _content(envelope)
@@ -174,6 +175,7 @@ class RowReader(Generic[M]):
 
     def _unknown_names(self, rows: Sequence[Any]) -> Names:
         """Return the names of unknown fields in parsed rows, or none at all if they are long."""
+        # A dictionary, not a set: `extra` keeps the order of the wire.
         names: dict[str, None] = {}
         for row in rows:
             if isinstance(row, dict):
@@ -194,14 +196,15 @@ class RowReader(Generic[M]):
         return models
 
     def _read_slice(self, names: Names, json_rows: list[Any]) -> list[M]:
+        # Most slices of such a page are plain, and their rows become models in place.
         with suppress(*REFUSALS):
             return self._make_current([*map(self._read_current_row, json_rows)])
         others = Others(names, strings=True)
-        read_row = msgspec.json.Decoder(self._other_row(others)).decode
+        read_row, _ = self._other_decoders(others)
         return self._make_models(others, [*map(read_row, json_rows)])
 
     def _make_current(self, rows: list[Any]) -> list[M]:
-        # What fails here fails before a row has become a model, so the rows can be read again.
+        # A failure comes before any row has become a model, so the JSON can be read again.
         self._values.convert(rows)
         self._values.convert_flags(rows)
         return become(rows, self._model)
@@ -258,22 +261,20 @@ class RowReader(Generic[M]):
         ]
 
     @cached_property
-    def _split_page(self) -> Callable[[bytes], Any]:
+    def _split_page(self) -> ReadJson:
         return self._page_decoder(msgspec.Raw)
 
     @cached_property
-    def _find_first_row(self) -> Callable[[bytes], Any]:
+    def _find_first_row(self) -> ReadJson:
         return self._page_decoder(_FirstRow, _end_at_first_row)
 
-    def _make_other_row(self, others: Others) -> Any:
-        return self._raw_row(ACCEPTED if others.strings else OLDER, others.names)
-
-    def _make_other_page_decoder(self, others: Others) -> Callable[[bytes], Any]:
-        return self._page_decoder(self._other_row(others))
+    def _make_other_decoders(self, others: Others) -> tuple[ReadJson, ReadJson]:
+        row = self._raw_row(ACCEPTED if others.strings else OLDER, others.names)
+        return msgspec.json.Decoder(row).decode, self._page_decoder(row)
 
     def _page_decoder(
         self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None
-    ) -> Callable[[bytes], Any]:
+    ) -> ReadJson:
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
         rows = list[row]
@@ -306,6 +307,7 @@ def _keep_unknown_fields(rows: list[Any], names: Names) -> None:
         extra = {}
         for field, name in fields:
             value = getattr(row, field)
+            # Null differs from a missing field.
             if value is not UNSET:
                 extra[name] = value
         if extra:

@@ -126,7 +126,7 @@ def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Take a total, `{"value": x}`, as x: an integer or a finite float. A null total is None.
+    """Take x, an integer or a finite float, from a total `{"value": x}`. A null total is None.
 
     If it has more than its value, the whole object is the rest.
     """
@@ -134,7 +134,7 @@ def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
         return None, None
     if not isinstance(value, dict) or "value" not in value:
         raise refusal('an object with "value"', value)
-    # What is beside the value must not be lost.
+    # Fields beside the value must not be lost.
     rest = value if len(value) > 1 else None
     inner = value["value"]
     if inner is None or (type(inner) is float and math.isfinite(inner)):

@@ -113,18 +113,18 @@ class Terminal:
 
     _screen: int
     _running: subprocess.Popen[bytes]
-    shown: str = ""
+    text: str = ""
     _waited_to: int = 0
 
     def wait_for(self, text: str) -> None:
         """Wait until a text appears after the one that was waited for before."""
         while True:
-            place = self.shown.find(text, self._waited_to)
+            place = self.text.find(text, self._waited_to)
             if place >= 0:
                 break
             has_ended = self._running.poll() is not None
             has_more = bool(self._read())
-            assert has_more or not has_ended, f"{text!r} did not come; shown: {self.shown!r}"
+            assert has_more or not has_ended, f"{text!r} did not come in {self.text!r}"
         self._waited_to = place + len(text)
 
     def type(self, text: str) -> None:
@@ -163,7 +163,7 @@ class Terminal:
         except OSError:  # Linux says so when the other side is closed
             return ""
         text = data.decode(errors="replace").replace("\r\n", "\n")
-        self.shown += text
+        self.text += text
         return text
 
 

@@ -11,9 +11,9 @@ from tests.cli.running import Seorep
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        found = int(free.getsockname()[1])
-    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", found)
-    return found
+        port = int(free.getsockname()[1])
+    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", port)
+    return port
 
 
 @pytest.mark.usefixtures("port")

@@ -55,10 +55,10 @@ COMMANDS = dict(commands(command))
 
 
 def page(words: tuple[str, ...]) -> str:
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         assert run([*words, "--help"]) == 0
-    return shown.getvalue()
+    return output.getvalue()
 
 
 def file(words: tuple[str, ...]) -> Path:

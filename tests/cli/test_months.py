@@ -31,6 +31,14 @@ def test_other_words_are_no_month(month: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "month", ["10/2026", "2026/10", "10.2026", "10-2026", "Oct 2026", "October 2026"]
+)
+def test_a_month_that_is_written_otherwise_is_suggested(month: str) -> None:
+    with pytest.raises(click.UsageError, match=r"Did you mean 2026-10\?"):
+        last_days_of_months(month, TODAY)
+
+
+@pytest.mark.parametrize(
     ("first_day", "last_day", "feeds", "name"),
     [
         ("2023-03-01", "2023-03-31", ("campaign",), "rankings-campaign-2023-03.csv"),

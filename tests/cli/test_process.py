@@ -64,8 +64,8 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
     slowly = ("-s", "latency=0.1", "-c", "max_concurrency=2", "-o", str(tmp_path / "a.csv"))
     with terminal("pull", "-s", "campaigns=10", "-s", "keywords=3", *slowly, columns=100) as person:
         assert person.end() == 0
-    assert "Pulling campaign" in person.shown
-    assert "/10 campaigns" in person.shown
+    assert "Pulling campaign" in person.text
+    assert "/10 campaigns" in person.text
 
 
 def test_the_sandbox_serves_until_it_is_interrupted() -> None:

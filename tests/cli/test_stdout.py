@@ -151,9 +151,9 @@ def test_a_signal_while_a_month_is_written_ends_the_others(
 
 
 def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
-    shown = seorep(*FAULTY, "--verbose").err
-    assert "attempt 1: the service failed" in shown
-    assert "pull of 6 ended" in shown
+    output = seorep(*FAULTY, "--verbose").err
+    assert "attempt 1: the service failed" in output
+    assert "pull of 6 ended" in output
     assert "attempt 1" not in seorep(*FAULTY).err
     assert logging.getLogger("seorep_async").level == logging.NOTSET
 
@@ -185,9 +185,9 @@ def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(
 ) -> None:
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_TICK_SECONDS", 0.001)
-    shown = seorep(
+    output = seorep(
         "pull", "-s", "campaigns=6", "-s", "keywords=1", "-c", "requests_per_second=20"
     ).err
     assert re.search(
-        r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", shown, re.MULTILINE
+        r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", output, re.MULTILINE
     )

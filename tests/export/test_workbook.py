@@ -417,6 +417,17 @@ async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
         assert len(service.requests) - request_count <= 2, "the reports were staged"
 
 
+@pytest.mark.parametrize("lock", ["~$x.xlsx", ".~lock.x.xlsx#"])
+async def test_a_workbook_that_is_open_elsewhere_is_noted(tmp_path: Path, lock: str) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, _):
+        assert (await pull(client, out)).notes == ()
+        (tmp_path / lock).touch()
+        summary = await pull(client, out)
+    advice = "close it there without saving"
+    assert summary.notes == (f"x.xlsx is open in another program; {advice}",)
+
+
 async def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx")

@@ -36,7 +36,7 @@ class Figure(NamedTuple):
     load: float
 
     @property
-    def held(self) -> bool:
+    def holds(self) -> bool:
         return self.measured <= self.limit
 
     @property
@@ -77,7 +77,7 @@ def check(pytestconfig: pytest.Config) -> Check:
         for name, (measured, limit) in figures.items():
             figure = Figure(row, fault, name.replace("_", " "), limit, measured, load)
             noted.append(figure)
-            if not figure.held:
+            if not figure.holds:
                 excesses.append(f"{figure.name}: {measured:.4g} > {limit:.4g}")
         assert not excesses, f"row {row}, {fault}: {'; '.join(excesses)} (load {load:.2g})"
 
@@ -104,10 +104,10 @@ def line_of(runs: list[Figure]) -> tuple[str, str, str, str, str, str]:
     if len(runs) > 1:
         average = mean(figure.measured for figure in runs)
         measured += f" (mean of {len(runs)}: {average:.4g})"
-    held = "yes" if worst.held else "NO"
+    verdict = "yes" if worst.holds else "NO"
     if max(figure.load for figure in runs) > BUSY:
-        held += " (busy)"
-    return worst.row, worst.fault, worst.name, required, measured, held
+        verdict += " (busy)"
+    return worst.row, worst.fault, worst.name, required, measured, verdict
 
 
 def pytest_terminal_summary(

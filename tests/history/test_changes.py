@@ -256,7 +256,11 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
         (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "2026-03-03 has rankings of 1 camp"),
         (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
         (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
-        (Pull(day(2), day(-28), day(2), {}, failed=(1, 2)), day(1), "The report of 2026-03-03 fai"),
+        (
+            Pull(day(2), day(-28), day(2), {}, failed=(1, 2)),
+            day(1),
+            "All 2 reports of 2026-03-03 f",
+        ),
     ],
     ids=["one pulled", "most failed", "most pulled", "all failed"],
 )

@@ -41,12 +41,13 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of the system's packages, in a temporary folder; it refuses to run as root."""
-    found = shutil.which("initdb") or next(
-        map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None
-    )
-    if found is None:
+    initdb = shutil.which("initdb")
+    for path in Path("/usr/lib/postgresql").glob("*/bin/initdb"):
+        initdb = initdb or str(path)
+    if initdb is None:
         pytest.skip("PostgreSQL is not installed")
-    programs, folder = Path(found).resolve().parent, Path(f"/tmp/seorep-postgres-{os.getpid()}")  # noqa: S108
+    programs = Path(initdb).resolve().parent
+    folder = Path(f"/tmp/seorep-postgres-{os.getpid()}")  # noqa: S108
     other = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.getuid() == 0 else []
 
     def run(program: str, *arguments: str) -> None:
@@ -74,10 +75,11 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Loaded:
-    """A pipeline into one destination, and what it holds."""
+    """A pipeline into a destination, and the rows in it."""
 
     def __init__(self, kind: str, folder: Path, postgres: str) -> None:
-        self.kind, self.folder = kind, folder
+        self.kind = kind
+        self.folder = folder
         places = {
             "duckdb": lambda: dlt.destinations.duckdb(str(folder / "seo.duckdb")),
             "postgres": lambda: dlt.destinations.postgres(postgres),
@@ -96,17 +98,17 @@ class Loaded:
         if self.kind == "delta":
             deltalake = pytest.importorskip("deltalake")
             name = f"{self.folder}/files/{self.pipeline.dataset_name}/{table}"
-            found = deltalake.DeltaTable(name).to_pyarrow_table().to_pylist()
+            rows = deltalake.DeltaTable(name).to_pyarrow_table().to_pylist()
         else:
             with (
                 self.pipeline.sql_client() as client,
                 client.execute_query(f"SELECT * FROM {table}") as cursor,  # noqa: S608
             ):
                 names = [column[0] for column in cursor.description]
-                found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+                rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         return [
             {name: value for name, value in row.items() if not name.startswith("_dlt")}
-            for row in found
+            for row in rows
         ]
 
 
@@ -146,11 +148,14 @@ def test_nights_merge_and_failures_are_named(loaded: Loaded, tmp_path: Path) -> 
     tags = [
         json.loads(row["tags"]) if isinstance(row["tags"], str) else row["tags"] for row in rankings
     ]
-    assert {tuple(sorted(tag)) for found in tags for tag in found} == {("extra", "id", "label")}
+    assert {tuple(sorted(tag)) for tags_of_row in tags for tag in tags_of_row} == {
+        ("extra", "id", "label")
+    }
     failures = loaded.rows("failures")
-    assert {
-        (one["campaign_id"], one["keyword_id"], one["error"], one["status"]) for one in failures
-    } == {(3, None, "AuthenticationError", 403)}
+    facts = {
+        (row["campaign_id"], row["keyword_id"], row["error"], row["status"]) for row in failures
+    }
+    assert facts == {(3, None, "AuthenticationError", 403)}
     assert len(failures) == 2 * len(Feed)
     assert loaded.pipeline.default_schema.tables["keyword_rankings"]["columns"]["engine_a_ranking"][
         "description"

@@ -52,14 +52,12 @@ async def exported(folder: Path) -> dict[Feed, pa.Table]:
     return {feed: pq.read_table(folder / f"a.{table_of(feed).name}.parquet") for feed in Feed}
 
 
-def split(found: pa.Table, feed: Feed) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return the rows of reports, and those of failures without their nulls."""
-    failed = pc.is_valid(found["error"])
-    rows = found.filter(pc.invert(failed)).select(table_schema(feed).names).cast(table_schema(feed))
-    failures = found.filter(failed).to_pylist()
-    return rows, [
-        {name: value for name, value in one.items() if value is not None} for one in failures
-    ]
+def split(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Return the rows of reports, and those of failures."""
+    failed = pc.is_valid(table["error"])
+    schema = table_schema(feed)
+    rows = table.filter(pc.invert(failed)).select(schema.names).cast(schema)
+    return rows, table.filter(failed).to_pylist()
 
 
 def test_rows_and_their_order_are_those_of_pull_to(tmp_path: Path) -> None:
@@ -68,10 +66,8 @@ def test_rows_and_their_order_are_those_of_pull_to(tmp_path: Path) -> None:
         for feed in Feed:
             rows, failures = split(pull_table(IDS, **WINDOW, feed=feed, on_error="rows"), feed)
             assert rows.equals(expected[feed]), feed
-            assert [(one["campaign_id"], one["error"], one["status"]) for one in failures] == [
-                (3, "NotFoundError", 404),
-                (6, "AuthenticationError", 403),
-            ]
+            facts = [(row["campaign_id"], row["error"], row["status"]) for row in failures]
+            assert facts == [(3, "NotFoundError", 404), (6, "AuthenticationError", 403)]
 
 
 @FEEDS
@@ -209,20 +205,21 @@ def test_processes_that_are_spawned_pull_the_same_rows() -> None:
 
 def test_it_pickles_without_the_key() -> None:
     with served():
-        held = pickle.dumps(partial(pull_table, [1], **WINDOW))
-    assert len(held) < 500
-    CANARY.assert_not_in(held.decode("latin-1"))
+        pickled = pickle.dumps(partial(pull_table, [1], **WINDOW))
+    assert len(pickled) < 500
+    CANARY.assert_not_in(pickled.decode("latin-1"))
 
 
 def test_calls_after_each_other_share_what_they_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "Limits", made := Mock(wraps=Limits))
+    limits = Mock(wraps=Limits)
+    monkeypatch.setattr(engines, "Limits", limits)
     with served(latency=0.01):
         for _ in range(3):
             pull_table([1], **WINDOW)
-        assert made.call_count == 1
+        assert limits.call_count == 1
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda ids: pull_table(ids, **WINDOW), [[1, 2, 3, 4], [5, 6, 7, 8]]))
-    assert made.call_count <= 2
+    assert limits.call_count <= 2
 
 
 def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +235,7 @@ def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatc
 def signal_at(
     requests: int, sandbox: Any, number: signal.Signals, process: int = os.getpid()
 ) -> threading.Thread:
-    """Send a process a signal as soon as so many requests have arrived."""
+    """Send a process a signal as soon as a number of requests has arrived."""
 
     def kill() -> None:
         while sandbox.stats.requests < requests:
@@ -253,10 +250,8 @@ def signal_at(
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
-    distributed, cloudpickle = (
-        pytest.importorskip("distributed"),
-        pytest.importorskip("cloudpickle"),
-    )
+    distributed = pytest.importorskip("distributed")
+    cloudpickle = pytest.importorskip("cloudpickle")
     parts = [list(range(start, start + 5)) for start in range(1, 61, 5)]
     pull: Callable[..., pa.Table] = partial(
         pull_table, **WINDOW, settings=Settings(max_concurrency=4)
@@ -268,25 +263,22 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
             before = set(client.run(os.getpid).values())
             killing = signal_at(sandbox.stats.requests + 20, sandbox, signal.SIGKILL, min(before))
             tasks = client.map(pull, parts)
-            found = pa.concat_tables(client.gather(tasks))
+            table = pa.concat_tables(client.gather(tasks))
             killing.join()
-            assert found.equals(expected)
+            assert table.equals(expected)
             assert set(client.run(os.getpid).values()) != before
-            shown = str(
-                (client.get_worker_logs(), client.get_scheduler_logs(), client.story(*tasks))
-            )
-            graph = cloudpickle.dumps(
-                [one.run_spec for one in client.cluster.scheduler.tasks.values()]
-            )
-    CANARY.assert_not_in(shown + graph.decode("latin-1"))
+            logs = f"{client.get_worker_logs()} {client.get_scheduler_logs()}"
+            story = str(client.story(*tasks))
+            tasks_of_scheduler = client.cluster.scheduler.tasks.values()
+            graph = cloudpickle.dumps([task.run_spec for task in tasks_of_scheduler])
+    CANARY.assert_not_in(logs + story + graph.decode("latin-1"))
 
 
 def test_a_keyword_id_beyond_its_column_fails_alone() -> None:
     row = {"keywordPhrase": "s", "engineARanking": 3, "keywordId": 2**63}
     with served(reports={("campaign", 1): [row]}, campaigns=2):
-        found = pull_table([1, 2], **WINDOW, feed="keyword-by-date", on_error="rows")
-    failed = [row for row in found.to_pylist() if row["error"]]
-    assert [(row["campaign_id"], row["keyword_id"], row["error"]) for row in failed] == [
-        (1, None, "DecodeError")
-    ]
-    assert found.num_rows > 1
+        table = pull_table([1, 2], **WINDOW, feed="keyword-by-date", on_error="rows")
+    (failure,) = (row for row in table.to_pylist() if row["error"])
+    assert (failure["campaign_id"], failure["keyword_id"]) == (1, None)
+    assert failure["error"] == "DecodeError"
+    assert table.num_rows > 1

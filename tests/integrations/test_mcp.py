@@ -148,13 +148,13 @@ async def test_a_tool_answers(
 async def test_ranks_have_few_columns_unless_more_are_named(database: Path) -> None:
     async with agent(database) as host:
         (default,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1)
-        (named,) = await host.rows(
+        (narrow,) = await host.rows(
             "rankings", campaign_id=1, **DAYS, limit=1, columns="keyword_phrase, Competitors"
         )
         (every,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1, columns=["all"])
     assert len(default) <= 9
-    assert default["keyword_phrase"] == named["keyword_phrase"]
-    assert list(named) == ["keyword_phrase", "competitors"]
+    assert default["keyword_phrase"] == narrow["keyword_phrase"]
+    assert list(narrow) == ["keyword_phrase", "competitors"]
     assert len(every) > 30
 
 
@@ -202,6 +202,12 @@ def test_advice_on_pages_names_the_page_of_the_next_row(
     assert module._advice_on_pages(size, page, count) == advice
 
 
+async def test_each_table_and_view_of_a_pull_is_listed_once(database: Path) -> None:
+    async with agent(database) as host:
+        names = [row["name"] for row in await host.rows("history", sql="SHOW TABLES")]
+    assert len(names) == len(set(names)) == 10
+
+
 async def test_changes_have_at_most_100_rows(database: Path) -> None:
     async with agent(database) as host:
         rows = await host.rows("changes", limit=1000, moved=1)
@@ -234,7 +240,7 @@ async def test_an_error_says_what_is_wrong(
 
 
 @pytest.mark.parametrize(
-    ("message", "shown"),
+    ("message", "words"),
     [
         (
             "To have more, pull the last 30 days each night (seorep pull --last 30d -o a.duckdb).",
@@ -247,7 +253,7 @@ async def test_an_error_says_what_is_wrong(
     ],
 )
 async def test_an_error_names_no_option_of_the_command(
-    database: Path, monkeypatch: pytest.MonkeyPatch, message: str, shown: str
+    database: Path, monkeypatch: pytest.MonkeyPatch, message: str, words: str
 ) -> None:
     async def refused(*_: object) -> str:
         raise ConfigurationError(message)
@@ -255,7 +261,7 @@ async def test_an_error_names_no_option_of_the_command(
     monkeypatch.setattr(module, "ask", refused)
     async with agent(database) as host:
         answer = await host.ask("history", sql=RANKINGS)
-    assert shown in answer
+    assert words in answer
     assert "=" not in answer
     assert "--" not in answer
     assert len(answer) < 2100
@@ -423,7 +429,7 @@ def test_arguments_are_taken_as_hosts_send_them(
         (CampaignsArguments, {"filter": "\udc00"}, "filter must be Unicode"),
         (PullArguments, {**WINDOW, "feeds": ["\ud800"]}, "feeds must be Unicode"),
         (CampaignsArguments, {"\ud800": 1}, r"no argument '\ud800'"),
-        (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be a list of numb"),
+        (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be one or several"),
         (CampaignsArguments, {"filter": 5}, "filter must be text, got 5"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
         (RankingsArguments, {"campaign_id": 1}, "start_date and end_date are missing"),
@@ -442,7 +448,13 @@ def test_arguments_are_taken_as_hosts_send_them(
         (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
         (ChangesArguments, {"after": 20261128}, "after must be a day, YYYY-MM-DD, got 20261128"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
-        (PullArguments, {**WINDOW, "campaign_ids": ["x"] * 10_000}, "must be a list of numbers"),
+        (
+            PullArguments,
+            {**WINDOW, "campaign_ids": ["x"] * 10_000},
+            "must be one or several numbers",
+        ),
+        (PullArguments, {**WINDOW, "campaign_ids": []}, "one or several numbers, got []; the"),
+        (ChangesArguments, {"kind": "[]"}, "rose, fell, got '[]'"),
         (PullArguments, {**WINDOW, "restart": "maybe"}, "restart must be true or false, got 'may"),
         (PullArguments, {**WINDOW, "feeds": ["weekly"]}, "one or several of campaign, campaign-b"),
     ],
@@ -713,8 +725,8 @@ async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, datab
         async with transport as streams, mcp.ClientSession(*streams) as session:
             await session.initialize()
 
-            async def ask(tool: str, **asked: Any) -> str:
-                result = await session.call_tool(tool, asked)
+            async def ask(tool: str, **arguments: Any) -> str:
+                result = await session.call_tool(tool, arguments)
                 assert not result.is_error, result.content[0].text
                 return str(result.content[0].text)
 

@@ -83,10 +83,9 @@ def _file_of(model: type) -> Path:
 
 def _class_of(model: type) -> ast.ClassDef:
     tree = ast.parse(_file_of(model).read_text(encoding="utf-8"))
-    (found,) = (
-        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model.__name__
-    )
-    return found
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    (definition,) = (node for node in classes if node.name == model.__name__)
+    return definition
 
 
 def _attributes(model: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, ast.Constant | None]]:

@@ -21,7 +21,7 @@ class Line:
     @property
     def attribute(self) -> str:
         """The attribute that it must be: snake case, `engine_a` for the token `engineA`."""
-        return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", self.name)
+        return re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", self.name)
 
 
 def _read(text: str) -> dict[type, tuple[Line, ...]]:
@@ -82,11 +82,11 @@ def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]
         "language": models.SearchLanguage,
         "tags": models.Tag,
     }[kind]
-    wire, one = example_of(model, "nested", number)
+    wire, first = example_of(model, "nested", number)
     if kind != "tags":
-        return wire, one
-    second, two = example_of(model, "nested", number + 1)
-    return [wire, second], (one, two)
+        return wire, first
+    other_wire, second = example_of(model, "nested", number + 1)
+    return [wire, other_wire], (first, second)
 
 
 def example_of(model: Any, shape: str | None, first: int = 1) -> tuple[dict[str, Any], Any]:

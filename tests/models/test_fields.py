@@ -54,7 +54,9 @@ def under(names: EngineNames, wire: Any) -> Any:
     if isinstance(wire, dict):
         rename = branded if names == BRANDS else str
         return {rename(name): under(names, value) for name, value in wire.items()}
-    return [under(names, one) for one in wire] if isinstance(wire, list) else wire
+    if isinstance(wire, list):
+        return [under(names, item) for item in wire]
+    return wire
 
 
 def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
@@ -66,12 +68,12 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
         body = as_bytes(under(names, envelope([], "flat", wire)))
         return FeedPage(decoder(names), models.CampaignPeriod, 1)(body).totals
     if model in NESTED:
-        nested = NESTED[model]
-        row = example_of(models.KeywordRanking, "current")[0] | {
-            nested: [wire] if nested == "tags" else wire
-        }
-        found = getattr(decode_row(under(names, row), models.KeywordRanking, names), snake(nested))
-        return found[0] if nested == "tags" else found
+        field = NESTED[model]
+        row, _ = example_of(models.KeywordRanking, "current")
+        row[field] = [wire] if field == "tags" else wire
+        ranking = decode_row(under(names, row), models.KeywordRanking, names)
+        value = getattr(ranking, snake(field))
+        return value[0] if field == "tags" else value
     if shape == "list":
         body = as_bytes(under(names, {"metadata": [], "data": [least, wire]}))
         return ModelPage(decoder(names), model, 1)(body).items[1]
@@ -92,24 +94,20 @@ def types_of(model: Any) -> list[type]:
 
 
 def test_the_table_has_every_model_of_the_reference() -> None:
-    assert [f"{model.__name__} {len(lines)}" for model, lines in REFERENCE.items()] == [
-        *(
-            "Campaign 16",
-            "User 10",
-            "LoginGrant 5",
-            "Keyword 6",
-            "Backlink 13",
-            "Tag 2",
-            "SearchLocation 4",
-        ),
-        *(
-            "SearchLanguage 2",
-            "KeywordRanking 37",
-            "CampaignPeriod 31",
-            "KeywordPeriod 16",
-            "RankingTotals 16",
-        ),
-    ]
+    assert {model.__name__: len(lines) for model, lines in REFERENCE.items()} == {
+        "Campaign": 16,
+        "User": 10,
+        "LoginGrant": 5,
+        "Keyword": 6,
+        "Backlink": 13,
+        "Tag": 2,
+        "SearchLocation": 4,
+        "SearchLanguage": 2,
+        "KeywordRanking": 37,
+        "CampaignPeriod": 31,
+        "KeywordPeriod": 16,
+        "RankingTotals": 16,
+    }
 
 
 @both_names
@@ -125,10 +123,10 @@ def test_a_response_of_the_reference_fills_the_model_exactly(
     model: type, shape: str, names: EngineNames
 ) -> None:
     wire, expected = example_of(model, shape)
-    found = come_home(model, shape, wire, names)
-    assert found == expected
-    assert types_of(found) == types_of(expected)
-    assert found.extra == {}
+    decoded = come_home(model, shape, wire, names)
+    assert decoded == expected
+    assert types_of(decoded) == types_of(expected)
+    assert decoded.extra == {}
 
 
 # --- What the reference does not promise
@@ -138,29 +136,31 @@ def test_a_response_of_the_reference_fills_the_model_exactly(
 @bounded
 @given(data=st.data())
 def test_any_facts_of_an_account_come_home(model: type, data: st.DataObject) -> None:
-    (wire, fact), (other, second) = (data.draw(said_models(model)) for _ in range(2))
+    wire, fact = data.draw(said_models(model))
+    other_wire, other_fact = data.draw(said_models(model))
     single: Any = decoder().single(as_bytes({"data": wire}), model)
-    listed: Any = ModelPage(decoder(), model, 1)(as_bytes({"data": [wire, other]}))
-    assert (single, listed.items) == (fact, (fact, second))
-    assert types_of(single) == types_of(listed.items[0]) == types_of(fact)
+    page: Any = ModelPage(decoder(), model, 1)(as_bytes({"data": [wire, other_wire]}))
+    assert single == fact
+    assert page.items == (fact, other_fact)
+    assert types_of(single) == types_of(page.items[0]) == types_of(fact)
 
 
 @each_response
 def test_a_value_that_is_missing_or_wrong_is_refused_by_path(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
+    parent = "data[1]" if shape == "list" else "data"
     for line in fields_in(model, shape):
         expected, *values = WRONG.get(line.kind, ("",))
-        wrong = [
+        cases = [
             (wire | {line.name: json.loads(value)}, f"expected {expected}, got") for value in values
         ]
         if line.kind in ("id", "phrase"):
-            wrong += [
-                ({name: value for name, value in wire.items() if name != line.name}, "is missing")
-            ]
-        for one, said in wrong:
-            with pytest.raises(DecodeError, match=said) as refused:
-                come_home(model, shape, one)
-            assert refused.value.field_path == f"data{'[1]' if shape == 'list' else ''}.{line.name}"
+            incomplete = {name: value for name, value in wire.items() if name != line.name}
+            cases.append((incomplete, "is missing"))
+        for wrong_wire, words in cases:
+            with pytest.raises(DecodeError, match=words) as refused:
+                come_home(model, shape, wrong_wire)
+            assert refused.value.field_path == f"{parent}.{line.name}"
 
 
 @pytest.mark.parametrize("model", ACCOUNT, ids=lambda model: model.__name__)

@@ -1,4 +1,4 @@
-"""Reports and lists as others take them: dictionaries, JSON lines, Arrow, data frames, a notebook's table."""
+"""Reports and lists in other forms: dictionaries, JSON lines, Arrow, data frames, notebooks."""
 
 import copy
 import datetime as dt
@@ -42,10 +42,12 @@ from seorep_async import (
 from seorep_async.tables.output_tables import all_tables, table_of
 from tests.scripted_api import FEED, LIST, serving, well_behaved
 
-START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
+START = dt.date(2023, 1, 1)
+END = dt.date(2023, 3, 31)
 RANKED = [
-    KeywordRanking(n, f"<b>{n}</b>", engine_a_ranking=rank)
-    for n, rank in enumerate((3, None, 0), 1)
+    KeywordRanking(1, "<b>1</b>", engine_a_ranking=3),
+    KeywordRanking(2, "<b>2</b>", engine_a_ranking=None),
+    KeywordRanking(3, "<b>3</b>", engine_a_ranking=0),
 ]
 FULL = KeywordRanking(
     keyword_id=1,
@@ -58,19 +60,10 @@ FULL = KeywordRanking(
     extra={"new": [1]},
 )
 EMPTY = KeywordRanking(2, "ø")
-CAMPAIGNS = ModelList(
-    [
-        Campaign(
-            1,
-            "https://a.example",
-            "<i>A</i>",
-            dt.datetime(2023, 1, 2, 3, 4, 5),
-            timezone="Europe/Oslo",
-        ),
-        Campaign(2, "https://b.example", "B", group_title="Retail", extra={"type": "real"}),
-    ],
-    Campaign,
-)
+CREATED = dt.datetime(2023, 1, 2, 3, 4, 5)
+FIRST = Campaign(1, "https://a.example", "<i>A</i>", CREATED, timezone="Europe/Oslo")
+SECOND = Campaign(2, "https://b.example", "B", group_title="Retail", extra={"type": "real"})
+CAMPAIGNS = ModelList([FIRST, SECOND], Campaign)
 
 
 def report(*rows: Any, feed: Feed = Feed.CAMPAIGN, id_: int = 7, **more: Any) -> RankingReport[Any]:
@@ -81,18 +74,20 @@ def report(*rows: Any, feed: Feed = Feed.CAMPAIGN, id_: int = 7, **more: Any) ->
 
 
 def test_the_repr_of_a_long_report_shows_its_first_rows() -> None:
-    shown = repr(report(*(KeywordRanking(place, f"phrase {place}") for place in range(1, 1_002))))
-    assert "phrase 3" in shown
-    assert "phrase 4" not in shown
-    assert "… 998 more)" in shown
+    rows = [KeywordRanking(number, f"phrase {number}") for number in range(1, 1_002)]
+    text = repr(report(*rows))
+    assert "phrase 3" in text
+    assert "phrase 4" not in text
+    assert "… 998 more)" in text
 
 
 def of_pandas(table: Tabular) -> list[dict[str, Any]]:
-    rows = (row.items() for _, row in table.to_pandas().astype(object).iterrows())
-    return [
-        {name: None if value is pd.NA or value is pd.NaT else value for name, value in row}
-        for row in rows
-    ]
+    rows: list[dict[str, Any]] = table.to_pandas().astype(object).to_dict("records")
+    for row in rows:
+        for name, value in row.items():
+            if value is pd.NA or value is pd.NaT:
+                row[name] = None
+    return rows
 
 
 WAYS: dict[str, Callable[[Any], list[dict[str, Any]]]] = {
@@ -123,9 +118,9 @@ def test_all_ways_have_the_same_columns(way: str) -> None:
 
 @each_way
 def test_all_ways_keep_null_from_0(rows: Callable[[Any], list[dict[str, Any]]]) -> None:
-    found = rows(report(*RANKED))
-    ranks = [row["engine_a_ranking"] for row in found]
-    assert [(type(rank), rank) for rank in ranks] == [(int, 3), (type(None), None), (int, 0)]
+    ranks = [row["engine_a_ranking"] for row in rows(report(*RANKED))]
+    assert ranks == [3, None, 0]
+    assert [type(rank) for rank in ranks] == [int, type(None), int]
 
 
 SHARED = {
@@ -142,45 +137,44 @@ ARROW_TAGS = [
 DAYS = {"start_date": START, "last_results_date": dt.date(2023, 3, 1)}
 NESTED = {"tags": TAGS, "extra": {"new": [1]}, "search_location_extra": {"x": 1}}
 AS_JSON = {"tags": ARROW_TAGS, "extra": '{"new": [1]}', "search_location_extra": '{"x": 1}'}
+NO_LANGUAGE = {"search_language_extra": None}
+ISO_DAYS = {name: day.isoformat() for name, day in DAYS.items()}
+TIMESTAMPS = {name: pd.Timestamp(day) for name, day in DAYS.items()}
 FULL_ROWS: dict[str, dict[str, Any]] = {
     "to_dicts": DAYS | NESTED | {"search_language_extra": {}},
-    "to_jsonl": {name: day.isoformat() for name, day in DAYS.items()}
-    | NESTED
-    | {"search_language_extra": None},
+    "to_jsonl": ISO_DAYS | NESTED | NO_LANGUAGE,
     "to_arrow": DAYS | AS_JSON,
     "to_polars": DAYS | AS_JSON,
-    "to_pandas": {name: pd.Timestamp(day) for name, day in DAYS.items()}
-    | NESTED
-    | {"search_language_extra": None},
+    "to_pandas": TIMESTAMPS | NESTED | NO_LANGUAGE,
 }
 
 
 @pytest.mark.parametrize("way", FULL_ROWS)
 def test_a_row_has_its_values(way: str) -> None:
-    (found,) = WAYS[way](report(FULL))
-    wanted = SHARED | FULL_ROWS[way]
-    assert {name: found[name] for name in wanted} == wanted
+    (row,) = WAYS[way](report(FULL))
+    expected = SHARED | FULL_ROWS[way]
+    assert {name: row[name] for name in expected} == expected
 
 
 def test_changing_a_dict_leaves_the_report_alone() -> None:
-    one = report(*RANKED)
-    row = one.to_dicts()[0]
-    row["extra"]["new"] = row["search_location_extra"]["new"] = 1
-    assert one.to_dicts()[1]["search_location_extra"] == {}
-    assert one.rows[0].extra == {}
+    ranked = report(*RANKED)
+    row = ranked.to_dicts()[0]
+    row["extra"]["new"] = 1
+    row["search_location_extra"]["new"] = 1
+    assert ranked.to_dicts()[1]["search_location_extra"] == {}
+    assert ranked.rows[0].extra == {}
 
 
 def test_an_integer_beyond_64_bits_is_an_error_of_arrow_alone() -> None:
-    one = report(attrs.evolve(EMPTY, competitors=2**63))
-    assert one.to_dicts()[0]["competitors"] == 2**63
+    huge = report(attrs.evolve(EMPTY, competitors=2**63))
+    assert huge.to_dicts()[0]["competitors"] == 2**63
     with pytest.raises(OverflowError):
-        one.to_arrow()
+        huge.to_arrow()
 
 
 @pytest.mark.parametrize("feed", Feed)
 def test_the_schema_of_outcomes_is_that_of_a_report(feed: Feed) -> None:
-    named = report(feed=feed, account="acme", snapshot_date=END)
-    schema = named.to_arrow().schema
+    schema = report(feed=feed, account="acme", snapshot_date=END).to_arrow().schema
     assert schema.equals(PullOutcomes([], feed).to_arrow().schema)
     assert schema.field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
 
@@ -226,11 +220,11 @@ def test_a_missing_extra_is_named_with_its_command(
     monkeypatch: pytest.MonkeyPatch, extra: str
 ) -> None:
     make: Any = getattr(report(FULL), f"to_{extra}")
-    make()  # pyarrow looks for pandas once, and would fail with this one
+    # PyArrow looks for pandas once, and would fail without it.
+    make()
     monkeypatch.setitem(sys.modules, extra.replace("arrow", "pyarrow"), None)
-    with pytest.raises(
-        ImportError, match=rf"'seorep-async\[{extra}\]', or in a clone: pip install '\.\[{extra}\]'"
-    ):
+    command = rf"'seorep-async\[{extra}\]', or in a clone: pip install '\.\[{extra}\]'"
+    with pytest.raises(ImportError, match=command):
         make()
 
 
@@ -238,88 +232,74 @@ def test_a_missing_extra_is_named_with_its_command(
 
 
 MONTHS = report(
-    *(
-        CampaignPeriod(dt.date(2022, month, 1), engine_a_ranking=rank)
-        for month, rank in ((10, 1), (11, None), (12, 3))
-    ),
-    *(CampaignPeriod(dt.date(2023, month, 1), engine_a_ranking=month) for month in (1, 2, 3)),
+    CampaignPeriod(dt.date(2022, 10, 1), engine_a_ranking=1),
+    CampaignPeriod(dt.date(2022, 11, 1), engine_a_ranking=None),
+    CampaignPeriod(dt.date(2022, 12, 1), engine_a_ranking=3),
+    CampaignPeriod(dt.date(2023, 1, 1), engine_a_ranking=1),
+    CampaignPeriod(dt.date(2023, 2, 1), engine_a_ranking=2),
+    CampaignPeriod(dt.date(2023, 3, 1), engine_a_ranking=3),
     feed=Feed.CAMPAIGN_BY_DATE,
 ).to_pandas()
 RANKINGS = report(FULL, EMPTY).to_pandas()
-QUARTERS = [2.0, 2.0]
-STEPS: dict[str, tuple[Callable[[], object], object]] = {
-    "filter by a string": (lambda: len(MONTHS[MONTHS["date"] >= "2023-01-01"]), 3),
-    "filter by a Timestamp": (lambda: len(MONTHS[MONTHS["date"] >= pd.Timestamp("2023-01-01")]), 3),
-    "filter a time by a string": (
-        lambda: list(CAMPAIGNS.to_pandas()["date_created"] >= "2020-01-01"),
-        [True, False],
-    ),
-    "resample": (
-        lambda: list(MONTHS.set_index("date")["engine_a_ranking"].resample("QS").mean()),
-        QUARTERS,
-    ),
-    "Grouper": (
-        lambda: list(MONTHS.groupby(pd.Grouper(key="date", freq="QS"))["engine_a_ranking"].mean()),
-        QUARTERS,
-    ),
-    "loc": (lambda: len(MONTHS.set_index("date").loc["2023"]), 3),
-    "merge with dates": (
-        lambda: len(pd.DataFrame({"date": pd.date_range("2023-01", periods=9)}).merge(MONTHS)),
-        1,
-    ),
-    "merge by text and id": (
-        lambda: len(RANKINGS.merge(RANKINGS, on=["keyword_phrase", "keyword_id"])),
-        2,
-    ),
-    "to_json": (
-        lambda: json.loads(MONTHS.to_json(orient="records", date_format="iso"))[3]["date"][:10],
-        "2023-01-01",
-    ),
-    "to_json of nested values": (
-        lambda: json.loads(RANKINGS["tags"].to_json(orient="values"))[0],
-        TAGS,
-    ),
-    "to_excel": (lambda: RANKINGS.to_excel(io.BytesIO(), engine="xlsxwriter"), None),
-    "explode": (lambda: list(RANKINGS["tags"].explode().dropna().str["label"]), ["a", "b"]),
-    "days between": (lambda: int(MONTHS["date"].diff().dt.days.max()), 31),
-}
 
 
-@pytest.mark.parametrize(("step", "result"), STEPS.values(), ids=STEPS)
-def test_a_first_step_with_a_frame_works(step: Callable[[], object], result: object) -> None:
-    assert step() == result
+def test_a_frame_is_filtered_by_dates() -> None:
+    assert len(MONTHS[MONTHS["date"] >= "2023-01-01"]) == 3
+    assert len(MONTHS[MONTHS["date"] >= pd.Timestamp("2023-01-01")]) == 3
+    assert len(MONTHS.set_index("date").loc["2023"]) == 3
+    created = CAMPAIGNS.to_pandas()["date_created"]
+    assert list(created >= "2020-01-01") == [True, False]
+    assert int(MONTHS["date"].diff().dt.days.max()) == 31
+
+
+def test_a_frame_is_resampled_and_grouped() -> None:
+    ranks = MONTHS.set_index("date")["engine_a_ranking"]
+    assert list(ranks.resample("QS").mean()) == [2.0, 2.0]
+    quarters = MONTHS.groupby(pd.Grouper(key="date", freq="QS"))
+    assert list(quarters["engine_a_ranking"].mean()) == [2.0, 2.0]
+
+
+def test_a_frame_is_merged() -> None:
+    days = pd.DataFrame({"date": pd.date_range("2023-01", periods=9)})
+    assert len(days.merge(MONTHS)) == 1
+    assert len(RANKINGS.merge(RANKINGS, on=["keyword_phrase", "keyword_id"])) == 2
+
+
+def test_a_frame_is_written() -> None:
+    months = json.loads(MONTHS.to_json(orient="records", date_format="iso"))
+    assert months[3]["date"][:10] == "2023-01-01"
+    assert json.loads(RANKINGS["tags"].to_json(orient="values"))[0] == TAGS
+    RANKINGS.to_excel(io.BytesIO(), engine="xlsxwriter")
+
+
+def test_tags_of_a_frame_are_exploded() -> None:
+    assert list(RANKINGS["tags"].explode().dropna().str["label"]) == ["a", "b"]
 
 
 def test_altair_takes_a_frame_with_its_types() -> None:
     alt = pytest.importorskip("altair")
-    drawn = (
-        alt.Chart(MONTHS)
-        .mark_line()
-        .encode(x="date", y="engine_a_ranking", color="date_precision")
-        .to_dict()
-    )
-    assert [drawn["encoding"][name]["type"] for name in ("x", "y", "color")] == [
-        "temporal",
-        "quantitative",
-        "nominal",
-    ]
+    chart = alt.Chart(MONTHS).mark_line()
+    chart = chart.encode(x="date", y="engine_a_ranking", color="date_precision")
+    types = {name: channel["type"] for name, channel in chart.to_dict()["encoding"].items()}
+    assert types == {"x": "temporal", "y": "quantitative", "color": "nominal"}
 
 
 def test_a_frame_has_a_type_for_each_kind_of_value() -> None:
-    kinds = {
-        name: str(RANKINGS[name].dtype)
-        for name in ("start_date", "keyword_phrase", "competitors", "tags")
+    types = {
+        "start_date": "datetime64[s]",
+        "keyword_phrase": "string[pyarrow]",
+        "competitors": "int64[pyarrow]",
+        "tags": "object",
     }
-    wanted = ["datetime64[s]", "string[pyarrow]", "int64[pyarrow]", "object"]
-    assert list(kinds.values()) == wanted
-    assert [str(report().to_pandas()[name].dtype) for name in kinds] == wanted
+    for frame in (RANKINGS, report().to_pandas()):
+        assert {name: str(frame[name].dtype) for name in types} == types
     assert str(CAMPAIGNS.to_pandas()["date_created"].dtype) == "datetime64[s]"
 
 
 # --- Changes that nobody requested
 
 
-UNASKED = [
+UNREQUESTED = [
     report(KeywordRanking(1, "a", engine_a_ranking=70, engine_a_ranking_change=0), compared=False),
     report(
         CampaignPeriod(START, engine_a_ranking=70, engine_a_ranking_change=0),
@@ -331,39 +311,38 @@ UNASKED = [
 
 
 @each_way
-@pytest.mark.parametrize("report", UNASKED, ids=lambda report: report.feed.value)
+@pytest.mark.parametrize("report", UNREQUESTED, ids=lambda report: report.feed.value)
 def test_frames_show_no_change_that_nobody_requested(
     report: RankingReport[Any], rows: Callable[[Any], list[dict[str, Any]]]
 ) -> None:
-    ((row,), (requested,)) = rows(report), rows(attrs.evolve(report, compared=True))
+    (row,) = rows(report)
+    (requested,) = rows(attrs.evolve(report, compared=True))
     assert {value for name, value in row.items() if name.endswith("_change")} == {None}
-    assert (row["engine_a_ranking"], requested["engine_a_ranking_change"]) == (70, 0)
+    assert row["engine_a_ranking"] == 70
+    assert requested["engine_a_ranking_change"] == 0
     assert {name for name in row if row[name] != requested[name]} == {"engine_a_ranking_change"}
 
 
-ASKED = [True, "true", "TRUE", "1", 1, "previous_month", "on"]
-NOT_ASKED = [None, False, 0, "", "false", "False", "0", "no", "off", " Off ", 0.0]
+COMPARING = [True, "true", "TRUE", "1", 1, "previous_month", "on"]
+NOT_COMPARING = [None, False, 0, "", "false", "False", "0", "no", "off", " Off ", 0.0]
 
 
-@pytest.mark.parametrize(
-    ("value", "asked"), [*((one, True) for one in ASKED), *((one, False) for one in NOT_ASKED)]
-)
-async def test_which_values_request_changes(value: Any, asked: bool) -> None:
+async def test_which_values_request_changes() -> None:
     async with serving(well_behaved(FEED, 0, 1)) as (client, _):
-        assert (
-            await client.rankings.campaign(1, START, END, compare_previous_period=value)
-        ).compared is asked
+
+        async def compares(value: Any) -> bool:
+            report = await client.rankings.campaign(1, START, END, compare_previous_period=value)
+            return report.compared
+
+        assert [value for value in COMPARING if not await compares(value)] == []
+        assert [value for value in NOT_COMPARING if await compares(value)] == []
 
 
 def test_the_columns_say_why_changes_are_null() -> None:
-    found = [
-        column
-        for table in all_tables()
-        for column in table.columns
-        if column.name.endswith("_change")
-    ]
-    assert len(found) == 12
-    assert {"compare_previous_period" in column.description for column in found} == {True}
+    columns = [column for table in all_tables() for column in table.columns]
+    changes = [column for column in columns if column.name.endswith("_change")]
+    assert len(changes) == 12
+    assert all("compare_previous_period" in column.description for column in changes)
 
 
 # --- Notebooks
@@ -389,7 +368,8 @@ NOTEBOOK: dict[str, tuple[Any, list[str], list[str]]] = {
     "shows the first rows and their number": (
         report(*(KeywordRanking(number, "a") for number in range(1, 1235))),
         [
-            "<div>Campaign 7, 2023-01-01 to 2023-03-31, feed campaign: 1,234 rows, the first 10 shown<",
+            "<div>Campaign 7, 2023-01-01 to 2023-03-31, feed campaign: "
+            "1,234 rows, the first 10 shown<",
             ">10<",
         ],
         [">11<"],
@@ -397,24 +377,23 @@ NOTEBOOK: dict[str, tuple[Any, list[str], list[str]]] = {
     "shortens a long value and shows it on hover": (
         report(attrs.evolve(EMPTY, engine_a_ranking_url=URL)),
         [
-            f'title="https://www.example.com/&quot;{"x" * 300}">https://www.example.com/&quot;{"x" * 14}…</td>'
+            f'title="https://www.example.com/&quot;{"x" * 300}">'
+            f"https://www.example.com/&quot;{'x' * 14}…</td>"
         ],
         [],
     ),
-    "shows no change that nobody requested": (UNASKED[0], [], ["change"]),
-    "shows no total change that nobody requested": (UNASKED[1], [], ["change"]),
-    "shows changes": (attrs.evolve(UNASKED[0], compared=True), ["change</th>"], []),
-    "shows changes of totals": (attrs.evolve(UNASKED[1], compared=True), ["change</th>"], []),
+    "shows no change that nobody requested": (UNREQUESTED[0], [], ["change"]),
+    "shows no total change that nobody requested": (UNREQUESTED[1], [], ["change"]),
+    "shows changes": (attrs.evolve(UNREQUESTED[0], compared=True), ["change</th>"], []),
+    "shows changes of totals": (attrs.evolve(UNREQUESTED[1], compared=True), ["change</th>"], []),
 }
 
 
-@pytest.mark.parametrize(("shown", "there", "missing"), NOTEBOOK.values(), ids=NOTEBOOK)
-def test_a_notebook(shown: Any, there: list[str], missing: list[str]) -> None:
-    html = shown._repr_html_()
-    assert ([one for one in there if one not in html], [one for one in missing if one in html]) == (
-        [],
-        [],
-    )
+@pytest.mark.parametrize(("table", "present", "absent"), NOTEBOOK.values(), ids=NOTEBOOK)
+def test_a_notebook(table: Any, present: list[str], absent: list[str]) -> None:
+    html = table._repr_html_()
+    assert [text for text in present if text not in html] == []
+    assert [text for text in absent if text in html] == []
 
 
 def test_html_begins_with_phrase_ranks_and_changes() -> None:
@@ -448,18 +427,12 @@ def test_html_ends_with_columns_that_never_change() -> None:
 
 
 def test_html_ends_with_the_totals_under_their_columns() -> None:
-    period, totals = (
-        CampaignPeriod(START, engine_a_ranking=3),
-        RankingTotals(engine_a_ranking=4, competitors=0),
-    )
+    period = CampaignPeriod(START, engine_a_ranking=3)
+    totals = RankingTotals(engine_a_ranking=4, competitors=0)
     html = report(period, feed=Feed.CAMPAIGN_BY_DATE, totals=totals)._repr_html_()
     assert "1 row, and totals</div>" in html
-    assert heads(html.partition("<tfoot>")[2]) == [
-        "totals",
-        "4",
-        "",
-        "0",
-    ]  # date, rank, date_precision, competitors
+    # The columns are date, rank, date_precision and competitors.
+    assert heads(html.partition("<tfoot>")[2]) == ["totals", "4", "", "0"]
 
 
 # --- Lists
@@ -477,14 +450,13 @@ def test_a_list_becomes_frames_and_dicts_of_its_attributes() -> None:
     names = [field.name for field in attrs.fields(Campaign)]
     assert CAMPAIGNS.to_arrow().column_names == names
     assert CAMPAIGNS.to_dicts() == [attrs.asdict(campaign, recurse=False) for campaign in CAMPAIGNS]
-    polars, pandas = CAMPAIGNS.to_polars(), CAMPAIGNS.to_pandas()
-    assert polars["date_created"].to_list() == [dt.datetime(2023, 1, 2, 3, 4, 5), None]
-    assert polars["timezone"].to_list() == [
-        '"Europe/Oslo"',
-        None,
-    ]  # JSON, as its type is not documented
+    polars = CAMPAIGNS.to_polars()
+    pandas = CAMPAIGNS.to_pandas()
+    assert polars["date_created"].to_list() == [CREATED, None]
+    # The column is JSON because the type of the field is not documented.
+    assert polars["timezone"].to_list() == ['"Europe/Oslo"', None]
     assert list(pandas["timezone"]) == ["Europe/Oslo", None]
-    assert list(pandas["date_created"]) == [pd.Timestamp(2023, 1, 2, 3, 4, 5), pd.NaT]
+    assert list(pandas["date_created"]) == [pd.Timestamp(CREATED), pd.NaT]
     assert json.loads(CAMPAIGNS.to_jsonl().splitlines()[1])["extra"] == {"type": "real"}
 
 
@@ -492,27 +464,33 @@ def test_a_list_becomes_frames_and_dicts_of_its_attributes() -> None:
 def test_an_empty_list_has_its_columns_too(model: type) -> None:
     empty: ModelList[Any] = ModelList([], model)
     names = {field.name for field in attrs.fields(model)} - {"password"}
-    assert (empty.to_arrow().num_rows, set(empty.to_arrow().column_names)) == (0, names)
-    assert (len(empty.to_pandas()), set(empty.to_pandas())) == (0, names)
-    assert (empty.to_dicts(), empty.to_jsonl()) == ([], b"")
+    table = empty.to_arrow()
+    assert table.num_rows == 0
+    assert set(table.column_names) == names
+    frame = empty.to_pandas()
+    assert len(frame) == 0
+    assert set(frame) == names
+    assert empty.to_dicts() == []
+    assert empty.to_jsonl() == b""
     assert ": 0 rows" in empty._repr_html_()
 
 
 SAME: dict[str, Callable[[Any], Any]] = {
     "copy.copy": copy.copy,
     "deepcopy": copy.deepcopy,
-    "pickle": lambda one: pickle.loads(pickle.dumps(one)),  # noqa: S301
-    "slice": lambda one: one[:],
-    "copy": lambda one: one.copy(),
-    "sum": lambda one: one[:1] + one[1:],
-    "sum with a plain list": lambda one: one[:1] + list(one[1:]),
+    "pickle": lambda models: pickle.loads(pickle.dumps(models)),  # noqa: S301
+    "slice": lambda models: models[:],
+    "copy": lambda models: models.copy(),
+    "sum": lambda models: models[:1] + models[1:],
+    "sum with a plain list": lambda models: models[:1] + list(models[1:]),
 }
 
 
 @pytest.mark.parametrize("same", SAME.values(), ids=SAME)
 def test_copies_slices_and_sums_of_one_model_are_such_lists(same: Callable[[Any], Any]) -> None:
     copied = same(CAMPAIGNS)
-    assert (type(copied), copied is CAMPAIGNS) == (ModelList, False)
+    assert type(copied) is ModelList
+    assert copied is not CAMPAIGNS
     assert copied == CAMPAIGNS == list(CAMPAIGNS)
     assert copied.to_dicts() == CAMPAIGNS.to_dicts()
 
@@ -525,13 +503,15 @@ USERS = ModelList([User(1, "ann")], User)
     "other", [USERS, USERS[:0], [*USERS], [*CAMPAIGNS, *USERS], [None]], ids=range(5)
 )
 def test_a_sum_with_others_is_a_plain_list(mine: ModelList[Any], other: list[Any]) -> None:
-    assert (type(mine + other), mine + other) == (list, [*mine, *other])
+    total = mine + other
+    assert type(total) is list
+    assert total == [*mine, *other]
 
 
 def test_a_list_grows_by_its_own_kind_only() -> None:
     grown: Any = CAMPAIGNS[:1]
     same = grown
-    grown += (one for one in CAMPAIGNS[1:])
+    grown += iter(CAMPAIGNS[1:])
     assert same == CAMPAIGNS
     with pytest.raises(TypeError, match=r"items of this list's kind, .*Campaign"):
         grown += [User(1, "ann")]
@@ -540,33 +520,31 @@ def test_a_list_grows_by_its_own_kind_only() -> None:
 
 def test_a_list_of_users_shows_no_password() -> None:
     users = ModelList([User(1, "ann", password="c4n4ry")], User)
-    shown = [repr(users), pickle.dumps(users), users._repr_html_(), users[0].to_dict()]
-    assert "c4n4ry" not in str([*(WAYS[way](users) for way in FULL_ROWS), *shown])
+    forms: list[object] = [WAYS[way](users) for way in FULL_ROWS]
+    forms += [repr(users), pickle.dumps(users), users._repr_html_(), users[0].to_dict()]
+    assert "c4n4ry" not in str(forms)
 
 
 # --- A model as a dictionary
 
 
 def test_to_dict_is_plain_and_nested_and_the_callers_own() -> None:
-    found = report(FULL, totals=RankingTotals(competitors=1)).to_dict()
-    assert (found["feed"], found["start_date"], found["totals"]["competitors"]) == (
-        "campaign",
-        START,
-        1,
-    )
-    (row,) = found["rows"]
+    whole = report(FULL, totals=RankingTotals(competitors=1)).to_dict()
+    assert whole["feed"] == "campaign"
+    assert whole["start_date"] == START
+    assert whole["totals"]["competitors"] == 1
+    (row,) = whole["rows"]
     assert row["search_location"] == SearchLocation(5, "Oslo,Norway", extra={"x": 1}).to_dict()
-    assert (row["search_location"]["id"], row["search_language"]) == (5, None)
-    assert row["tags"] == [
-        {"id": 1, "label": "a", "extra": {}},
-        {"id": 2, "label": "b", "extra": {"colour": "red"}},
-    ]
-    assert (
-        json.loads(json.dumps(found, default=str))["rows"][0]["last_results_date"] == "2023-03-01"
-    )
+    assert row["search_location"]["id"] == 5
+    assert row["search_language"] is None
+    assert row["tags"][0] == {"id": 1, "label": "a", "extra": {}}
+    assert row["tags"][1] == {"id": 2, "label": "b", "extra": {"colour": "red"}}
+    again = json.loads(json.dumps(whole, default=str))
+    assert again["rows"][0]["last_results_date"] == "2023-03-01"
     row["extra"]["new"].append(2)
     row["tags"].clear()
-    assert (FULL.extra, len(FULL.tags)) == ({"new": [1]}, 2)
+    assert FULL.extra == {"new": [1]}
+    assert len(FULL.tags) == 2
 
 
 def test_to_dict_holds_no_secret() -> None:
@@ -580,7 +558,8 @@ def test_a_page_is_a_dict_of_its_models() -> None:
 
 
 async def test_fastapi_returns_a_model_as_its_dict() -> None:
-    fastapi, testing = pytest.importorskip("fastapi"), pytest.importorskip("fastapi.testclient")
+    fastapi = pytest.importorskip("fastapi")
+    testing = pytest.importorskip("fastapi.testclient")
     app = fastapi.FastAPI()
     app.get("/row")(FULL.to_dict)
     with testing.TestClient(app) as web:

@@ -123,9 +123,9 @@ def same(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Said]:
     return values.map(lambda value: (value, value))
 
 
-def unknown(*known: str) -> st.SearchStrategy[Json]:
+def unknown(*names: str) -> st.SearchStrategy[Json]:
     """Draw fields that a model does not know."""
-    return st.dictionaries(texts.filter(lambda name: name not in known), json_values, max_size=2)
+    return st.dictionaries(texts.filter(lambda text: text not in names), json_values, max_size=2)
 
 
 nothing: st.SearchStrategy[Said] = st.just((None, None))

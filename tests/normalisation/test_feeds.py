@@ -45,15 +45,14 @@ def totals_of(totals: object, shape: Shape) -> Any:
 @pytest.mark.parametrize("shape", get_args(Shape))
 def test_no_totals_are_none(shape: Shape) -> None:
     nothing: list[object] = [False, None, [], {}]
-    assert {totals_of(one, shape) for one in nothing} == {None}
-    assert (
-        decode({"data": {"rows": []} if shape == "nested" else []}, CampaignPeriod).totals is None
-    )
+    assert {totals_of(totals, shape) for totals in nothing} == {None}
+    data: object = {"rows": []} if shape == "nested" else []
+    assert decode({"data": data}, CampaignPeriod).totals is None
 
 
 def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
-    found = totals_of({"competitors": {"value": 4, "previous": 5}}, "nested")
-    assert found == RankingTotals(competitors=4, extra={"competitors": {"value": 4, "previous": 5}})
+    wire = {"competitors": {"value": 4, "previous": 5}}
+    assert totals_of(wire, "nested") == RankingTotals(competitors=4, extra=wire)
 
 
 # --- What the wire calls each attribute
@@ -82,9 +81,9 @@ tokens = st.lists(words, min_size=1, max_size=3).map("".join)
 @given(engine_a=tokens, engine_b=tokens, webmaster_tools=tokens)
 @example(engine_a="engineA", engine_b="engineB", webmaster_tools="wmt")
 @example(engine_a="google", engine_b="bing", webmaster_tools="gwt")
-def test_accepted_engine_names_give_no_field_twice(**chosen: Any) -> None:
+def test_accepted_engine_names_give_no_field_twice(**names: Any) -> None:
     try:
-        engine_names = EngineNames(**chosen)
+        engine_names = EngineNames(**names)
     except ConfigurationError:
         return
     for model in REFERENCE:

@@ -1,4 +1,4 @@
-"""Hostile bodies: generated ones, ten thousand if slow tests run, known bad ones by name, and any JSON or bytes."""
+"""Hostile bodies: generated ones, bad ones by name, and any JSON or bytes."""
 
 import datetime as dt
 import json
@@ -143,9 +143,10 @@ NO_JSON = ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
 @every_place
 def test_a_number_that_json_lacks_is_refused_by_us(place: str) -> None:
     def kinds(numbers: list[str]) -> set[tuple[Any, bool]]:
-        found = [refusal(place.replace("%s", number).encode()) for number in numbers]
+        refusals = [refusal(place.replace("%s", number).encode()) for number in numbers]
         return {
-            (type(error), "holds a number that is out of range" in str(error)) for error in found
+            (type(refused), "holds a number that is out of range" in str(refused))
+            for refused in refusals
         }
 
     assert kinds(OUT_OF_RANGE) == {(DecodeError, True)}
@@ -197,12 +198,14 @@ def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -
     ],
 )
 def test_of_double_keys_the_last_counts(body: str, ranking: int | None) -> None:
-    (found,) = decode(body.encode()).items
-    assert found.engine_a_ranking == ranking
+    (row,) = decode(body.encode()).items
+    assert row.engine_a_ranking == ranking
+
+
+def test_of_double_keys_a_wrong_last_one_is_refused() -> None:
+    row = ROW % '"engineARanking": 1, "engineARanking": "n/a"'
     with pytest.raises(DecodeError, match=r"^data\[0\]\.engineARanking: "):
-        decode(
-            ('{"data": [' + ROW % '"engineARanking": 1, "engineARanking": "n/a"' + "]}").encode()
-        )
+        decode(f'{{"data": [{row}]}}'.encode())
 
 
 @pytest.mark.parametrize("text", [r"\ud800", r"\udc00\ud800", r"a\udbff"])
@@ -210,9 +213,8 @@ def test_of_double_keys_the_last_counts(body: str, ranking: int | None) -> None:
     "field", ["keywordPhrase", "engineARankingUrl", "unknown", "primaryKeyword"]
 )
 def test_a_lone_surrogate_is_a_decode_error_with_its_path(field: str, text: str) -> None:
-    body = json.dumps({"data": [wire_row(KeywordRanking, 1) | {field: "HERE"}]}).replace(
-        "HERE", text
-    )
+    row = wire_row(KeywordRanking, 1) | {field: "HERE"}
+    body = json.dumps({"data": [row]}).replace("HERE", text)
     with pytest.raises(DecodeError) as caught:
         decode(body.encode())
     assert caught.value.field_path == f"data[0].{field}"
@@ -222,18 +224,18 @@ def test_a_lone_surrogate_is_a_decode_error_with_its_path(field: str, text: str)
     "text", ["😀", "\U0010ffff", "\x00", "\u2028", "\x7f", "\ufeff", "﷽", "e\u0301", 'a"b\\c/d']
 )
 def test_any_string_that_is_valid_comes_home_unchanged(text: str) -> None:
-    for escaped in (True, False):
-        body = json.dumps(
-            {"data": [{"keywordId": 1, "keywordPhrase": text, text: text}]}, ensure_ascii=escaped
-        )
-        (found,) = decode(body.replace("/", r"\/" if escaped else "/").encode()).items
-        assert (found.keyword_phrase, found.extra) == (text, {text: text})
+    answer = {"data": [{"keywordId": 1, "keywordPhrase": text, text: text}]}
+    escaped = json.dumps(answer, ensure_ascii=True).replace("/", r"\/")
+    for body in (escaped, json.dumps(answer, ensure_ascii=False)):
+        (row,) = decode(body.encode()).items
+        assert row.keyword_phrase == text
+        assert row.extra == {text: text}
 
 
 def test_a_huge_page_with_an_escaped_emoji_is_read() -> None:
     rows = [wire_row(KeywordRanking, 1) | {"keywordPhrase": "😀" * 800_000, "unknown": 1}]
-    (found,) = decode(json.dumps({"data": rows}).encode()).items
-    assert found.keyword_phrase == "😀" * 800_000
+    (row,) = decode(json.dumps({"data": rows}).encode()).items
+    assert row.keyword_phrase == "😀" * 800_000
 
 
 @pytest.mark.parametrize("prefix", ["", "\ufeff"])
@@ -254,10 +256,9 @@ def test_an_odd_page_of_3_mb_costs_no_call_for_each_row(
     assert calls["call"] < 1_000
 
 
-# --- Generated facts survive both shapes, and whatever else comes is refused by us or taken as it is
+# --- Anything else that comes is refused by us, or taken as it is
 
-
-often = settings(bounded, max_examples=120)
+often = settings(bounded, max_examples=60)
 
 
 @every_feed
@@ -278,12 +279,12 @@ def test_rows_with_any_values_are_refused_or_taken_unchanged(
     assert_faithful_page(page, answer, row)
 
 
-named = st.sampled_from(
+field_names = st.sampled_from(
     ["data", "rows", "totals", "metadata", "version", "status", "error", "code", "value", "id"]
 )
 envelopes = st.recursive(
     json_values,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(named, inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(field_names, inner, max_size=4),
     max_leaves=8,
 )
 

@@ -14,6 +14,7 @@ import pytest
 
 from seorep_async.errors import DecodeError, SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordRanking
+from seorep_async.settings import EngineNames
 from tests.golden import with_errors_of_today
 from tests.models.reference import REFERENCE
 from tests.normalisation.test_envelope import READINGS
@@ -45,15 +46,16 @@ WRONG: dict[str, tuple[str, ...]] = {
     "location": ("an object", '"x"', "[7]"),
     "language": ("an object", '"x"', "0"),
 }
-"""What is expected of each kind of field, and values in JSON that are none."""
+"""The expectation of each kind of field, and wrong values in JSON."""
 
 
 def refusal(row: type, changes: Json, names: Callable[[str], str] = str) -> DecodeError:
     rows = [wire_row(row, number, "older") for number in range(5)]
     rows[3] |= changes
-    rows = [{names(name): value for name, value in found.items()} for found in rows]
+    rows = [{names(name): value for name, value in wire.items()} for wire in rows]
+    engine_names = BRANDS if names is branded else EngineNames()
     with pytest.raises(DecodeError) as raised:
-        decode(envelope(rows, "nested"), row, *([BRANDS] if names is branded else []))
+        decode(envelope(rows, "nested"), row, engine_names)
     return raised.value
 
 
@@ -65,15 +67,11 @@ def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) 
     expected, *values = WRONG[kind]
     for wire in (field.name for field in REFERENCE[model] if field.kind == kind):
         for value in values:
-            error, path = (
-                refusal(model, {wire: json.loads(value)}, branded),
-                f"data.rows[3].{branded(wire)}",
-            )
+            error = refusal(model, {wire: json.loads(value)}, branded)
+            path = f"data.rows[3].{branded(wire)}"
+            assert error.field_path == path
             described = {"[": "an array", "{": "an object"}.get(value[0], value)
-            assert (error.field_path, error.message) == (
-                path,
-                f"{path}: expected {expected}, got {described}",
-            )
+            assert error.message == f"{path}: expected {expected}, got {described}"
 
 
 def test_the_first_wrong_row_is_the_one_named() -> None:
@@ -92,19 +90,20 @@ def test_a_refusal_shows_no_cause_that_is_not_ours() -> None:
 
 
 def refused(*readings: Callable[[], object]) -> None:
-    """Raise the error of the first reading; the others must end in the same, whatever their paths begin with."""
+    """Raise the error of the first reading.
+
+    The others must end in the same error, whatever their paths begin with.
+    """
     errors: list[Any] = []
     for read in readings:
         with pytest.raises(SeoRepError) as raised:
             read()
         errors.append(raised.value)
-    words = [f"{type(error)} {getattr(error, 'field_path', None)} {error}" for error in errors]
-    assert (
-        len(
-            {text.replace("data.rows[", "data[").replace("data.totals", "totals") for text in words}
-        )
-        == 1
-    ), words
+    texts = set()
+    for error in errors:
+        text = f"{type(error)} {getattr(error, 'field_path', None)} {error}"
+        texts.add(text.replace("data.rows[", "data[").replace("data.totals", "totals"))
+    assert len(texts) == 1, texts
     raise errors[0]
 
 
@@ -112,13 +111,10 @@ def row(
     model: type = KeywordRanking, *, without: str = "", whole: object = ..., **fields: object
 ) -> None:
     """Read a feed whose fourth row has these fields, or is something else."""
-    wrong = {
-        name: value for name, value in wire_row(model, 3, "older").items() if name != without
-    } | fields
-    rows = [
-        *(wire_row(model, number, "older") for number in range(3)),
-        wrong if whole is ... else whole,
-    ]
+    rows: list[object] = [wire_row(model, number, "older") for number in range(3)]
+    wrong = wire_row(model, 3, "older") | fields
+    wrong.pop(without, None)
+    rows.append(wrong if whole is ... else whole)
     refused(*(partial(decode, envelope(rows, shape), model) for shape in get_args(Shape)))
 
 
@@ -137,18 +133,18 @@ READ: dict[str, Any] = {
     name: lambda answer, read=read: read(as_bytes(answer)) for name, read in READINGS.items()
 }
 HELPERS: list[Any] = [*FEED_ROWS, row, totals, each]
-KNOWN = READ | {one.__name__: one for one in HELPERS}
+NAMES = READ | {helper.__name__: helper for helper in HELPERS}
 
 
 def test_an_answer_is_refused_as_it_was_read() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert asyncio.run(with_errors_of_today(page, dict(KNOWN))) == page
+    assert asyncio.run(with_errors_of_today(page, dict(NAMES))) == page
     assert "\nAssertionError" not in page
     assert "\ntaken" not in page
 
 
 if __name__ == "__main__":
     PAGE.write_text(
-        asyncio.run(with_errors_of_today(PAGE.read_text(encoding="utf-8"), dict(KNOWN))),
+        asyncio.run(with_errors_of_today(PAGE.read_text(encoding="utf-8"), dict(NAMES))),
         encoding="utf-8",
     )

@@ -5,7 +5,7 @@ import functools
 import json
 import re
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import attrs
@@ -95,7 +95,7 @@ def types_within(value: Any) -> Any:
 def test_both_paths_refuse_bodies_or_take_them_unchanged(
     make: Callable[[int], Body], bodies: int
 ) -> None:
-    taken = 0
+    accepted = 0
     without_converter = 0
     for number in range(bodies):
         body, row, names = make(number)
@@ -103,7 +103,7 @@ def test_both_paths_refuse_bodies_or_take_them_unchanged(
         expected = by_reference(body, row, names)
         assert page == expected, number
         if isinstance(page, Page):
-            taken += 1
+            accepted += 1
             assert types_within(page) == types_within(expected), number
             if names == EngineNames():
                 assert_faithful_page(page, json.loads(body), row)
@@ -111,27 +111,27 @@ def test_both_paths_refuse_bodies_or_take_them_unchanged(
                 FeedPage(fast_only(names), row, 1)(body)
                 without_converter += 1
     # Each case must occur often. Odd totals and values are left to the converter.
-    assert bodies // 50 < taken < bodies * 9 // 10
-    assert without_converter > taken // 3
+    assert bodies // 50 < accepted < bodies * 9 // 10
+    assert without_converter > accepted // 3
 
 
 @every_feed
 @bounded
 @given(data=st.data())
 def test_facts_survive_both_shapes_and_need_no_reference(row: type, data: st.DataObject) -> None:
-    rows = data.draw(st.lists(said_models(row), min_size=1, max_size=3))
+    pairs = data.draw(st.lists(said_models(row), min_size=1, max_size=3))
+    rows = [wire for wire, _ in pairs]
     totals, sums = data.draw(said_models(RankingTotals))
     for shape in get_args(Shape):
-        body = as_bytes(envelope([wire for wire, _ in rows], shape, totals))
-        found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
-        assert found == expected
-        assert (found.items, found.totals) == (
-            tuple(fact for _, fact in rows),
-            sums if totals else None,
-        )
-        assert types_within(found) == types_within(expected)
-        if all(has_plain_names(wire) for wire, _ in rows):
-            plain = as_bytes(envelope([wire for wire, _ in rows], shape))
+        body = as_bytes(envelope(rows, shape, totals))
+        page = by_decoder(body, row, decoder())
+        expected = by_reference(body, row)
+        assert page == expected
+        assert page.items == tuple(fact for _, fact in pairs)
+        assert page.totals == (sums if totals else None)
+        assert types_within(page) == types_within(expected)
+        if all(map(has_plain_names, rows)):
+            plain = as_bytes(envelope(rows, shape))
             assert without_reference(plain, row).items == expected.items
 
 
@@ -149,13 +149,16 @@ def test_pages_do_not_depend_on_the_pages_before_them(row: type) -> None:
 
 @every_feed
 def test_a_decoded_model_is_as_good_as_a_constructed_one(row: Any) -> None:
-    (found,) = decode(envelope([wire_row(row, 1)], "flat"), row).items
-    constructed = row(**{field.name: getattr(found, field.name) for field in attrs.fields(row)})
-    assert type(found) is row
-    assert (found, hash(found), repr(found)) == (constructed, hash(constructed), repr(constructed))
-    assert attrs.evolve(found) == found
+    (decoded,) = decode(envelope([wire_row(row, 1)], "flat"), row).items
+    values = {field.name: getattr(decoded, field.name) for field in attrs.fields(row)}
+    constructed = row(**values)
+    assert type(decoded) is row
+    assert decoded == constructed
+    assert hash(decoded) == hash(constructed)
+    assert repr(decoded) == repr(constructed)
+    assert attrs.evolve(decoded) == decoded
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        found.competitors = 1
+        decoded.competitors = 1
 
 
 class FastOnly(Decoder):
@@ -189,9 +192,9 @@ def has_plain_names(wire: dict[str, Any]) -> bool:
 @every_shape
 def test_a_page_of_current_rows_is_decoded_at_once(row: type, shape: Shape) -> None:
     body = as_bytes(envelope([wire_row(row, 1)] * 10, shape, wire_row(RankingTotals, 1)))
-    found: Any = fast_only().documented_page(body, row, 1)
-    assert isinstance(found, Page)
-    assert found == by_reference(body, row)
+    page: Any = fast_only().documented_page(body, row, 1)
+    assert isinstance(page, Page)
+    assert page == by_reference(body, row)
 
 
 def test_unknown_fields_of_objects_belong_to_one_row() -> None:
@@ -221,11 +224,8 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
     tracemalloc.start()
     try:
         for number in range(60):
-            row = (
-                wire_row(KeywordRanking, 1)
-                | {"tags": [{"id": number, "label": "x" * 100_000}]}
-                | unknown
-            )
+            row = wire_row(KeywordRanking, 1) | unknown
+            row["tags"] = [{"id": number, "label": "x" * 100_000}]
             FeedPage(reader, KeywordRanking, 1)(as_bytes(envelope([row], "nested")))
         assert tracemalloc.get_traced_memory()[0] < 2_000_000
     finally:
@@ -233,29 +233,32 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
 
 
 def test_a_few_thousand_tags_are_remembered() -> None:
-    reader, row, held = Decoder(EngineNames()), wire_row(KeywordRanking, 1), []
+    reader = Decoder(EngineNames())
+    row = wire_row(KeywordRanking, 1)
     rows = [row | {"tags": [{"id": number, "label": "a"}]} for number in range(1, 12_001)]
-    bodies = [
-        as_bytes(envelope(rows[first : first + 4_000], "nested")) for first in (0, 4_000, 8_000)
-    ]
+    sizes = []
     tracemalloc.start()
     try:
-        for body in bodies:
+        for first in (0, 4_000, 8_000):
+            body = as_bytes(envelope(rows[first : first + 4_000], "nested"))
             FeedPage(reader, KeywordRanking, 1)(body)
-            held.append(tracemalloc.get_traced_memory()[0])
+            del body
+            sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert held[2] < 1.5 * held[0]
+    assert sizes[2] < 1.5 * sizes[0]
 
 
 def rows_with(changes: dict[str, Any], *places: int) -> list[dict[str, Any]]:
-    rows = [
-        wire_row(KeywordRanking, number % 90, get_args(Rows)[number % 2])
-        for number in range(1, 121)
-    ]
-    return [
-        row | changes if not places or number in places else row for number, row in enumerate(rows)
-    ]
+    """Return 120 rows, of which those at the places are changed, or all."""
+    rows = []
+    for place in range(120):
+        number = place + 1
+        row = wire_row(KeywordRanking, number % 90, get_args(Rows)[number % 2])
+        if not places or place in places:
+            row |= changes
+        rows.append(row)
+    return rows
 
 
 TAGS = {"tags": [{"id": 1, "label": "a"}, {"id": "2", "label": "b", "new": 1}]}
@@ -275,6 +278,102 @@ def test_odd_rows_may_stand_anywhere(rows: Any, separators: tuple[str, str], sha
     assert by_decoder(body, KeywordRanking, decoder()) == by_reference(body, KeywordRanking)
     if has_plain_names(rows[0]):
         without_reference(body, KeywordRanking)
+
+
+def an_unknown_field(wire: dict[str, Any]) -> None:
+    wire["type"] = "real"
+
+
+def an_unknown_object(wire: dict[str, Any]) -> None:
+    wire["serp"] = {"features": ["map"], "ads": {"top": 3}}
+
+
+def an_integer_as_string(wire: dict[str, Any]) -> None:
+    wire["competitors"] = "12"
+
+
+def a_missing_field(wire: dict[str, Any]) -> None:
+    del wire["competitors"]
+
+
+PLACES = {
+    "first": [0],
+    "middle": [100],
+    "last": [199],
+    "every third": range(2, 200, 3),
+    "all but the first": range(1, 200),
+    "all": range(200),
+}
+
+
+@every_feed
+@pytest.mark.parametrize("rows", get_args(Rows))
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize(
+    "change", [an_unknown_field, an_unknown_object, an_integer_as_string, a_missing_field]
+)
+def test_odd_rows_of_a_long_page_need_no_reference(
+    row: type, rows: Rows, places: Sequence[int], change: Callable[[dict[str, Any]], None]
+) -> None:
+    wires = [wire_row(row, number % 90, rows) for number in range(200)]
+    for place in places:
+        change(wires[place])
+    body = as_bytes(envelope(wires, "flat"))
+    page = without_reference(body, row)
+    expected = by_reference(body, row)
+    assert page == expected
+    assert types_within(page) == types_within(expected)
+
+
+@every_shape
+@every_feed
+def test_rows_in_an_odd_envelope_need_no_reference(row: type, shape: Shape) -> None:
+    answer = envelope([wire_row(row, number) for number in range(90)], shape, took=7)
+    body = as_bytes({"status": "ok", **answer, "zz": [1]})
+    page = without_reference(body, row)
+    assert page == by_reference(body, row)
+    assert page.extra == {"status": "ok", "metadata": {"took": 7}, "zz": [1]}
+
+
+@pytest.mark.parametrize("places", [[150], range(200)], ids=["one row", "all rows"])
+@every_shape
+def test_a_row_of_another_campaign_is_refused_with_its_path(
+    places: Sequence[int], shape: Shape
+) -> None:
+    wires = [wire_row(KeywordRanking, number % 90) for number in range(200)]
+    for place in places:
+        wires[place] |= {"campaign_id": "7"}
+    body = as_bytes(envelope(wires, shape))
+    assert len(FeedPage(decoder(), KeywordRanking, 1, ("campaign", 7))(body).items) == 200
+    with pytest.raises(DecodeError) as caught:
+        FeedPage(decoder(), KeywordRanking, 1, ("campaign", 8))(body)
+    path = "data.rows" if shape == "nested" else "data"
+    assert caught.value.field_path == f"{path}[{places[0]}].campaign_id"
+
+
+def test_an_error_names_the_first_problem_of_a_long_page() -> None:
+    wires = [wire_row(KeywordRanking, number % 90) for number in range(200)]
+    wires[20] |= {"competitors": "?"}
+    wires[30] |= {"campaign_id": 7}
+    wires[199] |= {"zz": "OUT"}
+    body = as_bytes(envelope(wires, "flat"))
+    read = FeedPage(decoder(), KeywordRanking, 1, ("campaign", 8))
+    with pytest.raises(DecodeError, match=r"^data\[199\]\.zz: "):
+        read(body.replace(b'"OUT"', b"1e999"))
+    with pytest.raises(DecodeError, match=r"^data\[30\]\.campaign_id: "):
+        read(body)
+
+
+def test_long_names_of_unknown_fields_are_not_remembered() -> None:
+    reader = Decoder(EngineNames())
+    tracemalloc.start()
+    try:
+        for number in range(30):
+            rows = [wire_row(KeywordRanking, 1) | {f"{number}{'x' * 100_000}": 1}]
+            FeedPage(reader, KeywordRanking, 1)(as_bytes(envelope(rows, "nested")))
+        assert tracemalloc.get_traced_memory()[0] < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @every_feed

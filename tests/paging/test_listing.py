@@ -32,9 +32,8 @@ from tests.scripted_api import (
     Script,
     Source,
     numbers_on,
-    sends,
+    our_tasks,
     serving,
-    tasks_of_ours,
     well_behaved,
 )
 
@@ -330,7 +329,7 @@ async def test_a_slow_consumer_has_no_more_than_the_window_in_progress(concurren
     async with serving(script, max_concurrency=concurrency) as (client, service):
         async for _ in client.campaigns.list().pages():
             consumed += 1
-            if fetching := sends():
+            if fetching := our_tasks():
                 await asyncio.wait(fetching)
     assert consumed == 60
     assert max(ahead) <= 2 * concurrency
@@ -406,7 +405,7 @@ async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asy
         async for campaign in client.campaigns.list():
             if campaign.id == 11:
                 break
-        await asyncio.wait(sends())
+        await asyncio.wait(our_tasks())
         assert (await client.campaigns.list().page(1)).number == 1
 
 
@@ -416,7 +415,7 @@ async def test_pages_can_be_closed_at_a_chosen_moment(stuck: asyncio.Event) -> N
             async for page in pages:
                 if page.number == 2:
                     break
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
@@ -426,7 +425,7 @@ async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading
-        assert not tasks_of_ours()
+        assert not our_tasks()
 
 
 async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyncio.Event) -> None:

@@ -54,19 +54,20 @@ async def test_entered_again_the_account_is_as_it_was_at_first() -> None:
 
 
 async def test_the_account_is_freed_on_leaving() -> None:
-    made = WeakSet[Account]()
+    accounts = WeakSet[Account]()
 
     def make(*options: int) -> Account:
-        made.add(account := Account(*options))
+        account = Account(*options)
+        accounts.add(account)
         return account
 
     with patch.object(server, "Account", make):
         async with calling() as call:
             await call.get("/v3/campaigns/1")
-            assert len(made) == 1
+            assert len(accounts) == 1
     del call
     gc.collect()
-    assert not made
+    assert not accounts
 
 
 @pytest.mark.parametrize("latency", [0.0, 3600.0])
@@ -82,7 +83,8 @@ async def test_leaving_answers_what_is_in_progress_at_once(latency: float) -> No
                 await asyncio.sleep(0)
             start = loop.time()
         assert loop.time() - start < 60
-        assert {(await one).status for one in calls} == {403}  # no key was sent
+        # No key was sent.
+    assert {(await call).status for call in calls} == {403}
 
 
 async def test_nothing_listens_after_leaving() -> None:

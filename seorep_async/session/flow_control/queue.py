@@ -174,7 +174,7 @@ class PermitQueue:
             return
         self._sleep()
         if moment < math.inf:
-            self._timer = self._clock.call_later(moment - now, self._wake)
+            self._timer = self._clock.wake_later(moment - now, self._wake)
             self._timer_due = moment
 
     def _sleep(self) -> None:

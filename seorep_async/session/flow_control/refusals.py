@@ -99,6 +99,8 @@ class RefusedSubjects:
 
     def may_be_cause(self, subject: Subject | None) -> bool:
         """Return whether others were accepted since a subject was refused, so that it may be why."""
+        # Only its own acceptance ends this. Time does not: a dead campaign is as dead after hours,
+        # and a rate limiter accepts one of its requests sooner or later.
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 
