@@ -21,7 +21,7 @@ from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json as json_of, messages, write
+from seorep_async.cli.output import as_json as json_of, write
 from seorep_async.cli.pull import Days, default_window
 from seorep_async.cli.running import wait_for
 from seorep_async.cli.target_check import check_target
@@ -55,7 +55,7 @@ class _NoAccessError(UsageError):
 def check(service: Service, *, out: str | None, as_json: bool) -> ExitCode:
     """Check everything, show the findings, and return the exit code."""
     today: dt.date = click.get_current_context().obj
-    findings = Findings(messages(quiet=as_json))
+    findings = Findings(shown=not as_json)
     try:
         wait_for(_check(findings, connect(service), out, default_window(today)))
     except (UsageError, ConfigurationError) as error:

@@ -443,4 +443,6 @@ def _staged_in_words(staged: Mapping[str, Any]) -> str:
     reports = counted(staged["reports"], "report")
     state = "that ended with failures" if staged["ended"] else "that was interrupted"
     consequence = "this resumes it" if staged["resumes"] else "this starts over"
-    return f"{reports} of a pull of {staged['started_at']:%Y-%m-%d %H:%M} {state}; {consequence}"
+    night = f"{one_line(staged['account'])}, night of {staged['snapshot_date']}"
+    began = f"{staged['started_at']:%Y-%m-%d %H:%M}"
+    return f"{reports} of a pull of {began} ({night}) {state}; {consequence}"

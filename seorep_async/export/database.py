@@ -72,6 +72,15 @@ class Database(Target):
         account = urllib.parse.quote(self.request.account, safe="")
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
+    def other_staging_folders(self) -> list[Path]:
+        """Return the folders with what is staged for this database under other accounts' names."""
+        folders = []
+        for folder in sorted(self.path.parent.glob(".*.pull")):
+            is_for_us = folder.name.startswith(f".{self.path.name}.")
+            if is_for_us and folder != self.staging_folder:
+                folders.append(folder)
+        return folders
+
     def row_files(self) -> list[Path]:
         return [self.out]
 
