@@ -55,8 +55,9 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
     file_format = format_of(Path(out).suffix.lower())
+    # the check of the file says what is wrong with the name
     if file_format is None:
-        return  # the check of the file says so
+        return
     for library in file_format.needs:
         require(library)
     names = dict.fromkeys(library.partition(".")[0] for library in file_format.needs)
@@ -69,8 +70,9 @@ def _check_space(findings: Findings, out: str) -> None:
     """Compare the free space with the size of the target, which a pull writes anew beside it."""
     target = Path(out)
     folder = target.absolute().parent
+    # the check of the file says that there is no folder
     if not folder.is_dir():
-        return  # the check of the file says so
+        return
     free = shutil.disk_usage(folder).free
     size = target.stat().st_size if target.is_file() else 0
     space = f"{decimal(free)} free in {folder}"

@@ -243,7 +243,7 @@ def test_a_session_is_as_it_was_read(path: Path) -> None:
 def test_the_guide_shows_what_a_first_pull_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "TODAY", dt.date(2026, 11, 27))
     page = guides.pages()["command"]
-    (transcript,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    (transcript,) = re.findall(r"```console\n(\$ .*?)```", page, re.DOTALL)
     session = re.sub(r"^(?=[^$\n])", "! ", constant(transcript), flags=re.MULTILINE)
     assert replayed(session) == session
 
