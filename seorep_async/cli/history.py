@@ -68,6 +68,7 @@ def show_changes(
         write(as_json(_facts(changes)))
     else:
         write(format_objects(changes, _ALL_COLUMNS, format))
+    # also of changes beyond --limit
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK

@@ -192,6 +192,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
     last_pulls: dict[Days, _LastPull] = {}
+    # the order of months matters only where complete ones are left out
     if arguments.skip_complete:
         last_pulls = await asyncio.to_thread(_last_pulls, task.target, request, windows)
     complete = {window for window, pull in last_pulls.items() if pull.is_complete}
@@ -359,6 +360,7 @@ async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
         on_progress=show,
         **task.options,
     )
+    # the header is written by now, but nothing was found
     if not pulled.campaigns:
         raise NoCampaignsError(task.arguments)
     return pulled
@@ -376,11 +378,13 @@ async def _report(
     """
     code = pull_run.code
     error = pull_run.ended_by
+    # before the summary: it says how far the run came
     summary.show_early_end(pull_run, console)
     if pull_run.arguments.json:
         try:
             await in_daemon_thread(write, as_json(summary.facts_of(pull_run, warnings)))
         except ExportError as unwritten:
+            # a code that says more about the pull is kept
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # nobody reads the summary, which is no error: the export succeeded
