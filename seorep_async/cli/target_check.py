@@ -46,8 +46,8 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
-        with logged(messages(quiet=True)):  # what it waits for is said below
-            await _check_file(findings, client, out, window)
+        with logged(messages(quiet=True)) as warnings:  # what it waits for is said below
+            await _check_file(findings, client, out, window, warnings)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
 
@@ -55,8 +55,9 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
     file_format = format_of(Path(out).suffix.lower())
+    # the check of the file says what is wrong with the name
     if file_format is None:
-        return  # the check of the file says so
+        return
     for library in file_format.needs:
         require(library)
     names = dict.fromkeys(library.partition(".")[0] for library in file_format.needs)
@@ -69,8 +70,9 @@ def _check_space(findings: Findings, out: str) -> None:
     """Compare the free space with the size of the target, which a pull writes anew beside it."""
     target = Path(out)
     folder = target.absolute().parent
+    # the check of the file says that there is no folder
     if not folder.is_dir():
-        return  # the check of the file says so
+        return
     free = shutil.disk_usage(folder).free
     size = target.stat().st_size if target.is_file() else 0
     space = f"{decimal(free)} free in {folder}"
@@ -82,7 +84,9 @@ def _check_space(findings: Findings, out: str) -> None:
         findings.ok("space", space)
 
 
-async def _check_file(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
+async def _check_file(
+    findings: Findings, client: SeoRepClient, out: str, window: Days, warnings: Sequence[str]
+) -> None:
     # the checks of a real pull, which stop before its first request
     request = ExportRequest.of(client, None, window, {})
     try:
@@ -94,6 +98,9 @@ async def _check_file(findings: Findings, client: SeoRepClient, out: str, window
             database = target.target
     except TimeoutError:
         problem = f"{out} is open in another program"
+        # the warning about the wait names the process
+        for warning in warnings:
+            problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         return
     findings.ok("target", await asyncio.to_thread(_state_of, out))

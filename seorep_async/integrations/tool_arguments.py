@@ -93,7 +93,7 @@ _ABSENT = (None, "", "null")
 """The values that hosts send for an argument that was left out."""
 _DAYS = ("start_date", "end_date", "before", "after")
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?")
-"""A day. Some agents send a time, of which the day is taken."""
+"""A day. Some agents send a time, and its day is taken."""
 _ADVICE = {
     "campaign": "the tool campaigns lists ids",
     "campaign_id": "the tool campaigns lists ids",
@@ -147,8 +147,8 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
         if name in names:
             for synonym in names.intersection(fields):
                 return synonym
-    known = ", ".join(fields)
-    raise ConfigurationError(f"there is no argument {short_repr(name)}; there are {known}")
+    problem = f"there is no argument {short_repr(name)}"
+    raise ConfigurationError(f"{problem}; there are {', '.join(fields)}")
 
 
 def _converted(field: FieldInfo, value: object) -> object:

@@ -340,6 +340,20 @@ async def test_a_message_has_no_path_of_the_server(tmp_path: Path) -> None:
         assert str(tmp_path) not in answer
 
 
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("/srv/seo/a.duckdb", "can't read a.duckdb: see .a.duckdb.acme.pull and 1/s"),
+        ("/a.duckdb", "can't read /a.duckdb: see /.a.duckdb.acme.pull and 1/s"),
+    ],
+)
+def test_the_folder_of_a_database_is_not_shown(database: str, message: str) -> None:
+    folder, name = os.path.split(database)
+    staging = os.path.join(folder, f".{name}.acme.pull")
+    problem = f"can't read {database}: see {staging} and 1/s"
+    assert module._in_tool_words(problem, database) == message
+
+
 async def test_kinds_and_feeds_are_enumerations(database: Path) -> None:
     async with agent(database) as host:
         schemas = await host.schemas()
