@@ -533,8 +533,11 @@ def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
             f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
             f"so {after} counts as the last day; give {last.day} as after to compare them."
         )
-    reason = _why_missing(last.day, last.error)
-    return f"{reason[0].upper()}{reason[1:]}; {before} and {after} are the last days before it."
+    reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
+    return (
+        f"{reports} of {last.day} failed ({last.error}); {before} and {after} are the last days "
+        "before it."
+    )
 
 
 def _nothing_before(

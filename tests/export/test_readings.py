@@ -70,7 +70,7 @@ async def test_another_reading_does_not_resume(
     search: dict[str, Any] = {"search": "shoes"} if "search" in options else {}
     with pytest.raises(PullPausedError):
         await served.pull(out, max_requests=2, **search)
-    with refused(f"unfinished pull is staged for this target, with {words}"):
+    with refused(f"is staged for this target, with {words}"):
         await served.pull(out, settings, **options)
 
 
