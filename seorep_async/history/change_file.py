@@ -12,11 +12,12 @@ from typing import Self
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, short_repr
+from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, put, refusal
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import Change
 from seorep_async.history.figures import ENGINES
+from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Columns, Table, columns_of_model, model_columns
 
 _DESCRIPTIONS = {
@@ -93,13 +94,7 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
     Raises:
         ConfigurationError: there are not two names.
     """
-    names = list(engine_names) if isinstance(engine_names, list | tuple) else []
-    are_names = all(isinstance(name, str) and name.strip() for name in names)
-    if len(names) != 2 or not are_names:
-        expected = "two names, of engine A and B, such as Google and Bing"
-        problem = f"engine_names must be {expected}, got {short_repr(engine_names)}"
-        raise ConfigurationError(problem, argument="engine_names")
-    engine_a, engine_b = names
+    engine_a, engine_b = check_engine_names(engine_names)
     all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
     return dict(zip(ENGINES, all_names, strict=True))
 

@@ -122,3 +122,15 @@ def test_changes_need_no_profile(
 ) -> None:
     monkeypatch.setenv("SEOREP_PROFILE", "nobody")
     assert seorep("changes", database).code == 0
+
+
+def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
+    with seorep.account():
+        assert seorep("pull", "-o", "x.xlsx").code == 0
+        monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google")
+        ended = seorep("pull", "-o", "x.xlsx")
+    assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
+    header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
+    notes = {cell.value: cell.comment.text for cell in header}
+    assert notes["engine_b_ranking"].endswith("Engine B is Bing.")
