@@ -46,8 +46,8 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
-        with logged(messages(quiet=True)):  # what it waits for is said below
-            await _check_file(findings, client, out, window)
+        with logged(messages(quiet=True)) as warnings:  # what it waits for is said below
+            await _check_file(findings, client, out, window, warnings)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
 
@@ -84,7 +84,9 @@ def _check_space(findings: Findings, out: str) -> None:
         findings.ok("space", space)
 
 
-async def _check_file(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
+async def _check_file(
+    findings: Findings, client: SeoRepClient, out: str, window: Days, warnings: Sequence[str]
+) -> None:
     # the checks of a real pull, which stop before its first request
     request = ExportRequest.of(client, None, window, {})
     try:
@@ -96,6 +98,9 @@ async def _check_file(findings: Findings, client: SeoRepClient, out: str, window
             database = target.target
     except TimeoutError:
         problem = f"{out} is open in another program"
+        # the warning about the wait names the process
+        for warning in warnings:
+            problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         return
     findings.ok("target", await asyncio.to_thread(_state_of, out))

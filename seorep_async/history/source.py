@@ -249,7 +249,8 @@ def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
         with open_history(database) as history:
             yield history
     except duckdb.Error as error:
-        raise ExportError(f"can't read {database}: {first_line(error)}") from error
+        problem = why_closed(error) or first_line(error)
+        raise ExportError(f"can't read {database}: {problem}") from error
 
 
 def complete_windows(

@@ -33,8 +33,8 @@ def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
 
 
 @contextmanager
-def held_open(database: Path) -> Iterator[None]:
-    """Hold a database open in another process while the block runs."""
+def held_open(database: Path) -> Iterator[int]:
+    """Hold a database open in another process, whose number is given, while the block runs."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, database],
         stdin=subprocess.PIPE,
@@ -44,7 +44,7 @@ def held_open(database: Path) -> Iterator[None]:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         try:
-            yield
+            yield holder.pid
         finally:
             holder.kill()
 
@@ -55,10 +55,10 @@ def test_a_database_that_is_open_elsewhere_is_named_at_once(
 ) -> None:
     monkeypatch.setattr(target_check, "_OPEN_SECONDS", 1.0)
     assert seorep("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet").code == 0
-    with held_open(tmp_path / "a.duckdb"):
+    with held_open(tmp_path / "a.duckdb") as process:
         (line,) = lines(seorep, "target", "-o", "a.duckdb")
     waits = "a pull waits up to 60 s for it"
-    assert line.endswith(f"a.duckdb is open in another program; {waits}")
+    assert line.endswith(f"a.duckdb is open in another program (process {process}); {waits}")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_missing_nights_of_daily_pulls_are_named(
     seorep: Seorep, nights: str, missing: str | None
 ) -> None:
     pull_nights(seorep, nights)
-    shown = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
-    assert ("missing" in shown) is (missing is not None)
+    output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
+    assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note  nights              sandbox: missing are the nights of {missing};" in shown
+        assert f"note  nights              sandbox: missing are the nights of {missing};" in output
 
 
 def test_a_night_without_any_report_is_missing(seorep: Seorep) -> None:

@@ -362,7 +362,7 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
             assert other.stdin is not None
             threading.Timer(0.3, other.stdin.close).start()
             assert (await pull(client, pulled)).rows == 2
-    assert "is open in another program; waiting" in caplog.text
+    assert f"is open in another program (process {other.pid}); waiting" in caplog.text
 
 
 @pytest.mark.parametrize("account", ["acme", None], ids=["named", "by its host"])

@@ -101,11 +101,19 @@ def test_each_table_and_view_is_listed_once(database: Path) -> None:
     [
         ("SELECT rank FROM keyword_rankings", 'Referenced column "rank" not found'),
         ("SELECT", "DuckDB: "),
+        ("FROM rankings", "rankings does not exist! SHOW TABLES lists those that exist."),
         ("SELECT 1; SELECT 2", "sql must be one statement, got 2"),
         ("  ", "sql must be one SELECT"),
         (f"SELECT {', '.join(f'1 AS a{n}' for n in range(3000))}", "no room for 3000 columns"),
     ],
-    ids=["unknown column", "syntax", "two statements", "no statement", "too many columns"],
+    ids=[
+        "unknown column",
+        "syntax",
+        "unknown table",
+        "two statements",
+        "no statement",
+        "too many columns",
+    ],
 )
 def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> None:
     assert problem in sql(database, query)
