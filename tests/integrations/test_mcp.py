@@ -625,7 +625,8 @@ async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", **sandbox) as host:
         pull = asyncio.create_task(host.ask("pull", **DAYS))
         async with asyncio.timeout(30):
-            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110  # the sandbox has no event for it
+            # The sandbox has no event for it.
+            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):
