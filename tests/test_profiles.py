@@ -359,8 +359,8 @@ def assert_refused(file: Path, message: str) -> None:
         ),
         pytest.param(
             f"[acme]\n{ADDRESS}key_command = 'pass show {KEY}'",
-            "profile acme: key_command is no longer supported; delete the line, and give the key in "
-            "the environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull "
+            "profile acme: key_command is no longer supported; delete the line, and give the key "
+            "in the environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull "
             "--account acme …",
             id="key_command",
         ),
