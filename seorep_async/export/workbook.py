@@ -351,6 +351,9 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         cell_format = None
         if column.type in _NUMBER_FORMATS:
             cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
+        elif place and column.type is ColumnType.STRING:
+            # numbers end at the right of their cell, so a string beside them needs a gap
+            cell_format = workbook.add_format({"indent": 1})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
         width = min(surveys[index].width, widest)
         worksheet.set_column(place, place, width, cell_format)

@@ -20,6 +20,7 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.export.lookups import concerns_all
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
     ChangesQuestion,
@@ -371,21 +372,25 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
     if len(doubtful) > _LOOKED_UP_SINGLY:
         try:
             listed = {campaign.id for campaign in await client.campaigns.list()}
-        except SeoRepError:
+        except SeoRepError as error:
+            if concerns_all(error):
+                raise
             return
         doubtful = [campaign_id for campaign_id in doubtful if campaign_id not in listed]
-    unknown = []
-    for campaign_id in doubtful:
-        try:
-            await client.campaigns.get(campaign_id)
-        except NotFoundError:
-            unknown.append(campaign_id)
-        except ConfigurationError:
-            raise
-        except SeoRepError:
-            continue
+    unknown = [campaign_id for campaign_id in doubtful if await _is_unknown(client, campaign_id)]
     if unknown:
         raise _no_campaigns(unknown)
+
+
+async def _is_unknown(client: SeoRepClient, campaign_id: int) -> bool:
+    try:
+        await client.campaigns.get(campaign_id)
+    except NotFoundError:
+        return True
+    except SeoRepError as error:
+        if concerns_all(error):
+            raise
+    return False
 
 
 class _Progress:
