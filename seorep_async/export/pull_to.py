@@ -340,13 +340,11 @@ class OpenTarget:
 
     Attributes:
         run: runs a function in the thread that uses both.
-        folder: the staging folder.
         notes: sentences for the summary.
     """
 
     run: Background
     target: AnyTarget
-    folder: Path
     staging: Staging
     notes: tuple[str, ...] = ()
 
@@ -363,20 +361,17 @@ async def opened_target(
         # importing an extra takes long
         target = await run(_target, place, request, run.stop)
         notes: list[str] = []
-        # the folder has the name that the caller gave: a repeated call must find it again
-        folder = target.staging_folder
-        with errors_of(folder):
+        with errors_of(target.staging_folder):
             if beginning.restart and not beginning.only_look:
                 # Before anything that may fail for now, such as a database that is open elsewhere.
                 # The call is repeated without `restart`, and must not meet an older night then.
-                await run(drop_staged, folder)
+                await run(drop_staged, target.staging_folder)
             await run(target.check)
             # files have no memory of accounts
             if isinstance(target, Database) and not request.names_account:
                 target = await _under_known_name(client, target, run, notes)
-                if target.staging_folder.exists():
-                    folder = target.staging_folder
         request = target.request
+        folder = target.staging_folder
         with errors_of(folder):
             requests = [request]
             retry = Retry()
@@ -400,7 +395,7 @@ async def opened_target(
                         request.end_date,
                         request.snapshot_date,
                     )
-                yield OpenTarget(run, target, folder, staging, tuple(notes))
+                yield OpenTarget(run, target, staging, tuple(notes))
             finally:
                 await run(stack.close)
 
@@ -463,7 +458,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.received:
         complete = sum(outcome.ok for outcome in outcomes)
         notes += target.losses(complete, len(outcomes) - complete)
-    paths = target.write(contents, opened.folder)
+    paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # what was fetched stays staged, so that a retry writes the whole target with few requests
     if summary.ok:

@@ -44,14 +44,16 @@ class RankingsArguments(Arguments):
     start_date: FirstDay
     end_date: LastDay
     search: Annotated[str | None, _about("Only keywords like this.")] = None
-    columns: Annotated[list[str] | None, _about("Others than phrase, ranks, URLs; or all.")] = None
+    columns: Annotated[
+        list[str] | None, _about("Default: phrase, location, ranks, URLs. all: every one.")
+    ] = None
     page: PageNumber = 1
     limit: PageSize = 25
 
 
 class ChangesArguments(Arguments):
     before: Annotated[str | None, _about("Earlier day. Default: the last one before after.")] = None
-    after: Annotated[str | None, _about("Later day. Default: the last in the database.")] = None
+    after: Annotated[str | None, _about("Later day. Default: the last of most campaigns.")] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
     group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
     kind: Annotated[
