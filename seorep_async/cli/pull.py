@@ -494,7 +494,12 @@ def _text_of(path: str) -> str:
     help="Stop after about N requests, once reports that have begun are complete; keep them, and "
     "exit with 5. The same command continues. Several months also need --skip-complete.",
 )
-@option("--force", section=_HOW, is_flag=True, help="Replace files that no pull wrote.")
+@option(
+    "--force",
+    section=_HOW,
+    is_flag=True,
+    help="Replace files that no pull wrote, or that a person changed.",
+)
 @option(
     "--format",
     section=_HOW,

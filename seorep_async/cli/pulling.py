@@ -15,6 +15,7 @@ from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.connection import Connection, connect
+from seorep_async.cli.engine_names import find_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, failed, messages, write
@@ -75,6 +76,7 @@ class _Task:
         target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows what is no failure.
+        engine_names: names of engine A and B for the notes of a workbook, or None.
     """
 
     arguments: PullArguments
@@ -82,6 +84,7 @@ class _Task:
     target: str
     options: ExportOptions
     console: Console
+    engine_names: tuple[str, str] | None
 
     @property
     def manner(self) -> dict[str, Any]:
@@ -114,7 +117,11 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     # warnings are printed also where everything else is quiet
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
-        return wait_for(_run(arguments, windows, connect(service), console, warnings))
+        engine_names = None
+        if arguments.target(windows[0]).lower().endswith(".xlsx") and service.embedded is None:
+            engine_names = find_engine_names(profile=service.profile)
+        running = _run(arguments, windows, connect(service), console, warnings, engine_names)
+        return wait_for(running)
 
 
 async def _run(
@@ -123,11 +130,13 @@ async def _run(
     connection: Connection,
     console: Console,
     warnings: Sequence[str],
+    engine_names: tuple[str, str] | None,
 ) -> ExitCode:
     async with connection.opened(**arguments.settings) as client:
         # several months have one target
         target = arguments.target(windows[0])
-        task = _Task(arguments, client, target, _export_options(arguments), console)
+        options = _export_options(arguments)
+        task = _Task(arguments, client, target, options, console, engine_names)
         months = _Months(list(windows))
         by_month = len(windows) > 1
         if by_month or arguments.skip_complete:
@@ -327,6 +336,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
         last_day,
         out=task.target,
         max_requests=requests_left,
+        engine_names=task.engine_names,
         on_progress=show,
         **task.manner,
         **task.options,

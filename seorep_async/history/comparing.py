@@ -596,7 +596,7 @@ def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
     if last.succeeded:
         return (
             f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
-            f"so {after} counts as the last day; give {last.day} as after to compare them."
+            f"so {after} counts as the last day; to compare them, name {last.day} as the later day."
         )
     reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
     return (

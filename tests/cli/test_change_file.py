@@ -72,12 +72,13 @@ def test_a_file_of_changes_is_replaced(seorep: Seorep, database: Path, name: str
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])
-def test_another_file_is_kept(seorep: Seorep, database: Path, name: str) -> None:
-    Path(name).write_text("mine")
+@pytest.mark.parametrize("content", [b"mine", b"\0" * 200_000, b'"' + b"x" * 200_000])
+def test_another_file_is_kept(seorep: Seorep, database: Path, name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
     ended = seorep("changes", database, "-o", name)
     assert ended.code == 2
     assert f"can't write {name}" in ended.err
-    assert Path(name).read_text() == "mine"
+    assert Path(name).read_bytes() == content
 
 
 def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> None:
@@ -88,6 +89,17 @@ def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> 
     ended = seorep("changes", database, "-o", "fell.xlsx")
     assert ended.code == 2
     assert "seorep changes did not write all of it" in ended.err
+
+
+def test_more_changes_than_a_sheet_holds_are_refused(
+    seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seorep_async.history.change_file.SHEET_ROWS", 3)
+    ended = seorep("changes", database, "-o", "fell.xlsx")
+    assert ended.code == 7
+    assert "a sheet holds 3 rows, and there are 4 changes" in ended.err
+    assert not Path("fell.xlsx").exists()
+    assert seorep("changes", database, "-o", "fell.csv").code == 0
 
 
 def test_a_file_chooses_its_own_format(seorep: Seorep, database: Path) -> None:
@@ -140,3 +152,15 @@ def test_a_redirected_table_has_account_days_and_what_is_missing(
     assert left_out.startswith("Note: not compared, because")
     assert "before_date  before" in columns
     assert len(rows) == 2
+
+
+def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
+    with seorep.account():
+        assert seorep("pull", "-o", "x.xlsx").code == 0
+        monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google")
+        ended = seorep("pull", "-o", "x.xlsx")
+    assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
+    header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
+    notes = {cell.value: cell.comment.text for cell in header}
+    assert notes["engine_b_ranking"].endswith("Engine B is Bing.")

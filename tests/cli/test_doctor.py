@@ -139,10 +139,10 @@ def test_missing_nights_of_daily_pulls_are_named(
     seorep: Seorep, nights: str, missing: str | None
 ) -> None:
     pull_nights(seorep, nights)
-    shown = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
-    assert ("missing" in shown) is (missing is not None)
+    output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
+    assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note  nights              sandbox: missing are the nights of {missing};" in shown
+        assert f"note  nights              sandbox: missing are the nights of {missing};" in output
 
 
 def test_a_night_without_any_report_is_missing(seorep: Seorep) -> None:

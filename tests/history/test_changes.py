@@ -265,8 +265,8 @@ def test_a_campaign_whose_last_report_failed_says_so(
 ) -> None:
     nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
     nights[2] = attrs.evolve(nights[2], failed=(2,))
-    found = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
-    assert found.after == day(1)
+    compared = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+    assert compared.after == day(1)
     assert caplog.messages == [
         "The report of 2026-03-03 failed (ServerError); 2026-03-01 and 2026-03-02 are the last "
         "days before it."
@@ -277,7 +277,7 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
 
 
 @pytest.mark.parametrize(
-    ("last", "compared", "note"),
+    ("last", "last_day", "note"),
     [
         (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "2026-03-03 has rankings of 1 camp"),
         (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
@@ -291,11 +291,11 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
     ids=["one pulled", "most failed", "most pulled", "all failed"],
 )
 def test_the_last_day_is_one_of_most_campaigns(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, compared: Any, note: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, last_day: Any, note: str
 ) -> None:
     nights = nightly(SEVERAL, dict.fromkeys(SEVERAL, 2))
-    found = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
-    assert found.after == compared
+    compared = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
+    assert compared.after == last_day
     assert caplog.messages[0].startswith(note)
 
 

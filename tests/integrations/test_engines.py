@@ -1,4 +1,4 @@
-"""`pull_table`, the one function that engines map: in this process, in others, and in those of a Dask cluster."""
+"""`pull_table`, the function that engines map, in this process, in others and in Dask."""
 
 import asyncio
 import contextlib

@@ -244,7 +244,7 @@ async def test_an_error_says_what_is_wrong(
     [
         (
             "To have more, pull the last 30 days each night (seorep pull --last 30d -o a.duckdb).",
-            "To have more, pull 30 days to today each day.",
+            "To have more, call pull for 30 days that end on another day.",
         ),
         ("start over with restart=True, which drops it", "start over with restart true"),
         ("ids can't be combined with groups=… or filter=…", "combined with groups or filter"),
@@ -338,6 +338,20 @@ async def test_a_message_has_no_path_of_the_server(tmp_path: Path) -> None:
         assert answer.startswith("error: ")
         assert "rankings.duckdb" in answer
         assert str(tmp_path) not in answer
+
+
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("/srv/seo/a.duckdb", "can't read a.duckdb: see .a.duckdb.acme.pull and 1/s"),
+        ("/a.duckdb", "can't read /a.duckdb: see /.a.duckdb.acme.pull and 1/s"),
+    ],
+)
+def test_the_folder_of_a_database_is_not_shown(database: str, message: str) -> None:
+    folder, name = os.path.split(database)
+    staging = os.path.join(folder, f".{name}.acme.pull")
+    problem = f"can't read {database}: see {staging} and 1/s"
+    assert child_questions.in_tool_words(problem, database) == message
 
 
 async def test_kinds_and_feeds_are_enumerations(database: Path) -> None:
@@ -611,7 +625,8 @@ async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", **sandbox) as host:
         pull = asyncio.create_task(host.ask("pull", **DAYS))
         async with asyncio.timeout(30):
-            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110  # the sandbox has no event for it
+            # The sandbox has no event for it.
+            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):

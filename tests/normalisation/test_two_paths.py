@@ -79,7 +79,7 @@ def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:
 
 
 def types_within(value: Any) -> Any:
-    """Return the types of all that is in a page and its models, where `==` would take 1 for True."""
+    """Return the types of all values in a page: `==` would take 1 for True."""
     parts: Any = ()
     if isinstance(value, dict):
         parts = [value[name] for name in sorted(value)]

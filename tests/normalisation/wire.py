@@ -1,4 +1,4 @@
-"""Answers of the service built from the reference's fields, how tests decode them, and whether a model holds them.
+"""Answers of the service built from the reference's fields, and their decoding and checks.
 
 `assert_faithful` judges without the package's own rules.
 """
@@ -50,7 +50,7 @@ def branded(wire: str, names: EngineNames = BRANDS) -> str:
 
 
 def wire_row(model: type, number: int, rows: Rows = "current") -> Json:
-    """Return row `number` as the wire carries it; no two fields and no two rows hold the same value."""
+    """Return row `number` as the wire carries it; no two fields or rows have the same value."""
     return row_and_model(model, number, rows)[0]
 
 
