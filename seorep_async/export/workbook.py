@@ -74,6 +74,7 @@ _ORDER = (
     re.compile("company"),
     re.compile("keyword_phrase"),
     re.compile("search_location_canonical_name|date|date_precision"),
+    re.compile("url|group_title|error|message"),
     re.compile(r"engine_\w+_ranking"),
     re.compile(r"engine_\w+_ranking_change"),
     re.compile(r"engine_\w+_ranking_url|engine_\w+_rankings_\w+"),
@@ -345,19 +346,22 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
-    bold = workbook.add_format({"bold": True, "bottom": 1})
+    header_format = workbook.add_format({"bold": True, "bottom": 1})
+    indented_header_format = workbook.add_format({"bold": True, "bottom": 1, "indent": 1})
     for place, index in enumerate(indexes):
         column = sheet.columns[index]
+        name_format = header_format
         cell_format = None
         if column.type in _NUMBER_FORMATS:
             cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
         elif place and column.type is ColumnType.STRING:
             # numbers end at the right of their cell, so a string beside them needs a gap
+            name_format = indented_header_format
             cell_format = workbook.add_format({"indent": 1})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
         width = min(surveys[index].width, widest)
         worksheet.set_column(place, place, width, cell_format)
-        worksheet.write_string(0, place, column.name, bold)
+        worksheet.write_string(0, place, column.name, name_format)
         worksheet.write_comment(0, place, column.description, _note_options(column.description))
     kinds = [column.type for column in sheet.columns]
     row_number = 1

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +26,7 @@ from seorep_async.integrations.questions import (
     Question,
     SqlQuestion,
     ask,
+    in_tool_words,
 )
 from seorep_async.integrations.tool_arguments import (
     Arguments,
@@ -83,14 +83,6 @@ _RANKING_COLUMNS = (
     "engine_b_ranking_url",
 )
 """The columns of the tool rankings that need not be named."""
-_IN_TOOL_WORDS = (
-    (r"pull the last 30 days each night \(seorep pull [^)]*\)", "pull 30 days to today each day"),
-    (r"; name a database that pulls wrote \(\.duckdb\)", ""),
-    (r"give this account a name of its own with account=…", "this server needs another account"),
-    (r"restart=True", "restart true"),
-    (r"(\w+)=…", r"\1"),
-)
-"""Advice of the library, and what it is for an agent, which has tools, and no options."""
 _log = logging.getLogger("seorep_async")
 
 # --- The server
@@ -221,7 +213,7 @@ async def _answer(
         arguments = read_arguments(values, tool.arguments)
         return await tool.answer(agent, arguments, progress), False
     except (SeoRepError, ImportError) as error:
-        problem = _in_tool_words(str(error), agent.database)
+        problem = in_tool_words(str(error), agent.database)
     except Exception as error:  # the server must outlive a bug in a tool
         _log.exception("the tool %s failed unexpectedly", name)
         kind = type(error).__name__
@@ -229,16 +221,6 @@ async def _answer(
     if len(problem) > _LONGEST_ERROR:
         problem = f"{problem[:_LONGEST_ERROR]}…"
     return problem, True
-
-
-def _in_tool_words(problem: str, database: str) -> str:
-    """Return the message of an error without options, which an agent has not, and paths."""
-    folder = os.path.dirname(database)
-    if os.path.dirname(folder) != folder:  # the root is a slash, which stands in other words too
-        problem = problem.replace(os.path.join(folder, ""), "")
-    for words, ours in _IN_TOOL_WORDS:
-        problem = re.sub(words, ours, problem)
-    return problem
 
 
 # --- The tools

@@ -59,6 +59,17 @@ _COLUMNS_OF_CHANGES = (
 _MOST_IDS = 20
 """Campaigns that an answer names for each reason why they were not compared."""
 MOST_CHANGES = 100
+_IN_TOOL_WORDS = (
+    (
+        r"pull the last 30 days each night \(seorep pull [^)]*\)",
+        "call pull for 30 days that end on another day",
+    ),
+    (r"; name a database that pulls wrote \(\.duckdb\)", ""),
+    (r"give this account a name of its own with account=…", "this server needs another account"),
+    (r"restart=True", "restart true"),
+    (r"(\w+)=…", r"\1"),
+)
+"""Advice of the library, and what it is for an agent, which has tools, and no options."""
 _TYPES_OF_JSON = {
     "BOOLEAN",
     "TINYINT",
@@ -114,6 +125,16 @@ class Reply(msgspec.Struct):
 
     answer: str = ""
     error: str | None = None
+
+
+def in_tool_words(problem: str, database: str) -> str:
+    """Return a message for an agent, which has tools, and no options and paths."""
+    folder = os.path.dirname(database)
+    if os.path.dirname(folder) != folder:  # the root is a slash, which stands in other words too
+        problem = problem.replace(os.path.join(folder, ""), "")
+    for words, ours in _IN_TOOL_WORDS:
+        problem = re.sub(words, ours, problem)
+    return problem
 
 
 # --- The side of the server
@@ -285,7 +306,9 @@ def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | N
         return None
     names = listed(map(short_repr, accounts))
     note = f"the database has several accounts, {names}, and the query does not filter by account"
-    return [f"{note}; that of this server is {short_repr(question.account)}"]
+    if question.account in accounts:
+        note = f"{note}; that of this server is {short_repr(question.account)}"
+    return [note]
 
 
 def _as_number(value: object) -> object:
@@ -326,10 +349,10 @@ def _answer_comparison(question: ChangesQuestion) -> str:
                 problem = f"the database has several accounts, {names}; this server has no name"
                 raise ConfigurationError(f"{problem} of one; the tool history sees them all")
             request = attrs.evolve(request, account=question.default_account)
-        return _described(compare(history, request))
+        return _described(compare(history, request), question.database)
 
 
-def _described(comparison: Comparison) -> str:
+def _described(comparison: Comparison, database: str) -> str:
     """Return the answer of a comparison."""
     changes = comparison.changes
     rows = []
@@ -347,6 +370,7 @@ def _described(comparison: Comparison) -> str:
         if len(campaign_ids) > _MOST_IDS:
             count = len(campaign_ids) - _MOST_IDS
             omissions.append(f"{count} ids of campaigns not compared because {reason}")
+    notes = [in_tool_words(note, database) for note in comparison.notes]
     return excerpt(
         _COLUMNS_OF_CHANGES,
         rows,
@@ -358,7 +382,7 @@ def _described(comparison: Comparison) -> str:
         changes=changes.total,
         campaigns_not_compared=len(changes.left_out),
         not_compared=not_compared or None,
-        notes=list(comparison.notes) or None,
+        notes=notes or None,
     )
 
 

@@ -139,6 +139,8 @@ async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
         "date",
         "date_precision",
     ]
+    assert sheets["campaigns"][0][:3] == ["company", "url", "group_title"]
+    assert sheets["failures"][0][:3] == ["company", "error", "message"]
 
 
 async def test_dates_of_a_keyword_have_its_phrase(tmp_path: Path) -> None:

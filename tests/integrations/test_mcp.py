@@ -244,7 +244,7 @@ async def test_an_error_says_what_is_wrong(
     [
         (
             "To have more, pull the last 30 days each night (seorep pull --last 30d -o a.duckdb).",
-            "To have more, pull 30 days to today each day.",
+            "To have more, call pull for 30 days that end on another day.",
         ),
         ("start over with restart=True, which drops it", "start over with restart true"),
         ("ids can't be combined with groups=… or filter=…", "combined with groups or filter"),
@@ -351,7 +351,7 @@ def test_the_folder_of_a_database_is_not_shown(database: str, message: str) -> N
     folder, name = os.path.split(database)
     staging = os.path.join(folder, f".{name}.acme.pull")
     problem = f"can't read {database}: see {staging} and 1/s"
-    assert module._in_tool_words(problem, database) == message
+    assert child_questions.in_tool_words(problem, database) == message
 
 
 async def test_kinds_and_feeds_are_enumerations(database: Path) -> None:

@@ -261,6 +261,14 @@ def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
     assert "windows of other lengths compare badly" in note
 
 
+def test_notes_name_no_option_of_the_command(tmp_path: Path) -> None:
+    window = (day(-30), day(0))
+    pulls = [Pull(day(-1), day(-31), day(-1), {11: 1})]
+    pulls += [Pull(day(night), *window, {11: 2}) for night in (1, 2)]
+    (note,) = changes_in(database_of(tmp_path / "a.duckdb", pulls))["notes"]
+    assert note.endswith("a day for each night, call pull for 30 days that end on another day.")
+
+
 @pytest.mark.parametrize(
     ("accounts", "account", "compared"),
     [
