@@ -40,14 +40,16 @@ MAX_REPULLS = 3
 
 @attrs.define(slots=False, eq=False, repr=False)
 class Pull(Generic[R_co]):
-    """A pull of one feed for many ids: `await` it for `PullOutcomes`, or use it as an async context manager.
+    """A pull of one feed for many ids: `await` it, or use it as an async context manager.
 
-    `async with` gives an async iterator of `PulledReport` and `FailedReport`, and holds few of them at once.
-    Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before
-    those of the next. At most twice `max_concurrency` pages are in progress, and as many ids in
-    progress or waiting to be taken: a slow consumer slows the pull. An id whose pages don't add up
-    is read again, up to 3 times; one that failed for a transient reason is tried once more when
-    nothing else is in progress (not with `on_error="raise"`). Leaving the context stops everything.
+    `await` gives `PullOutcomes`. `async with` gives an async iterator of `PulledReport` and
+    `FailedReport`, and holds few of them at once. Every id ends in exactly one outcome.
+
+    Ids are worked on in their order, all pages of one before those of the next. At most twice
+    `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a
+    slow consumer slows the pull. An id whose pages don't add up is read again, up to 3 times. One
+    that failed for a transient reason is tried once more when nothing else is in progress (not
+    with `on_error="raise"`). Leaving the context stops everything.
 
     A 401 means that the key is refused; a 403 may be about its id alone. After eight 403s in a row,
     and at its end, the pull asks for the page that the service accepted last. Once the key is
@@ -67,16 +69,18 @@ class Pull(Generic[R_co]):
         self._session.require_open()
         if self._run is not None and self._run.crawl.is_open:
             raise ConfigurationError("this pull is running already; make another one")
-        self._run = _Run(
+        tries_again = self._on_error == "collect"
+        run = _Run(
             self._session,
             self._feed,
             self._ids,
             self._listing_of,
             self._accepted,
-            tries_again=self._on_error == "collect",
+            tries_again=tries_again,
             ordered=self._ordered,
         )
-        self._run.crawl.hire()
+        self._run = run
+        run.crawl.hire()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -91,22 +95,25 @@ class Pull(Generic[R_co]):
         return self
 
     async def __anext__(self) -> Outcome[R_co]:
-        """Return the next outcome: as they finish, or in the order of the ids if the pull is `ordered`.
+        """Return the next outcome, in the order of the ids if the pull is `ordered`.
 
         Raises:
-            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has
-                ended then.
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull
+                has ended then.
             AuthenticationError: after the last outcome, if all failed with 403s and the service
                 refuses the key itself.
         """
         run = self._running()
-        while (outcome := run.take()) is None:
+        outcome = run.take()
+        while outcome is None:
             if run.is_over:
                 await run.check_key_at_end()
                 raise StopAsyncIteration
             run.changed.clear()
             await run.changed.wait()
+            # The pull may have ended meanwhile.
             self._running()
+            outcome = run.take()
         if outcome.error is not None and self._on_error == "raise":
             await run.close()
             refusal = await run.key.find_refusal()
@@ -117,9 +124,11 @@ class Pull(Generic[R_co]):
     @property
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
-        if self._run is None or self._run.key.refusal is None:
+        if self._run is None:
             return None
-        return self._run.key.refusal.evolve()
+        refusal = self._run.key.refusal
+        # A copy: each raise adds a traceback to its exception.
+        return None if refusal is None else refusal.evolve()
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
@@ -134,7 +143,9 @@ class Pull(Generic[R_co]):
         return self._run
 
     def __await__(self) -> Generator[Any, None, PullOutcomes[R_co]]:
-        """Return every outcome, in the order of the ids; of many rows, all are in memory: `async with` holds few.
+        """Return every outcome, in the order of the ids.
+
+        All rows are in memory then; `async with` holds few.
 
         Raises:
             AuthenticationError: the service refused the key itself.
@@ -225,7 +236,7 @@ class _Run(Generic[R]):
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
         self._remaining: Iterator[tuple[int, int]] = enumerate(ids)
-        self._begun: dict[int, _Item[R]] = {}  # by number, as the next two
+        self._begun: dict[int, _Item[R]] = {}  # by number; so are the next two
         self._deferred: dict[int, _Item[R]] = {}
         self._outcomes: dict[int, Outcome[R]] = {}  # in the order in which they came
         self._second_tries: list[tuple[int, _Item[R]]] = []  # a heap
@@ -237,6 +248,11 @@ class _Run(Generic[R]):
     # For the consumer
 
     @property
+    def _ended(self) -> int:
+        """The number of outcomes, taken or not."""
+        return self._taken + len(self._outcomes)
+
+    @property
     def is_over(self) -> bool:
         """Whether every outcome was taken."""
         return self._taken == self._total
@@ -245,7 +261,9 @@ class _Run(Generic[R]):
         """Return the next outcome, or None if it is not here yet."""
         if self._bug is not None:
             raise self._bug
-        number = self._taken if self._ordered else next(iter(self._outcomes), -1)
+        number = self._taken
+        if not self._ordered:
+            number = next(iter(self._outcomes), -1)
         outcome = self._outcomes.pop(number, None)
         if outcome is not None:
             self._taken += 1
@@ -254,14 +272,23 @@ class _Run(Generic[R]):
     def finish(self) -> None:
         """Begin no more ids."""
         self._remaining = iter(())
-        waiting = len(self._deferred) + len(self._second_tries)
-        self._total = self._taken + len(self._outcomes) + len(self._begun) + waiting
+        self._total = self._ended
+        # These still end in an outcome each.
+        for items in (self._begun, self._deferred, self._second_tries):
+            self._total += len(items)
         self.changed.set()
 
     async def check_key_at_end(self) -> None:
-        """Ask about the key if the last 403 is in doubt; raise if it is refused and nothing succeeded."""
+        """Ask about the key if the last 403 is in doubt.
+
+        Raises:
+            AuthenticationError: the key is refused, and nothing succeeded.
+        """
         refusal = await self.key.find_refusal()
-        if refusal is not None and refusal.status != 401 and not self._succeeded:
+        if refusal is None or self._succeeded:
+            return
+        # After a 401, each outcome says so itself.
+        if refusal.status != 401:
             raise refusal
 
     async def close(self) -> None:
@@ -272,20 +299,23 @@ class _Run(Generic[R]):
         self._session.share.release(self._lane)
 
     def _log_end(self) -> None:
+        now = self._session.clock.monotonic()
         facts: dict[str, Any] = {
             "ids": self._total,
             "reports": self._succeeded,
-            "failures": self._taken + len(self._outcomes) - self._succeeded,
-            "seconds": self._session.clock.monotonic() - self._started,
+            "failures": self._ended - self._succeeded,
+            "seconds": now - self._started,
         }
         message = "pull of %d ended: %d reports, %d failures, %.3g s"
-        account = {"account": self._session.observer.account}
-        _log.info(message, *facts.values(), extra=account | facts)
+        values = facts.values()
+        account = self._session.observer.account
+        _log.info(message, *values, extra={"account": account, **facts})
 
     # For the crawl
 
     def next_reading(self) -> Reading[R] | None:
         item = self._next_item()
+        # Second tries wait until everything else has ended: by then the service may have recovered.
         if item is None and not self._begun and self._only_deferred_remain():
             self._end_deferral()
             item = self._next_item()
@@ -323,10 +353,12 @@ class _Run(Generic[R]):
         if self.key.refusal is None:
             return
         item = self._begun.get(reading.number)
+        # Only this one has been refused itself. The others have been stopped.
         if item is not None and item.reading is reading:
             self._stop(item, error)
-        for unfinished in [*self._begun.values(), *self._deferred.values()]:
-            self._stop(unfinished, self._stopped())
+        unfinished = [*self._begun.values(), *self._deferred.values()]
+        for other_item in unfinished:
+            self._stop(other_item, self._stopped())
         self._deferred.clear()
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
@@ -368,13 +400,15 @@ class _Run(Generic[R]):
 
     def _has_room(self) -> bool:
         """Return whether the consumer is not too far behind for another id."""
-        if len(self._begun) + len(self._outcomes) < self.crawl.budget:
+        not_taken = len(self._begun) + len(self._outcomes)
+        if not_taken < self.crawl.budget:
             return True
         # An ordered pull gives nothing out before the id that the consumer waits for, so that one
         # always has room.
-        return (
-            self._ordered and bool(self._second_tries) and self._second_tries[0][0] == self._taken
-        )
+        if not self._ordered or not self._second_tries:
+            return False
+        number, _ = self._second_tries[0]
+        return number == self._taken
 
     def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
         if error.subject is None:
@@ -389,9 +423,10 @@ class _Run(Generic[R]):
         self.changed.set()
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
-        is_first_try = self._tries_again and item.error is None
-        is_late = self._session.clock.monotonic() >= self._schedule.deadline.at
-        return is_first_try and error.retryable and not is_late
+        if not self._tries_again or item.error is not None:
+            return False
+        now = self._session.clock.monotonic()
+        return error.retryable and now < self._schedule.deadline.at
 
     def _try_again(self, item: _Item[R]) -> None:
         item.repulls = 0
@@ -402,13 +437,14 @@ class _Run(Generic[R]):
         if self._ordered and self._taken in self._deferred:
             # The consumer waits for this one.
             return True
-        return self._taken + len(self._outcomes) + len(self._deferred) == self._total
+        return self._ended + len(self._deferred) == self._total
 
     def _end_deferral(self) -> None:
         """Try deferred ids again, or give up on them if nothing succeeded."""
         deferred = sorted(self._deferred.items())
         self._deferred.clear()
         for number, item in deferred:
+            # If nothing succeeded, the service is down, and everything would fail again.
             if self._succeeded or item.error is None:
                 self._try_again(item)
             else:
@@ -435,11 +471,14 @@ class _Run(Generic[R]):
 
     def _question(self) -> Request[object]:
         """Return the request of a page that the service accepted, or of one campaign."""
-        latest = self._session.clock.monotonic() + QUESTION_SECONDS
-        deadline = Deadline.of_call(min(self._schedule.deadline.at, latest))
-        schedule = Schedule(deadline, Lane())
-        if self._accepted.query is not None:
-            page_1: Request[Any] = self._accepted.query.page(1, schedule)
+        now = self._session.clock.monotonic()
+        latest = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
+        deadline = Deadline.of_call(latest)
+        query = self._accepted.query
+        if query is not None:
+            # The lane of the pull is held until the answer, so the question has another.
+            schedule = Schedule(deadline, Lane())
+            page_1: Request[Any] = query.page(1, schedule)
             # Its error is about the key, not about that campaign.
             return msgspec.structs.replace(page_1, subject=None)
         return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
@@ -450,5 +489,6 @@ class _Run(Generic[R]):
 
     def _stopped(self) -> AuthenticationError:
         stopped = "stopped, because the API key was refused for another request"
-        status = None if self.key.refusal is None else self.key.refusal.status
+        refusal = self.key.refusal
+        status = None if refusal is None else refusal.status
         return AuthenticationError(stopped, status=status)

@@ -34,9 +34,7 @@ FLOORS = [
 
 The room `seorep_async` has the public names.
 """
-ROOMS_APART = [("session", "normalisation"), ("models", "settings")]
-"""Rooms of one floor that do not import each other."""
-
+# Rooms of one floor that do not import each other.
 IMPORTS_WHEN_NEEDED = {
     # It says how to install missing packages.
     "seorep_async.cli": {"rich", "cli"},
@@ -163,7 +161,7 @@ def test_names_of_tests_have_at_most_60_characters() -> None:
         assert re.findall(r"def (test_\w{56,})", text) == []
 
 
-@pytest.mark.parametrize("rooms", ROOMS_APART)
+@pytest.mark.parametrize("rooms", [("session", "normalisation"), ("models", "settings")])
 def test_rooms_that_are_apart_import_nothing_of_each_other(rooms: tuple[str, str]) -> None:
     for source in SOURCES:
         if source.room in rooms:

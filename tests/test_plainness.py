@@ -17,14 +17,21 @@ class Limits:
 
 
 LIMITS = {
-    "seorep_async": Limits(78_300, 7.5, 13, 2.0, 19, 155),
-    "seorep_async/sandbox": Limits(9_700, 7.9, 14, 0.0, 26, 5),
-    "seorep_async/pytest_plugin": Limits(500, 6.8, 12, 0.0, 40, 0),
-    "tests": Limits(109_100, 9.9, 16, 7.3, 7, 1_620),
-    "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 0),
-    "tests/history": Limits(5_800, 10.0, 17, 0.0, 8, 2),
-    "tests/sandbox": Limits(7_300, 9.4, 14, 0.0, 9, 10),
-    "tests/faults": Limits(6_400, 8.6, 14, 0.0, 9, 12),
+    "seorep_async": Limits(79_500, 7.2, 13, 0.3, 27, 25),
+    "seorep_async/sandbox": Limits(9_500, 7.7, 14, 0.0, 26, 3),
+    "seorep_async/pytest_plugin": Limits(500, 6.5, 12, 0.0, 42, 0),
+    "tests": Limits(109_000, 8.9, 15, 0.6, 9, 50),
+    "tests/cli": Limits(7_300, 8.4, 13, 0.0, 5, 4),
+    "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 2),
+    "tests/faults": Limits(6_400, 8.4, 14, 0.0, 9, 2),
+    "tests/history": Limits(6_100, 9.8, 17, 0.0, 7, 4),
+    "tests/integrations": Limits(6_100, 9.2, 16, 1.6, 5, 2),
+    "tests/models": Limits(4_900, 10.7, 16, 0.0, 16, 2),
+    "tests/normalisation": Limits(6_400, 9.5, 16, 0.0, 4, 8),
+    "tests/paging": Limits(5_700, 8.8, 14, 0.2, 13, 20),
+    "tests/resources": Limits(5_500, 10.3, 16, 0.2, 10, 3),
+    "tests/sandbox": Limits(7_300, 9.2, 14, 0.0, 9, 2),
+    "tests/session": Limits(21_500, 8.7, 15, 0.2, 8, 8),
 }
 
 

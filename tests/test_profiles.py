@@ -290,69 +290,9 @@ def test_a_wrong_setting_names_its_profile(folder: Path, line: str, message: str
 NO_FILE = "it is not a regular file of at most 1024 KiB"
 WHOLE = f"[acme]\n{ADDRESS}key = '{KEY}'\n"
 DIGITS = "9" * 5000
-WRONG_FILES: dict[str, tuple[str | bytes, str]] = {
-    "empty": (
-        "",
-        "there is no profile 'acme' in {file}; it has: none. `seorep login NAME` makes one",
-    ),
-    "others": ("[other]\n[third]", "there is no profile 'acme' in {file}; it has: other, third."),
-    "no table": ("acme = 3", "there is no profile 'acme'"),
-    "array": ("acme = []", "there is no profile 'acme'"),
-    "array of tables": ("[[acme]]\nkey = 'k'", "there is no profile 'acme'"),
-    "name with a line break": ('["acme\\n"]', "there is no profile 'acme'"),
-    "hexadecimal": ("x = 0x" + "f" * 5000, "there is no profile 'acme'"),
-    "large float": (f"x = 1e{DIGITS}", "there is no profile 'acme'"),
-    "cut": ("[acme", "can't read {file}: "),
-    "key without quotes": (f"[acme]\n{ADDRESS}key = {KEY}", "can't read {file}: "),
-    "key twice": (f"{WHOLE}key = '{KEY}'", "can't read {file}: "),
-    "backslash": (
-        f'{WHOLE}user_agent = "C:\\seo"',
-        "can't read {file}: Unescaped '\\' in a string (at line 4, column 19); "
-        "a \\ stands for itself only between single quotes",
-    ),
-    "user's folder": (f'{WHOLE}user_agent = "C:\\Users"', "can't read {file}: "),
-    "Latin-1": (
-        f"{WHOLE}account = 's\xe9o'".encode("latin-1", "replace"),
-        "can't read {file}: it is not UTF-8",
-    ),
-    "UTF-16": (WHOLE.encode("utf-16"), "can't read {file}: it is not UTF-8"),
-    "deep arrays": ("a = " + "[" * 100_000, "can't read {file}: "),
-    "deep tables": ("a = " + "{a = " * 100_000, "can't read {file}: "),
-    "long number": (f"x = {DIGITS}", "can't read {file}: a number in it is too long, or"),
-    "long setting": (f"{WHOLE}max_attempts = {DIGITS}", "can't read {file}: "),
-    "huge": ("#" * 2_000_000, f"can't read {{file}}: {NO_FILE}"),
-    "unknown setting": (
-        f"{WHOLE}base_uri = 'x'",
-        "profile acme: there is no setting 'base_uri'. Did you mean base_url?",
-    ),
-    "long unknown setting": (
-        f"{WHOLE}{'x' * 100_000} = 3",
-        "profile acme: there is no setting 'xxx",
-    ),
-    "key_command": (
-        f"[acme]\n{ADDRESS}key_command = 'pass show {KEY}'",
-        "profile acme: key_command is no longer supported; delete the line, and give the key in "
-        "the environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull "
-        "--account acme …",
-    ),
-    "key_command beside key": (f"{WHOLE}key_command = 'true'", "profile acme: key_command is no "),
-    "no address": (
-        f"[acme]\nkey = '{KEY}'",
-        "profile acme has no base_url: add it to {file}, or delete the profile and run "
-        "`seorep login acme`",
-    ),
-    "empty address": (f"[acme]\nbase_url = ''\nkey = '{KEY}'", "profile acme has no base_url: "),
-    "address of another type": (
-        f"[acme]\nbase_url = 5\nkey = '{KEY}'",
-        "profile acme: base_url must be a string",
-    ),
-    "no key": (f"[acme]\n{ADDRESS}", "profile acme has no key: "),
-    "empty key": (f"[acme]\n{ADDRESS}key = ''", "profile acme has no key: "),
-    "key of another type": (f"[acme]\n{ADDRESS}key = 5", "profile acme: key must be a string"),
-}
-"""The content of the file, and the beginning of the message."""
 
 
+# The content of the file, and the beginning of the message.
 def assert_refused(file: Path, message: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         find_access(profile="acme")
@@ -363,7 +303,97 @@ def assert_refused(file: Path, message: str) -> None:
     assert_error_does_not_show_key(refused.value)
 
 
-@pytest.mark.parametrize(("content", "message"), WRONG_FILES.values(), ids=WRONG_FILES)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(
+            "",
+            "there is no profile 'acme' in {file}; it has: none. `seorep login NAME` makes one",
+            id="empty",
+        ),
+        pytest.param(
+            "[other]\n[third]",
+            "there is no profile 'acme' in {file}; it has: other, third.",
+            id="others",
+        ),
+        pytest.param("acme = 3", "there is no profile 'acme'", id="no table"),
+        pytest.param("acme = []", "there is no profile 'acme'", id="array"),
+        pytest.param("[[acme]]\nkey = 'k'", "there is no profile 'acme'", id="array of tables"),
+        pytest.param('["acme\\n"]', "there is no profile 'acme'", id="name with a line break"),
+        pytest.param("x = 0x" + "f" * 5000, "there is no profile 'acme'", id="hexadecimal"),
+        pytest.param(f"x = 1e{DIGITS}", "there is no profile 'acme'", id="large float"),
+        pytest.param("[acme", "can't read {file}: ", id="cut"),
+        pytest.param(
+            f"[acme]\n{ADDRESS}key = {KEY}", "can't read {file}: ", id="key without quotes"
+        ),
+        pytest.param(f"{WHOLE}key = '{KEY}'", "can't read {file}: ", id="key twice"),
+        pytest.param(
+            f'{WHOLE}user_agent = "C:\\seo"',
+            "can't read {file}: Unescaped '\\' in a string (at line 4, column 19); "
+            "a \\ stands for itself only between single quotes",
+            id="backslash",
+        ),
+        pytest.param(f'{WHOLE}user_agent = "C:\\Users"', "can't read {file}: ", id="user's folder"),
+        pytest.param(
+            f"{WHOLE}account = 's\xe9o'".encode("latin-1", "replace"),
+            "can't read {file}: it is not UTF-8",
+            id="Latin-1",
+        ),
+        pytest.param(WHOLE.encode("utf-16"), "can't read {file}: it is not UTF-8", id="UTF-16"),
+        pytest.param("a = " + "[" * 100_000, "can't read {file}: ", id="deep arrays"),
+        pytest.param("a = " + "{a = " * 100_000, "can't read {file}: ", id="deep tables"),
+        pytest.param(
+            f"x = {DIGITS}", "can't read {file}: a number in it is too long, or", id="long number"
+        ),
+        pytest.param(f"{WHOLE}max_attempts = {DIGITS}", "can't read {file}: ", id="long setting"),
+        pytest.param("#" * 2_000_000, f"can't read {{file}}: {NO_FILE}", id="huge"),
+        pytest.param(
+            f"{WHOLE}base_uri = 'x'",
+            "profile acme: there is no setting 'base_uri'. Did you mean base_url?",
+            id="unknown setting",
+        ),
+        pytest.param(
+            f"{WHOLE}{'x' * 100_000} = 3",
+            "profile acme: there is no setting 'xxx",
+            id="long unknown setting",
+        ),
+        pytest.param(
+            f"[acme]\n{ADDRESS}key_command = 'pass show {KEY}'",
+            "profile acme: key_command is no longer supported; delete the line, and give the key "
+            "in the environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull "
+            "--account acme …",
+            id="key_command",
+        ),
+        pytest.param(
+            f"{WHOLE}key_command = 'true'",
+            "profile acme: key_command is no ",
+            id="key_command beside key",
+        ),
+        pytest.param(
+            f"[acme]\nkey = '{KEY}'",
+            "profile acme has no base_url: add it to {file}, or delete the profile and run "
+            "`seorep login acme`",
+            id="no address",
+        ),
+        pytest.param(
+            f"[acme]\nbase_url = ''\nkey = '{KEY}'",
+            "profile acme has no base_url: ",
+            id="empty address",
+        ),
+        pytest.param(
+            f"[acme]\nbase_url = 5\nkey = '{KEY}'",
+            "profile acme: base_url must be a string",
+            id="address of another type",
+        ),
+        pytest.param(f"[acme]\n{ADDRESS}", "profile acme has no key: ", id="no key"),
+        pytest.param(f"[acme]\n{ADDRESS}key = ''", "profile acme has no key: ", id="empty key"),
+        pytest.param(
+            f"[acme]\n{ADDRESS}key = 5",
+            "profile acme: key must be a string",
+            id="key of another type",
+        ),
+    ],
+)
 def test_a_wrong_file_is_refused_in_one_line(
     folder: Path, content: str | bytes, message: str
 ) -> None:

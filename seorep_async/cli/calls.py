@@ -60,6 +60,7 @@ async def _list(
     limit: int | None,
 ) -> None:
     at_once = connection.settings.max_concurrency
+    # further pages would be fetched, and thrown away
     if limit is not None:
         at_once = min(at_once, _PAGES_AHEAD)
     most = limit or LARGEST
@@ -121,6 +122,7 @@ def send_any(
     values = _by_name(_with_value_of_stdin(parameters)) or None
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
+    # the settings say how a write carries its parameters; a GET has only a query
     place = "params" if method in _METHODS_WITH_QUERY else "body"
     write(as_json(wait_for(_request(connection, method, path, {place: values}))))
 
@@ -146,9 +148,8 @@ def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[st
         names = " and ".join(from_stdin)
         raise click.UsageError(f"{names}: only one value can be read from stdin.")
     if can_ask():
-        raise click.UsageError(
-            f"{from_stdin[0]}=@-: stdin is a terminal, which would show the value; pipe it in."
-        )
+        problem = "stdin is a terminal, which would show the value; pipe it in."
+        raise click.UsageError(f"{from_stdin[0]}=@-: {problem}")
     secret = _line_of_stdin(from_stdin[0])
     return [(name, secret if value == _FROM_STDIN else value) for name, value in parameters]
 
@@ -160,7 +161,8 @@ def _line_of_stdin(name: str) -> Secret:
     try:
         return Secret(lines[0].decode())
     except UnicodeDecodeError:
-        pass  # its message would show the value
+        # its message would show the value, so another error is raised outside
+        pass
     raise click.UsageError(f"{name}=@-: stdin is not UTF-8.")
 
 

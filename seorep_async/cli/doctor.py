@@ -21,7 +21,7 @@ from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json as json_of, messages, write
+from seorep_async.cli.output import as_json as json_of, write
 from seorep_async.cli.pull import Days, default_window
 from seorep_async.cli.running import wait_for
 from seorep_async.cli.target_check import check_target
@@ -55,7 +55,7 @@ class _NoAccessError(UsageError):
 def check(service: Service, *, out: str | None, as_json: bool) -> ExitCode:
     """Check everything, show the findings, and return the exit code."""
     today: dt.date = click.get_current_context().obj
-    findings = Findings(messages(quiet=as_json))
+    findings = Findings(shown=not as_json)
     try:
         wait_for(_check(findings, connect(service), out, default_window(today)))
     except (UsageError, ConfigurationError) as error:
@@ -72,6 +72,7 @@ async def _check(findings: Findings, connection: Connection, out: str | None, wi
         findings.ok("settings", f"{client.base_url}, and a key")
         if connection.sandbox is None:
             _add_sources(findings, connection)
+        # the target first: a service that does not answer ends the checks
         if out is not None:
             await check_target(findings, client, out, window)
         with client.record_answers() as answers:
@@ -84,6 +85,7 @@ async def _check(findings: Findings, connection: Connection, out: str | None, wi
 def _subject_of(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
     if not answers:
         return "connection"
+    # a refusal of a later request is about its object, for the key was accepted
     is_first = len(answers) == 1
     if is_first and code_of(error) is ExitCode.AUTHENTICATION:
         return "key"
@@ -96,6 +98,7 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
     settings = connection.settings
     if access.profile is not None:
         findings.fact("profile", f"{access.profile}, from {config_file()}")
+    # a person who set it expects that account
     elif PROFILE in os.environ:
         findings.note("profile", f"{PROFILE} is set, and not used: address and key are given")
     if access.account is not None:
@@ -106,6 +109,7 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
         elif name == "api_key":
             findings.fact("key", f"from {source}")
         elif name == "proxy":
+            # its address may hold a password
             findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
         elif hasattr(settings, name):
             value = getattr(settings, name)
@@ -130,7 +134,8 @@ async def _check_service(
         with client.timeout(_LONGEST_SECONDS):
             campaigns = await client.campaigns.list().page(1)
     finally:
-        if answers:  # even if it is a refusal
+        # even a refusal tells the time that it took, and the service's clock
+        if answers:
             _add_answer(findings, client, answers[-1])
     findings.ok("key", "accepted")
     findings.fact("campaigns", _counts(campaigns, "campaigns"))
@@ -138,6 +143,7 @@ async def _check_service(
     if not campaigns.items:
         findings.note("feeds", "not checked, because the account has no campaign")
         return
+    # a key may be limited to some campaigns, so more than one is tried
     for campaign in campaigns.items[:_TRIED_CAMPAIGNS]:
         try:
             await _check_feeds(findings, client, answers, campaign.id, window)
@@ -186,6 +192,7 @@ async def _check_feeds(
     if not page.items:
         findings.note("keyword-by-date", f"not checked, because {subject} has no keyword")
         return
+    # the third feed is about a keyword, which the first one names
     keyword_id = page.items[0].keyword_id
     by_keyword = await feeds.keyword_by_date(keyword_id, *window).page(1)
     _add_feed(findings, "keyword-by-date", f"keyword {keyword_id}", by_keyword, answers[-1])
@@ -202,6 +209,7 @@ def _add_feed(
     else:
         shape = "nested"
         rows = data.get("rows") or []
+    # a field that only rows of the older generation have
     is_older = any("globalMonthlySearches" in row for row in rows)
     generation = "older" if is_older else "current"
     totals = "no totals" if page.totals is None else "totals"
@@ -223,6 +231,7 @@ def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> 
     if fields:
         names = ", ".join(sorted(fields)[:_LISTED_FIELDS])
         findings.note(name, f"undocumented fields, stored in extra: {names}")
+    # a rank that no column takes: the service calls its engines by names of its own
     rankings = sorted(field for field in fields if field.endswith("Ranking"))
     if rankings:
         advice = "if the account calls a search engine so, pass -c engine_names=A,B,WMT"

@@ -90,7 +90,8 @@ def code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error that ended the command."""
     if isinstance(error, UsageError):
         return error.exit_code
-    if isinstance(error, errors.InvalidRequestError) and error.retryable:  # 408
+    # 408: the service was too slow
+    if isinstance(error, errors.InvalidRequestError) and error.retryable:
         return ExitCode.UNAVAILABLE
     for kind, code in _CODES:
         if isinstance(error, kind):

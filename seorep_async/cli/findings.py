@@ -1,4 +1,4 @@
-"""Findings of `seorep doctor`: shown as they come, or collected for JSON."""
+"""Findings of `seorep doctor`: shown on stdout as they come, or collected for JSON."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import enum
 from typing import Any
 
 import attrs
-from rich.console import Console
-from rich.text import Text
 
 from seorep_async.cli.errors import ExitCode, code_of, explain, facts_of_error
+from seorep_async.cli.output import write
 from seorep_async.errors import one_line
 
 
@@ -22,13 +21,8 @@ class Level(enum.Enum):
     FAIL = "fail"
 
 
-_LABELS = {
-    Level.OK: ("ok", "green"),
-    Level.FACT: ("", ""),
-    Level.NOTE: ("note", "yellow"),
-    Level.FAIL: ("FAIL", "bold red"),
-}
-"""The word of each level, and its style."""
+_WORDS = {Level.OK: "ok", Level.FACT: "", Level.NOTE: "note", Level.FAIL: "FAIL"}
+"""The word of each level on stdout."""
 
 
 @attrs.frozen
@@ -44,11 +38,11 @@ class Findings:
     """The findings so far.
 
     Args:
-        console: shows each finding; a quiet one shows nothing.
+        shown: whether each finding is written to stdout at once.
     """
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, *, shown: bool) -> None:
+        self._is_shown = shown
         self._findings: list[Finding] = []
         self._error: Exception | None = None
 
@@ -56,9 +50,8 @@ class Findings:
         """Add a finding, and show it."""
         finding = Finding(level, subject, one_line(str(message)))
         self._findings.append(finding)
-        word, style = _LABELS[level]
-        line = Text.assemble((f"{word:<4}", style), f"  {subject:<20}{finding.message}")
-        self._console.print(line)
+        if self._is_shown:
+            write(f"{_WORDS[level]:<4}  {subject:<20}{finding.message}\n")
 
     def ok(self, subject: str, message: object) -> None:
         self.add(Level.OK, subject, message)

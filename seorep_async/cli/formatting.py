@@ -73,6 +73,7 @@ def cell(value: object) -> str:
     """Return a value as one line of a table."""
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
+    # roles or labels
     if isinstance(value, tuple):
         return ", ".join(map(cell, value))
     return "-" if value is None else one_line(_string(value))
@@ -91,12 +92,13 @@ def _csv(objects: Sequence[Any], columns: Sequence[str], *, header: bool) -> str
 def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
+        # numbers are compared digit by digit, so they stand at the right and are not wrapped
         is_number = {type(getattr(item, name)) for item in objects} <= {int, type(None)}
         justify: Any = "right" if is_number else "left"
         table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold")
     for item in objects:
         table.add_row(*[Text(cell(getattr(item, name))) for name in columns])
-    # into a string, as `write` reports errors
+    # into a string, because `write` reports errors
     text = io.StringIO()
     Console(file=text, width=stdout_width(), highlight=False).print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
@@ -105,7 +107,10 @@ def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
 def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
     """Return fields of an object; unknown ones, in place of `extra`, under the service's names."""
     values = {name: getattr(item, name) for name in columns if name != EXTRA}
-    return {**values, **item.extra, **values} if EXTRA in columns else values
+    if EXTRA not in columns:
+        return values
+    # the chosen columns come first, and an unknown field of the same name replaces none of them
+    return {**values, **item.extra, **values}
 
 
 def _string(value: object) -> str:

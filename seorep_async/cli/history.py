@@ -12,17 +12,17 @@ import attrs
 
 from seorep_async import history
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.errors import ExitCode, UsageError, reason
+from seorep_async.cli.engine_names import find_engine_names
+from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, counted, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, one_line
 from seorep_async.history import Change, Changes
 from seorep_async.history.change_file import ChangeFile, ChangeRow, names_of_engines
 from seorep_async.integrations.mcp import mcp_server
-from seorep_async.profiles import ReportEngines, report_engines
 from seorep_async.tables.optional import require
 
 _COLUMNS_FOR_PEOPLE = (
@@ -55,45 +55,45 @@ def show_changes(
     names = {}
     if format == "table":
         names = _names_in_changes(engines)
-    with logged():
+    # a table is for people, wherever it is sent: account, days and notes belong to it
+    is_table_on_stdout = format == "table" and file is None
+    with logged(messages(quiet=is_table_on_stdout)) as notes:
         changes = history.changes(database, **arguments)
     if format == "table":
         rows = [ChangeRow.of(change, names) for change in changes]
-        messages().print(_headline(changes))
         if file is None:
-            write(format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
+            lines = [_headline(changes), *[f"Note: {note}" for note in notes]]
+            heading = "".join(f"{line}\n" for line in lines)
+            write(heading + format_objects(rows, _columns_for_people(changes), format))
         else:
+            messages().print(_headline(changes))
             write(f"{file.write(rows)}\n")
     elif format == "json":
         write(as_json(_facts(changes)))
     else:
         write(format_objects(changes, _ALL_COLUMNS, format))
+    # also of changes beyond --limit
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK
 
 
+def _columns_for_people(changes: Changes) -> list[str]:
+    columns = list(_COLUMNS_FOR_PEOPLE)
+    # the heading says the day before of all others
+    if any(change.before_date != changes.before for change in changes):
+        columns.insert(columns.index("before"), "before_date")
+    return columns
+
+
 def _names_in_changes(engines: str | None) -> dict[str, str]:
     """Return the names of the engines; none if nothing names them, or a profile can't be read."""
     try:
-        report_engines = _report_engines(engines, None)
+        engine_names = find_engine_names(engines)
     except ConfigurationError:
         # changes come from a database alone, and need no profile
         return {}
-    return {} if report_engines is None else _checked_names(report_engines)
-
-
-def _report_engines(engines: str | None, profile: str | None) -> ReportEngines | None:
-    if engines is not None:
-        return ReportEngines.of(engines, "--engines")
-    return report_engines(profile)
-
-
-def _checked_names(engines: ReportEngines) -> dict[str, str]:
-    try:
-        return names_of_engines(engines.names)
-    except ConfigurationError as error:
-        raise UsageError(reason(error, engines.source)) from None
+    return {} if engine_names is None else names_of_engines(engine_names)
 
 
 def _facts(changes: Changes) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _facts(changes: Changes) -> dict[str, Any]:
 
 def _headline(changes: Changes) -> str:
     total = counted(changes.total, "change") if changes.total else "no changes"
-    days = f"{changes.account}, {changes.before} to {changes.after}"
+    days = f"{one_line(changes.account)}, {changes.before} to {changes.after}"
     if len(changes) < changes.total:
         total = f"{total}, {len(changes):,} of them shown"
     if any(change.before and change.after for change in changes):
@@ -124,10 +124,9 @@ def write_report(
     database: str, *, profile: str | None, engines: str | None, opens: bool, **choices: Any
 ) -> None:
     """Make a page, write its path, and show it in a browser if that is asked."""
-    engines_of_report = _report_engines(engines, profile)
-    if engines_of_report is not None:
-        _checked_names(engines_of_report)
-        choices["engine_names"] = engines_of_report.names
+    engine_names = find_engine_names(engines, profile)
+    if engine_names is not None:
+        choices["engine_names"] = engine_names
     with logged():
         page = history.report(database, **choices)
     write(f"{page}\n")

@@ -27,6 +27,7 @@ def log_in(name: str | None) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
         raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
     file = config_file()
+    # before anything is typed
     if name in stored_tables():
         advice = "change it there, or choose another name"
         raise UsageError(f"there is {name!r} in {file} already; {advice}.")
@@ -67,7 +68,8 @@ def _ask_for_key() -> Secret:
 def _prompt(question: str, *, hide_input: bool = False) -> str:
     try:
         reply: str = click.prompt(question, hide_input=hide_input, err=True)
-        reply.encode()  # some terminals give bytes that are not UTF-8 as surrogates
+        # some terminals give bytes that are not UTF-8 as surrogates
+        reply.encode()
     except UnicodeError:
         reply = ""
         is_utf8 = False
@@ -93,10 +95,13 @@ def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
     profile = f"[{name}]\nbase_url = {toml_string(base_url)}\nkey = {toml_string(key)}\n"
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        # never readable by others, not even between its creation and a change of its mode
         opener = partial(os.open, mode=0o600)
         with open(file, "a", encoding="utf-8", newline="\n", opener=opener) as stream:
+            # an older file may have been open to others, and gets a key now
             if sys.platform != "win32":
                 os.fchmod(stream.fileno(), 0o600)
+            # the last line of an older file may have no end
             if stream.tell() > 0:
                 stream.write("\n\n")
             stream.write(profile)

@@ -58,6 +58,7 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     Raises:
         Exception: the error itself if it is a bug, whose traceback is needed.
     """
+    # a full disk is no bug, though Python has no other name for it
     if isinstance(error, OSError):
         error = _expected_os_error(error)
     code = code_of(error)
@@ -66,6 +67,7 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     if code is ExitCode.UNEXPECTED:
         raise error
     word = Text("Error", "bold red")
+    # a limit that the caller set is no error
     if isinstance(error, PullPausedError):
         word = Text("Paused")
     messages().print(Text.assemble(word, f": {explain(error)}"))
@@ -74,7 +76,8 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
 
 def _expected_os_error(error: OSError) -> Exception:
     """Return an error for people in place of one of the system that is no bug."""
-    if error.errno == errno.ENOSPC:  # click wrote help or a version
+    # click wrote help or a version
+    if error.errno == errno.ENOSPC:
         return _unwritable(error)
     if isinstance(error, FileNotFoundError) and not _has_working_directory():
         return UsageError("the working directory is gone; change to another folder, and repeat")
@@ -91,6 +94,7 @@ def _has_working_directory() -> bool:
 
 def show_usage_error(error: click.UsageError) -> None:
     """Print an error in the options, without control characters of a file's name, say."""
+    # an error that was found after parsing has no context
     if error.ctx is not None:
         hint = f"Try '{error.ctx.command_path} --help' for help."
         click.echo(f"{error.ctx.get_usage()}\n{hint}\n", err=True)
@@ -156,8 +160,9 @@ def _unwritable(error: OSError) -> Exception:
     is_closed_pipe = isinstance(error, BrokenPipeError) or (
         sys.platform == "win32" and error.errno == errno.EINVAL
     )
+    # the reader, such as `head`, has enough
     if is_closed_pipe:
-        return click.exceptions.Exit(ExitCode.OK)  # the reader has enough
+        return click.exceptions.Exit(ExitCode.OK)
     return ExportError(f"can't write to stdout: {error.strerror or error}")
 
 
@@ -202,7 +207,9 @@ def confirm(question: str) -> None:
 # --- Words
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def counted(count: int, singular: str, plural: str = "") -> str:
     """Return a number with its word in singular or plural, by default with an s."""
-    word = one if count == 1 else several or f"{one}s"
+    word = singular
+    if count != 1:
+        word = plural or f"{singular}s"
     return f"{count:,} {word}"

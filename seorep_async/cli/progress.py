@@ -51,6 +51,7 @@ class Display:
     def place(self) -> str:
         """How far the pull is, in words, or nothing."""
         state = self.state
+        # before the campaigns are listed, nobody knows how many there are
         if state is None or state.total is None:
             return ""
         return f" at {state.done:,} of {state.total:,} reports"
@@ -93,6 +94,7 @@ async def show_progress(
     display: Display, console: Console, client: SeoRepClient
 ) -> AsyncGenerator[None]:
     """Show a pull's progress and its client's waits on stderr while the block runs."""
+    # without markup: a name in brackets would be taken for a style
     columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
     if console.width >= _LEAST_COLUMNS:
         columns.append(BarColumn(_WIDTH_OF_BAR))
@@ -143,6 +145,7 @@ def _waiting(client: SeoRepClient, stats: Stats) -> str:
     longest = max(_WAITING_FOR, key=lambda reason: stats.waited.get(reason, 0.0))
     if not stats.waited.get(longest):
         return ""
+    # the client waits for the slower of two rates
     own_rate = client.settings.requests_per_second
     is_own = own_rate is not None and (stats.pace is None or stats.pace >= own_rate)
     return _WAITING_FOR[longest].format("your own" if is_own else "the service's")
@@ -161,6 +164,7 @@ class _Lines(logging.Handler):
         if record.levelno < logging.WARNING:
             line = f"{time.strftime('%H:%M:%S')} {message}"
             self._console.print(Text(line, style="dim"))
+        # each month of a run may warn of the same
         elif message not in self.warnings:
             self.warnings.append(message)
             self._console.print(Text.assemble(("Warning:", "yellow"), f" {message}"))
@@ -174,6 +178,7 @@ def logged(console: Console | None = None, *, verbose: bool = False) -> Generato
         A context manager that gives the list of warnings, which grows.
     """
     handler = _Lines(console or messages())
+    # an embedding program's own level is put back afterwards
     level_before = _LIBRARY.level
     _LIBRARY.addHandler(handler)
     _LIBRARY.setLevel(logging.DEBUG if verbose else logging.WARNING)

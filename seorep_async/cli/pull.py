@@ -156,6 +156,7 @@ class PullArguments:
             raise click.UsageError(f"--format: only with -o -; {advice}.")
         if is_by_month and not target.endswith(".duckdb"):
             raise click.UsageError("-o: several months, or --skip-complete, need a .duckdb file.")
+        # otherwise each run would fetch the first months again, and never reach the last ones
         if self.max_requests and len(windows) > 1 and not self._goes_on:
             advice = "needs --skip-complete, or it would begin again each time"
             raise click.UsageError(f"--max-requests with several months {advice}.")
@@ -292,6 +293,7 @@ def read_ids(value: str) -> tuple[int, ...]:
 
     A file has one id a line, or is a CSV with the column campaign_id or id.
     """
+    # @ for a file, as curl has it
     if not value.startswith("@"):
         return tuple(campaign_id(part) for part in value.split(","))
     name = "stdin" if value == "@-" else value[1:]
@@ -303,6 +305,7 @@ def read_ids(value: str) -> tuple[int, ...]:
         lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
     ids = []
     for number, cells in lines:
+        # a line may end with a comment, such as the company's name
         text = ",".join(cells).partition("#")[0]
         advice = " Give one id a line, or a CSV with a column campaign_id."
         ids.append(campaign_id(text, f"{name}, line {number}: ", advice))
@@ -491,7 +494,12 @@ def _text_of(path: str) -> str:
     help="Stop after about N requests, once reports that have begun are complete; keep them, and "
     "exit with 5. The same command continues. Several months also need --skip-complete.",
 )
-@option("--force", section=_HOW, is_flag=True, help="Replace files that no pull wrote.")
+@option(
+    "--force",
+    section=_HOW,
+    is_flag=True,
+    help="Replace files that no pull wrote, or that a person changed.",
+)
 @option(
     "--format",
     section=_HOW,

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.connection import Connection, connect
+from seorep_async.cli.engine_names import find_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, failed, messages, write
@@ -75,6 +76,7 @@ class _Task:
         target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows what is no failure.
+        engine_names: names of engine A and B for the notes of a workbook, or None.
     """
 
     arguments: PullArguments
@@ -82,6 +84,7 @@ class _Task:
     target: str
     options: ExportOptions
     console: Console
+    engine_names: tuple[str, str] | None
 
     @property
     def manner(self) -> dict[str, Any]:
@@ -114,7 +117,11 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     # warnings are printed also where everything else is quiet
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
-        return wait_for(_run(arguments, windows, connect(service), console, warnings))
+        engine_names = None
+        if arguments.target(windows[0]).lower().endswith(".xlsx") and service.embedded is None:
+            engine_names = find_engine_names(profile=service.profile)
+        running = _run(arguments, windows, connect(service), console, warnings, engine_names)
+        return wait_for(running)
 
 
 async def _run(
@@ -123,11 +130,13 @@ async def _run(
     connection: Connection,
     console: Console,
     warnings: Sequence[str],
+    engine_names: tuple[str, str] | None,
 ) -> ExitCode:
     async with connection.opened(**arguments.settings) as client:
         # several months have one target
         target = arguments.target(windows[0])
-        task = _Task(arguments, client, target, _export_options(arguments), console)
+        options = _export_options(arguments)
+        task = _Task(arguments, client, target, options, console, engine_names)
         months = _Months(list(windows))
         by_month = len(windows) > 1
         if by_month or arguments.skip_complete:
@@ -183,6 +192,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
     last_pulls: dict[Days, _LastPull] = {}
+    # the order of months matters only where complete ones are left out
     if arguments.skip_complete:
         last_pulls = await asyncio.to_thread(_last_pulls, task.target, request, windows)
     complete = {window for window, pull in last_pulls.items() if pull.is_complete}
@@ -326,6 +336,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
         last_day,
         out=task.target,
         max_requests=requests_left,
+        engine_names=task.engine_names,
         on_progress=show,
         **task.manner,
         **task.options,
@@ -349,6 +360,7 @@ async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
         on_progress=show,
         **task.options,
     )
+    # the header is written by now, but nothing was found
     if not pulled.campaigns:
         raise NoCampaignsError(task.arguments)
     return pulled
@@ -366,11 +378,13 @@ async def _report(
     """
     code = pull_run.code
     error = pull_run.ended_by
+    # before the summary: it says how far the run came
     summary.show_early_end(pull_run, console)
     if pull_run.arguments.json:
         try:
             await in_daemon_thread(write, as_json(summary.facts_of(pull_run, warnings)))
         except ExportError as unwritten:
+            # a code that says more about the pull is kept
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # nobody reads the summary, which is no error: the export succeeded

@@ -23,6 +23,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
             task = loop.create_task(work)
+            # a signal handler runs in this thread, at any point; the loop must be woken as well
             signals.handle(lambda *_: loop.call_soon_threadsafe(task.cancel))
             try:
                 return loop.run_until_complete(task)
@@ -48,7 +49,8 @@ async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
     def work() -> None:
         try:
             done.set_result(step(*arguments))
-        except BaseException as error:  # whatever it is, the caller waits for it
+        except BaseException as error:
+            # whatever it is, the caller waits for it
             done.set_exception(error)
 
     threading.Thread(target=work, name="seorep-stdout", daemon=True).start()

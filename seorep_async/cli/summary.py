@@ -70,6 +70,7 @@ class PullRun:
     @property
     def was_stopped_in_order(self) -> bool:
         """Whether a person or a limit of theirs ended the run, so that it has a summary."""
+        # a single pull that is paused has written nothing
         if isinstance(self.ended_by, PullPausedError):
             return self.by_month
         return isinstance(self.ended_by, KeyboardInterrupt)
@@ -86,6 +87,7 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     has_received = any(pull.received for pull in pulls)
     if not failures:
         return ExitCode.OK
+    # every response had a wrong shape, so it is not about some campaigns
     if not has_received and all(failure.error == "DecodeError" for failure in failures):
         return ExitCode.SHAPE
     if all(fails_again(failure.error, failure.status) for failure in failures):
@@ -174,7 +176,8 @@ def _listed(ids: Sequence[int]) -> str:
 def show_summary(run: PullRun, source: str, console: Console) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
     pulls = run.pulls
-    if not any(pull.requests or pull.outcomes for pull in pulls):
+    # requests may have been sent all the same, to find out which campaigns a group has
+    if not any(pull.outcomes for pull in pulls):
         console.print(
             "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
         )
@@ -440,4 +443,6 @@ def _staged_in_words(staged: Mapping[str, Any]) -> str:
     reports = counted(staged["reports"], "report")
     state = "that ended with failures" if staged["ended"] else "that was interrupted"
     consequence = "this resumes it" if staged["resumes"] else "this starts over"
-    return f"{reports} of a pull of {staged['started_at']:%Y-%m-%d %H:%M} {state}; {consequence}"
+    night = f"{one_line(staged['account'])}, night of {staged['snapshot_date']}"
+    began = f"{staged['started_at']:%Y-%m-%d %H:%M}"
+    return f"{reports} of a pull of {began} ({night}) {state}; {consequence}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import importlib.metadata
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.filesize import decimal
@@ -15,16 +17,26 @@ from seorep_async.cli.progress import logged
 from seorep_async.cli.pull import Days
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.database import WAIT_SECONDS
+from seorep_async.export.database import WAIT_SECONDS, Database
 from seorep_async.export.formats import format_of
 from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.staging import Beginning, StagedPull
+from seorep_async.export.staging import Beginning, StagedPull, staged_in
 from seorep_async.history import open_history
+from seorep_async.history.source import listed
 from seorep_async.tables.optional import require
 
 _LEAST_BYTES = 100_000_000
 """Free space below which a disk counts as full."""
+_LISTED_ACCOUNTS = 20
+_NIGHTS = """
+    SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
+    FROM pulls
+    -- a night without any report is no night
+    WHERE rows > 0 OR failures = 0
+    GROUP BY account
+    ORDER BY account
+"""
 _OPEN_SECONDS = 5.0
 """A target that can't be looked at within this time is open in another program."""
 
@@ -34,8 +46,8 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
-        with logged(messages(quiet=True)):  # what it waits for is said below
-            await _check_file(findings, client, out, window)
+        with logged(messages(quiet=True)) as warnings:  # what it waits for is said below
+            await _check_file(findings, client, out, window, warnings)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
 
@@ -43,8 +55,9 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
     file_format = format_of(Path(out).suffix.lower())
+    # the check of the file says what is wrong with the name
     if file_format is None:
-        return  # the check of the file says so
+        return
     for library in file_format.needs:
         require(library)
     names = dict.fromkeys(library.partition(".")[0] for library in file_format.needs)
@@ -57,8 +70,9 @@ def _check_space(findings: Findings, out: str) -> None:
     """Compare the free space with the size of the target, which a pull writes anew beside it."""
     target = Path(out)
     folder = target.absolute().parent
+    # the check of the file says that there is no folder
     if not folder.is_dir():
-        return  # the check of the file says so
+        return
     free = shutil.disk_usage(folder).free
     size = target.stat().st_size if target.is_file() else 0
     space = f"{decimal(free)} free in {folder}"
@@ -70,7 +84,9 @@ def _check_space(findings: Findings, out: str) -> None:
         findings.ok("space", space)
 
 
-async def _check_file(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
+async def _check_file(
+    findings: Findings, client: SeoRepClient, out: str, window: Days, warnings: Sequence[str]
+) -> None:
     # the checks of a real pull, which stop before its first request
     request = ExportRequest.of(client, None, window, {})
     try:
@@ -79,13 +95,39 @@ async def _check_file(findings: Findings, client: SeoRepClient, out: str, window
             opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
         ):
             staged = target.staging.earlier_pull
+            database = target.target
     except TimeoutError:
         problem = f"{out} is open in another program"
+        # the warning about the wait names the process
+        for warning in warnings:
+            problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         return
     findings.ok("target", await asyncio.to_thread(_state_of, out))
+    if _is_database(out):
+        await asyncio.to_thread(_add_nights, findings, out, client.now().date())
     if staged is not None:
         findings.note("staged", _words_of_staged(staged))
+    if isinstance(database, Database):
+        await asyncio.to_thread(_add_other_staged, findings, database)
+
+
+def _add_other_staged(findings: Findings, database: Database) -> None:
+    """Add what is staged for a database under other accounts' names."""
+    for folder in database.other_staging_folders():
+        try:
+            staged = staged_in(folder, database.format, database.request)
+        except ExportError as error:
+            findings.note("staged", error.message)
+            continue
+        if staged is not None:
+            findings.note("staged", _words_of_staged(staged))
+
+
+def _is_database(out: str) -> bool:
+    """Return whether a target is a database that has something in it."""
+    path = Path(out)
+    return path.suffix.lower() == ".duckdb" and path.exists() and path.stat().st_size > 0
 
 
 def _state_of(out: str) -> str:
@@ -93,19 +135,54 @@ def _state_of(out: str) -> str:
     if not path.exists() or not path.stat().st_size:
         return f"{out} will be new"
     size = decimal(path.stat().st_size)
-    if path.suffix.lower() != ".duckdb":
+    if not _is_database(out):
         return f"{out} ({size}) will be replaced"
-    query = (
-        "SELECT count(*), max_by(snapshot_date, started_at), max_by(version, started_at) FROM pulls"
-    )
+    query = "SELECT count(*), max_by(version, started_at) FROM pulls"
     with open_history(out) as database:
-        ((count, night, version),) = database.connection.execute(query).fetchall()
-    pulls = counted(count, "pull")
-    return f"{out} ({size}) has {pulls}, the last of the night {night}, by seorep {version}"
+        ((count, version),) = database.connection.execute(query).fetchall()
+    return f"{out} ({size}) has {counted(count, 'pull')}, the last by seorep {version}"
 
 
 def _words_of_staged(staged: StagedPull) -> str:
     state = "ended with failures" if staged.ended else "is unfinished"
-    reports = counted(staged.reports, "report")
+    night = f"{staged.account}, night of {staged.snapshot_date}"
     window = f"{staged.start_date} to {staged.end_date}"
-    return f"a pull of {window} {state}, with {reports} stored"
+    reports = counted(staged.reports, "report")
+    return f"{night}: the pull of {window} {state}, with {reports}"
+
+
+# --- Nights
+
+
+def _add_nights(findings: Findings, out: str, today: dt.date) -> None:
+    """Add each account's newest night; for one that is pulled daily, also what is missing."""
+    with open_history(out) as database:
+        accounts = database.connection.execute(_NIGHTS).fetchall()
+    for account, nights in accounts[:_LISTED_ACCOUNTS]:
+        newest = nights[-1]
+        count = counted(len(nights), "night")
+        findings.fact("nights", f"{account}: {count}, the newest of {newest}")
+        days = (newest - nights[0]).days + 1
+        is_daily = len(nights) > 1 and 2 * len(nights) > days
+        if not is_daily:
+            continue
+        missing = _missing_nights(nights)
+        if missing:
+            advice = "`seorep guide command` says how to make a lost night up"
+            findings.note(
+                "nights", f"{account}: missing are the nights of {listed(missing)}; {advice}"
+            )
+        age = (today - newest).days
+        # tonight's pull may be still to come
+        if age > 1:
+            findings.note("nights", f"{account}: the newest night is {age:,} days old")
+    if len(accounts) > _LISTED_ACCOUNTS:
+        others = counted(len(accounts) - _LISTED_ACCOUNTS, "account")
+        findings.fact("nights", f"{others} more")
+
+
+def _missing_nights(nights: Sequence[dt.date]) -> list[dt.date]:
+    """Return the nights between the first and the last one that are not among them."""
+    days = (nights[-1] - nights[0]).days
+    all_nights = [nights[0] + dt.timedelta(day) for day in range(days)]
+    return sorted(set(all_nights).difference(nights))

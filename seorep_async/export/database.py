@@ -37,6 +37,7 @@ from seorep_async.export.schema import (
     first_line,
     found_columns,
     holder_of,
+    is_damaged,
     make_tables,
     problems,
     why_closed,
@@ -71,6 +72,15 @@ class Database(Target):
         """A folder for each account, so that nobody sees another account's staged reports."""
         account = urllib.parse.quote(self.request.account, safe="")
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
+
+    def other_staging_folders(self) -> list[Path]:
+        """Return the folders with what is staged for this database under other accounts' names."""
+        folders = []
+        for folder in sorted(self.path.parent.glob(".*.pull")):
+            is_for_us = folder.name.startswith(f".{self.path.name}.")
+            if is_for_us and folder != self.staging_folder:
+                folders.append(folder)
+        return folders
 
     def row_files(self) -> list[Path]:
         return [self.out]
@@ -182,7 +192,8 @@ class Database(Target):
                         if holder is None or is_late:
                             raise self._refusal(error) from error
                     else:
-                        yield database
+                        with self._damage_refused():
+                            yield database
                         return
                     # the minute begins when somebody is found to have it open
                     if deadline is None:
@@ -193,6 +204,16 @@ class Database(Target):
             # here the lock is free again, so that others wait at the same time
             if self.stop.wait(_RETRY_SECONDS):
                 raise ExportError("the pull was cancelled; run it again to write what is staged")
+
+    @contextmanager
+    def _damage_refused(self) -> Iterator[None]:
+        """Refuse a database in which a query finds damage that opening it did not find."""
+        try:
+            yield
+        except require("duckdb").Error as error:
+            if is_damaged(error):
+                raise self._refusal(error) from error
+            raise
 
     def _refusal(self, error: Exception) -> Exception:
         reason = why_closed(error)

@@ -27,6 +27,9 @@ from seorep_async.export.staging import Contents, other_reading
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
+if sys.platform != "win32":
+    import pwd
+
 IN_USE_SECONDS = 2.0
 """How long a file is replaced again and again while another program has it open."""
 _RETRY_SECONDS = 0.1
@@ -108,7 +111,12 @@ class Target:
 
 
 def check_file(out: Path, file: Path) -> None:
-    """Refuse a path that can't be written, or that is no regular file."""
+    """Refuse a path that can't be a target.
+
+    Raises:
+        ConfigurationError: it is no regular file, or there is no folder for it.
+        ExportError: it is read-only.
+    """
     if not os.path.isdir(file.parent):
         raise refusal(out, f"there is no folder {file.parent}; create it first")
     place = file
@@ -124,10 +132,32 @@ def check_file(out: Path, file: Path) -> None:
             problem = f"{file.name} is a link to nothing; remove it"
     except OSError as error:
         problem = f"{error.strerror}; name another file"
-    if problem is None and not os.access(place, os.W_OK):
-        problem = f"{place} is read-only; name a file elsewhere"
     if problem is not None:
         raise refusal(out, problem)
+    # a file is replaced, or a database has its log beside it, so the folder must be writable too
+    for needed in (place, file.parent):
+        if not os.access(needed, os.W_OK):
+            reason = _why_read_only(needed, is_new=place == file.parent)
+            raise ExportError(f"can't write {out}: {reason}", file=file)
+
+
+def _why_read_only(place: Path, *, is_new: bool) -> str:
+    """Return whose a file or a folder is that can't be written, and what to do."""
+    advice = "make it writable"
+    if is_new:
+        advice = f"{advice}, or name a file elsewhere"
+    owner = _user_name(place.stat().st_uid)
+    user = _user_name(os.geteuid()) if hasattr(os, "geteuid") else owner
+    if owner != user:
+        return f"{place} is owned by {owner}; you are {user}; {advice}"
+    return f"{place} is read-only; {advice}"
+
+
+def _user_name(user_id: int) -> str:
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except (KeyError, NameError):  # Windows has no such table
+        return f"user {user_id}"
 
 
 def is_mounted(file: Path) -> bool:

@@ -56,6 +56,7 @@ from seorep_async.export.staging import (
 from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
 from seorep_async.plain_values import SURROGATE
+from seorep_async.resources.arguments import check_engine_names
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -79,6 +80,7 @@ async def pull_to(
     retry_failed: bool = False,
     force: bool = False,
     max_requests: int | None = None,
+    engine_names: Sequence[str] | None = None,
     **options: Unpack[ExportOptions],
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database.
@@ -94,10 +96,11 @@ async def pull_to(
         restart: drop what is staged, unread, before anything else.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: replace also files that no pull wrote.
+        force: replace also files that no pull wrote, and workbooks that a person changed.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
+        engine_names: the names of engine A and engine B for the notes of a workbook.
         feeds: which of the three feeds, one or several, or their values, such as
             `campaign-by-date`.
         groups, filter: without ids: only campaigns of groups with these titles, in any case; those
@@ -120,7 +123,8 @@ async def pull_to(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
-    place = Place(out, options, force=force)
+    names = None if engine_names is None else check_engine_names(engine_names)
+    place = Place(out, options, force=force, engine_names=names)
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
         # retry_failed, and nothing has failed
@@ -324,6 +328,7 @@ class Place:
     out: str | os.PathLike[str]
     options: ExportOptions
     force: bool = False
+    engine_names: tuple[str, str] | None = None
 
     def __attrs_post_init__(self) -> None:
         require_booleans(force=self.force)
@@ -335,13 +340,11 @@ class OpenTarget:
 
     Attributes:
         run: runs a function in the thread that uses both.
-        folder: the staging folder.
         notes: sentences for the summary.
     """
 
     run: Background
     target: AnyTarget
-    folder: Path
     staging: Staging
     notes: tuple[str, ...] = ()
 
@@ -358,20 +361,17 @@ async def opened_target(
         # importing an extra takes long
         target = await run(_target, place, request, run.stop)
         notes: list[str] = []
-        # the folder has the name that the caller gave: a repeated call must find it again
-        folder = target.staging_folder
-        with errors_of(folder):
+        with errors_of(target.staging_folder):
             if beginning.restart and not beginning.only_look:
                 # Before anything that may fail for now, such as a database that is open elsewhere.
                 # The call is repeated without `restart`, and must not meet an older night then.
-                await run(drop_staged, folder)
+                await run(drop_staged, target.staging_folder)
             await run(target.check)
             # files have no memory of accounts
             if isinstance(target, Database) and not request.names_account:
                 target = await _under_known_name(client, target, run, notes)
-                if target.staging_folder.exists():
-                    folder = target.staging_folder
         request = target.request
+        folder = target.staging_folder
         with errors_of(folder):
             requests = [request]
             retry = Retry()
@@ -395,7 +395,7 @@ async def opened_target(
                         request.end_date,
                         request.snapshot_date,
                     )
-                yield OpenTarget(run, target, folder, staging, tuple(notes))
+                yield OpenTarget(run, target, staging, tuple(notes))
             finally:
                 await run(stack.close)
 
@@ -458,7 +458,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.received:
         complete = sum(outcome.ok for outcome in outcomes)
         notes += target.losses(complete, len(outcomes) - complete)
-    paths = target.write(contents, opened.folder)
+    paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # what was fetched stays staged, so that a retry writes the whole target with few requests
     if summary.ok:
@@ -534,7 +534,9 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     # a link is followed once, so that its target is replaced and the link stays
     real_path = Path(os.path.realpath(path))
     if isinstance(format_, WorkbookRows):
-        return WorkbookFile(path, real_path, request, stop, format_, place.force)
+        return WorkbookFile(
+            path, real_path, request, stop, format_, place.force, place.engine_names
+        )
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
     if place.options.get("search") is not None:

@@ -130,10 +130,12 @@ def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
 
 
 _NEWER = "a newer DuckDB made it; install that version, or name another file"
+_ANOTHER_PROGRAM = "another program"
 _IN_ANOTHER_PROGRAM = (
-    "it is open in another program, or a pull writes it; close it there, and run this again"
+    f"it is open in {_ANOTHER_PROGRAM}, or a pull writes it; close it there, and run this again"
 )
 _IN_THIS_PROGRAM = "this program has it open already; close that, and run this again"
+_DAMAGED = "it is damaged; restore a backup"
 _MEANINGS = {
     "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS
     "File is already open in": _IN_ANOTHER_PROGRAM,  # Windows, in any language
@@ -143,6 +145,8 @@ _MEANINGS = {
     "Could not set lock": (
         "its file system refuses DuckDB's locks; write to a local disk, and move the file"
     ),
+    "Could not read enough bytes": _DAMAGED,  # it was cut off
+    "Corrupt database file": _DAMAGED,
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }
@@ -152,6 +156,28 @@ _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database
 
 def why_closed(error: Exception) -> str | None:
     """Return why a database can't be opened, and what to do; None if it may be no database."""
+    meaning = _meaning_of(error)
+    if meaning == _IN_ANOTHER_PROGRAM:
+        return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))
+    return meaning
+
+
+def holder_of(error: Exception) -> str | None:
+    """Return who has a database open that can't be opened; None if there is another reason."""
+    meaning = _meaning_of(error)
+    if meaning == _IN_ANOTHER_PROGRAM:
+        return _ANOTHER_PROGRAM + _process_of(error)
+    if meaning == _IN_THIS_PROGRAM:
+        return "this program"
+    return None
+
+
+def is_damaged(error: Exception) -> bool:
+    """Return whether DuckDB found a database cut off or changed."""
+    return _meaning_of(error) == _DAMAGED
+
+
+def _meaning_of(error: Exception) -> str | None:
     message = str(error)
     for words, meaning in _MEANINGS.items():
         if words in message:
@@ -159,14 +185,10 @@ def why_closed(error: Exception) -> str | None:
     return None
 
 
-def holder_of(error: Exception) -> str | None:
-    """Return who has a database open that can't be opened; None if there is another reason."""
-    meaning = why_closed(error)
-    if meaning == _IN_ANOTHER_PROGRAM:
-        return "another program"
-    if meaning == _IN_THIS_PROGRAM:
-        return "this program"
-    return None
+def _process_of(error: Exception) -> str:
+    """Return the number of the process that has a database open, where DuckDB names it."""
+    process = re.search(r"\(PID (\d+)\)", str(error))
+    return "" if process is None else f" (process {process[1]})"
 
 
 def first_line(error: Exception) -> str:

@@ -27,7 +27,15 @@ from seorep_async.export.formats import (
     single_column,
     without_lead,
 )
-from seorep_async.export.pieces import Block, BlockFile, Failure, Record, drop_leftovers, opened_in
+from seorep_async.export.pieces import (
+    Block,
+    BlockFile,
+    Failure,
+    Record,
+    drop_leftovers,
+    errors_of,
+    opened_in,
+)
 from seorep_async.export.request import ExportRequest, Plan, is_about_reading
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
@@ -56,11 +64,15 @@ class StagedPull:
     """A pull that an earlier run has staged.
 
     Attributes:
+        account: the account's name.
+        snapshot_date: its night.
         started_at: its start, in UTC.
         reports: the number of staged reports.
         ended: whether it ended with failures.
     """
 
+    account: str
+    snapshot_date: dt.date
     started_at: dt.datetime
     start_date: dt.date
     end_date: dt.date
@@ -116,7 +128,13 @@ class Staging:
             request = self.request
             reports = sum(map(self.count, request.fetched_feeds))
             self.earlier_pull = StagedPull(
-                request.started_at, request.start_date, request.end_date, reports, self.ended
+                account=request.account,
+                snapshot_date=request.snapshot_date,
+                started_at=request.started_at,
+                start_date=request.start_date,
+                end_date=request.end_date,
+                reports=reports,
+                ended=self.ended,
             )
 
     def _note(self, number: int, block: Block) -> None:
@@ -468,11 +486,26 @@ def opened(
         file.close()
 
 
+def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPull | None:
+    """Return the pull that a folder has staged, without changing anything.
+
+    Args:
+        request: any request for the same target; the folder may be another account's.
+
+    Raises:
+        ExportError: a pull is at work in it, or what it has staged is damaged.
+    """
+    look = Beginning(only_look=True)
+    with errors_of(folder), opened(folder, format_, [request], look, None) as staging:
+        return staging.earlier_pull
+
+
 def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> ConfigurationError:
     """Refuse to drop an unfinished pull of another request."""
     days = f"{staged.start_date} to {staged.end_date}"
     how = "; ".join(differences.values())
-    problem = f"an unfinished pull is staged for this target, with {how}"
+    night = f"{staged.account}, night of {staged.snapshot_date}"
+    problem = f"an unfinished pull ({night}) is staged for this target, with {how}"
     advice = f"Repeat that pull ({days}) first, or drop it with restart=True"
     return ConfigurationError(f"{problem}. {advice}")
 

@@ -74,6 +74,7 @@ _ORDER = (
     re.compile("company"),
     re.compile("keyword_phrase"),
     re.compile("search_location_canonical_name|date|date_precision"),
+    re.compile("url|group_title|error|message"),
     re.compile(r"engine_\w+_ranking"),
     re.compile(r"engine_\w+_ranking_change"),
     re.compile(r"engine_\w+_ranking_url|engine_\w+_rankings_\w+"),
@@ -84,10 +85,15 @@ _PROPERTIES = "docProps/core.xml"
 
 @attrs.frozen
 class WorkbookFile(Target):
-    """One file with a sheet for each table that has rows."""
+    """One file with a sheet for each table that has rows.
+
+    Attributes:
+        engine_names: names of engine A and engine B for the notes at the headers, or None.
+    """
 
     format: WorkbookRows
     force: bool
+    engine_names: tuple[str, str] | None
 
     def row_files(self) -> list[Path]:
         return [self.out]
@@ -142,7 +148,11 @@ class WorkbookFile(Target):
         try:
             # the same rows give the same bytes, whenever they are written
             created = contents.request.started_at
-            write_workbook(file, _sheets(contents, self.format), created, temporary_folder)
+            sheets = (
+                attrs.evolve(sheet, columns=_explained(sheet.columns, self.engine_names))
+                for sheet in _sheets(contents, self.format)
+            )
+            write_workbook(file, sheets, created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
@@ -270,6 +280,20 @@ def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[Sheet]:
         yield Sheet.of(table, names, partial(read, table))
 
 
+def _explained(
+    columns: Iterable[Column], engine_names: tuple[str, str] | None
+) -> tuple[Column, ...]:
+    """Return columns whose descriptions name their engine as people call it."""
+    explained = []
+    for column in columns:
+        description = column.description
+        for letter, name in zip("ab", engine_names or (), strict=False):
+            if f"engine_{letter}_" in column.name:
+                description = f"{description} Engine {letter.upper()} is {name}."
+        explained.append(attrs.evolve(column, description=description))
+    return tuple(explained)
+
+
 def _position(table: Table, name: str) -> int:
     return table.columns.index(_column(table, name))
 
@@ -322,16 +346,22 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
-    bold = workbook.add_format({"bold": True, "bottom": 1})
+    header_format = workbook.add_format({"bold": True, "bottom": 1})
+    indented_header_format = workbook.add_format({"bold": True, "bottom": 1, "indent": 1})
     for place, index in enumerate(indexes):
         column = sheet.columns[index]
+        name_format = header_format
         cell_format = None
         if column.type in _NUMBER_FORMATS:
             cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
+        elif place and column.type is ColumnType.STRING:
+            # numbers end at the right of their cell, so a string beside them needs a gap
+            name_format = indented_header_format
+            cell_format = workbook.add_format({"indent": 1})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
         width = min(surveys[index].width, widest)
         worksheet.set_column(place, place, width, cell_format)
-        worksheet.write_string(0, place, column.name, bold)
+        worksheet.write_string(0, place, column.name, name_format)
         worksheet.write_comment(0, place, column.description, _note_options(column.description))
     kinds = [column.type for column in sheet.columns]
     row_number = 1

@@ -12,13 +12,16 @@ from typing import Self
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, short_repr
+from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, put, refusal
+from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import Change
 from seorep_async.history.figures import ENGINES
+from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Columns, Table, columns_of_model, model_columns
 
+_LONGEST_HEADER = 1024
 _DESCRIPTIONS = {
     "company": "Company of the campaign, as it was last pulled.",
     "keyword_phrase": "Phrase of the keyword.",
@@ -93,22 +96,21 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
     Raises:
         ConfigurationError: there are not two names.
     """
-    names = list(engine_names) if isinstance(engine_names, list | tuple) else []
-    are_names = all(isinstance(name, str) and name.strip() for name in names)
-    if len(names) != 2 or not are_names:
-        expected = "two names, of engine A and B, such as Google and Bing"
-        problem = f"engine_names must be {expected}, got {short_repr(engine_names)}"
-        raise ConfigurationError(problem, argument="engine_names")
-    engine_a, engine_b = names
+    engine_a, engine_b = check_engine_names(engine_names)
     all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
     return dict(zip(ENGINES, all_names, strict=True))
 
 
 @attrs.frozen
 class ChangeFile:
-    """A file of changes: a workbook with one sheet, or CSV."""
+    """A file of changes: a workbook with one sheet, or CSV.
 
-    named: Path
+    Attributes:
+        out: the path as the caller wrote it.
+        path: the same path, absolute and with links followed.
+    """
+
+    out: Path
     path: Path
 
     @classmethod
@@ -121,7 +123,7 @@ class ChangeFile:
         file = cls(Path(out), Path(os.path.realpath(out)))
         if file.path.suffix.lower() not in (".xlsx", ".csv"):
             raise refusal(out, "the name must end in .xlsx or .csv")
-        check_file(file.named, file.path)
+        check_file(file.out, file.path)
         is_empty = not file.path.exists() or not file.path.stat().st_size
         if not is_empty and not file._holds_changes():
             advice = "name another file, or delete this one first"
@@ -139,15 +141,20 @@ class ChangeFile:
             rows = read_sheet(self.path, table)
             has_key = any(row.keys() >= set(table.key) for row in rows)
             return has_key and not was_changed(self.path)
-        with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
-            return next(csv.reader(file), []) == _names()
+        with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
+            # a header of changes is short, and other files may have a line without an end
+            return file.readline(_LONGEST_HEADER).rstrip("\r\n") == ",".join(_names())
 
     def write(self, rows: Sequence[ChangeRow]) -> Path:
         """Write the file beside its place, put it there in one step, and return its path.
 
         Raises:
-            ExportError: it can't be written.
+            ExportError: it can't be written, or a sheet can't hold the rows.
         """
+        if self._is_workbook and len(rows) > SHEET_ROWS:
+            advice = "choose fewer changes, or name a .csv file"
+            problem = f"a sheet holds {SHEET_ROWS:,} rows, and there are {len(rows):,} changes"
+            raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         prefix = f".{self.path.name[-50:]}."
         try:
             with tempfile.TemporaryDirectory(prefix=prefix, dir=self.path.parent) as folder:
@@ -158,9 +165,9 @@ class ChangeFile:
                     _write_csv(file, rows)
                 put(file, self.path, permissions_of=self.path)
         except OSError as error:
-            problem = f"can't write {self.named}: {error.strerror}"
-            raise ExportError(problem, file=self.named) from error
-        return self.named
+            problem = f"can't write {self.out}: {error.strerror}"
+            raise ExportError(problem, file=self.out) from error
+        return self.out
 
 
 def _names() -> list[str]:

@@ -50,7 +50,7 @@ _LAST_DAYS_OF_NIGHTS = """
 """
 _CAMPAIGNS_OF_DAYS = """
     WITH reports AS (
-        SELECT
+        SELECT DISTINCT
             campaign_id,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
             NULL AS error

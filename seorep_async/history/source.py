@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
@@ -226,7 +227,9 @@ def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
     definitions: dict[bool, set[str]] = {True: set(), False: set()}
     for is_temporary, name, statement in connection.execute(_DEFINITIONS).fetchall():
         if name in VIEWS:
-            definitions[is_temporary].add(statement.partition(" VIEW ")[2])
+            _, _, definition = statement.partition(" VIEW ")
+            # a view that was stored in an older format is shown with fewer parentheses
+            definitions[is_temporary].add(re.sub(r"[()\s]", "", definition))
     if definitions[True] == definitions[False]:
         # SHOW TABLES would list them twice
         for name in VIEWS:
@@ -246,7 +249,8 @@ def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
         with open_history(database) as history:
             yield history
     except duckdb.Error as error:
-        raise ExportError(f"can't read {database}: {first_line(error)}") from error
+        problem = why_closed(error) or first_line(error)
+        raise ExportError(f"can't read {database}: {problem}") from error
 
 
 def complete_windows(

@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -58,6 +59,17 @@ _COLUMNS_OF_CHANGES = (
 _MOST_IDS = 20
 """Campaigns that an answer names for each reason why they were not compared."""
 MOST_CHANGES = 100
+_IN_TOOL_WORDS = (
+    (
+        r"pull the last 30 days each night \(seorep pull [^)]*\)",
+        "call pull for 30 days that end on another day",
+    ),
+    (r"; name a database that pulls wrote \(\.duckdb\)", ""),
+    (r"give this account a name of its own with account=…", "this server needs another account"),
+    (r"restart=True", "restart true"),
+    (r"(\w+)=…", r"\1"),
+)
+"""Advice of the library, and what it is for an agent, which has tools, and no options."""
 _TYPES_OF_JSON = {
     "BOOLEAN",
     "TINYINT",
@@ -113,6 +125,16 @@ class Reply(msgspec.Struct):
 
     answer: str = ""
     error: str | None = None
+
+
+def in_tool_words(problem: str, database: str) -> str:
+    """Return a message for an agent, which has tools, and no options and paths."""
+    folder = os.path.dirname(database)
+    if os.path.dirname(folder) != folder:  # the root is a slash, which stands in other words too
+        problem = problem.replace(os.path.join(folder, ""), "")
+    for words, ours in _IN_TOOL_WORDS:
+        problem = re.sub(words, ours, problem)
+    return problem
 
 
 # --- The side of the server
@@ -213,6 +235,10 @@ def reply_to(question: Question) -> Reply:
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         return Reply(error=_out_of_memory(first_line(error) or "Python has no memory left"))
     except duckdb.Error as error:
+        problem, guess, _ = str(error).partition("\nDid you mean ")
+        if guess and "Table with name" in problem:
+            # the nearest of all names is often one of DuckDB's own
+            return Reply(error=f"DuckDB: {problem} SHOW TABLES lists those that exist.")
         return Reply(error=f"DuckDB: {error}")
 
 
@@ -221,44 +247,52 @@ def _out_of_memory(problem: str) -> str:
 
 
 def _answer_query(question: SqlQuestion) -> str:
-    duckdb = require("duckdb")
     with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
         connection = history.connection
-        statements = connection.extract_statements(question.sql)
-        if len(statements) > 1:
-            problem = f"sql must be one statement, got {len(statements)}; ask for each by itself"
-            raise ConfigurationError(problem)
-        if not statements or not _only_reads(connection, statements[0]):
-            problem = "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, "
-            raise ConfigurationError(f"{problem}SUMMARIZE, or EXPLAIN without ANALYZE)")
+        statement = _only_statement(connection, question.sql)
+        # asked first, because another query ends one whose rows are being read
         notes = _notes_on_accounts(history, question)
-        relation = connection.sql(statements[0].query)
-        if statements[0].type.name == "EXPLAIN":
-            # a line a row, because a long value is cut
+        relation = connection.sql(statement.query)
+        if statement.type.name == "EXPLAIN":
+            # a row for each line, because a long value is cut
             plan = "\n".join(str(row[-1]) for row in relation.fetchall())
             lines = [[line] for line in plan.splitlines()]
             return excerpt(["plan"], lines, advice=_select_less)
-        # DuckDB's own text: Python has no months, no infinite days, and objects for each element
-        columns = []
-        for number, kind in enumerate(relation.types, 1):
-            # decimals become numbers, and other values DuckDB's own text
-            is_plain = str(kind) in _TYPES_OF_JSON or str(kind).startswith("DECIMAL")
-            columns.append(f"#{number}" if is_plain else f"#{number}::VARCHAR")
-        try:
-            result = connection.execute(relation.project(", ".join(columns)).sql_query())
-            rows = (list(map(_as_number, row)) for row in iter(result.fetchone, None))
-            return excerpt(
-                relation.columns,
-                rows,
-                advice=_select_less,
-                notes=notes,
-            )
-        except duckdb.OutOfMemoryException:
-            raise
-        except duckdb.Error as error:
-            # DuckDB points to a line of our query, which has the one that was sent inside
-            problem, _, _ = str(error).partition("\n\nLINE ")
-            raise ConfigurationError(f"DuckDB: {problem}") from None
+        rows = _rows_for_json(connection, relation)
+        return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
+
+
+def _only_statement(connection: Any, sql: str) -> Any:
+    """Return the statement of a text if it is one, and only reads."""
+    statements = connection.extract_statements(sql)
+    if len(statements) > 1:
+        problem = f"sql must be one statement, got {len(statements)}; ask for each by itself"
+        raise ConfigurationError(problem)
+    if not statements or not _only_reads(connection, statements[0]):
+        problem = "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, SUMMARIZE"
+        raise ConfigurationError(f"{problem}, or EXPLAIN without ANALYZE)")
+    return statements[0]
+
+
+def _rows_for_json(connection: Any, relation: Any) -> Iterator[list[Any]]:
+    """Yield the rows of a query as values of JSON."""
+    duckdb = require("duckdb")
+    # DuckDB's own text: Python has no months, no infinite days, and objects for each element
+    columns = []
+    for number, kind in enumerate(relation.types, 1):
+        is_plain = str(kind) in _TYPES_OF_JSON or str(kind).startswith("DECIMAL")
+        columns.append(f"#{number}" if is_plain else f"#{number}::VARCHAR")
+    query = relation.project(", ".join(columns)).sql_query()
+    try:
+        result = connection.execute(query)
+        for row in iter(result.fetchone, None):
+            yield [_as_number(value) for value in row]
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        # the line that DuckDB points to is one of our query, which has the sent one inside
+        problem, _, _ = str(error).partition("\n\nLINE ")
+        raise ConfigurationError(f"DuckDB: {problem}") from None
 
 
 def _select_less(count: int) -> str:
@@ -272,7 +306,9 @@ def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | N
         return None
     names = listed(map(short_repr, accounts))
     note = f"the database has several accounts, {names}, and the query does not filter by account"
-    return [f"{note}; that of this server is {short_repr(question.account)}"]
+    if question.account in accounts:
+        note = f"{note}; that of this server is {short_repr(question.account)}"
+    return [note]
 
 
 def _as_number(value: object) -> object:
@@ -291,7 +327,7 @@ def _only_reads(connection: Any, statement: Any) -> bool:
         start = _EXPLAIN.match(statement.query)
         if start is None:
             return False
-        # after EXPLAIN ANALYZE, which runs a query, the rest is none
+        # EXPLAIN ANALYZE runs a query, and what follows EXPLAIN is no statement then
         try:
             explained = connection.extract_statements(statement.query[start.end() :])
         except require("duckdb").ParserException:
@@ -313,10 +349,10 @@ def _answer_comparison(question: ChangesQuestion) -> str:
                 problem = f"the database has several accounts, {names}; this server has no name"
                 raise ConfigurationError(f"{problem} of one; the tool history sees them all")
             request = attrs.evolve(request, account=question.default_account)
-        return _described(compare(history, request))
+        return _described(compare(history, request), question.database)
 
 
-def _described(comparison: Comparison) -> str:
+def _described(comparison: Comparison, database: str) -> str:
     """Return the answer of a comparison."""
     changes = comparison.changes
     rows = []
@@ -334,6 +370,7 @@ def _described(comparison: Comparison) -> str:
         if len(campaign_ids) > _MOST_IDS:
             count = len(campaign_ids) - _MOST_IDS
             omissions.append(f"{count} ids of campaigns not compared because {reason}")
+    notes = [in_tool_words(note, database) for note in comparison.notes]
     return excerpt(
         _COLUMNS_OF_CHANGES,
         rows,
@@ -345,7 +382,7 @@ def _described(comparison: Comparison) -> str:
         changes=changes.total,
         campaigns_not_compared=len(changes.left_out),
         not_compared=not_compared or None,
-        notes=list(comparison.notes) or None,
+        notes=notes or None,
     )
 
 

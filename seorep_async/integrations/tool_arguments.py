@@ -44,14 +44,16 @@ class RankingsArguments(Arguments):
     start_date: FirstDay
     end_date: LastDay
     search: Annotated[str | None, _about("Only keywords like this.")] = None
-    columns: Annotated[list[str] | None, _about("Others than phrase, ranks, URLs; or all.")] = None
+    columns: Annotated[
+        list[str] | None, _about("Default: phrase, location, ranks, URLs. all: every one.")
+    ] = None
     page: PageNumber = 1
     limit: PageSize = 25
 
 
 class ChangesArguments(Arguments):
     before: Annotated[str | None, _about("Earlier day. Default: the last one before after.")] = None
-    after: Annotated[str | None, _about("Later day. Default: the last in the database.")] = None
+    after: Annotated[str | None, _about("Later day. Default: the last of most campaigns.")] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
     group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
     kind: Annotated[
@@ -93,7 +95,7 @@ _ABSENT = (None, "", "null")
 """The values that hosts send for an argument that was left out."""
 _DAYS = ("start_date", "end_date", "before", "after")
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?")
-"""A day. Some agents send a time, of which the day is taken."""
+"""A day. Some agents send a time, and its day is taken."""
 _ADVICE = {
     "campaign": "the tool campaigns lists ids",
     "campaign_id": "the tool campaigns lists ids",
@@ -106,8 +108,8 @@ _IN_WORDS: dict[object, str] = {
     str: "text",
     str | None: "text",
     bool: "true or false",
-    list[int] | None: "a list of numbers",
-    list[str] | None: "a list of names",
+    list[int] | None: "one or several numbers",
+    list[str] | None: "one or several names",
     list[ChangeKind] | None: f"one or several of {', '.join(get_args(ChangeKind))}",
     list[FeedName] | None: f"one or several of {', '.join(get_args(FeedName))}",
 }
@@ -147,8 +149,8 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
         if name in names:
             for synonym in names.intersection(fields):
                 return synonym
-    known = ", ".join(fields)
-    raise ConfigurationError(f"there is no argument {short_repr(name)}; there are {known}")
+    problem = f"there is no argument {short_repr(name)}"
+    raise ConfigurationError(f"{problem}; there are {', '.join(fields)}")
 
 
 def _converted(field: FieldInfo, value: object) -> object:
@@ -162,6 +164,9 @@ def _converted(field: FieldInfo, value: object) -> object:
             return _day(value)
         if any(get_origin(part) is list for part in get_args(expected_type)):
             items = [_normal_name(name, item) for item in _as_list(value)]
+            if not items:
+                # every campaign would be a large answer to an empty list
+                raise ValueError
             return msgspec.convert(items, expected_type, strict=False)
         if isinstance(value, list) and len(value) == 1:
             return msgspec.convert(value[0], expected_type, strict=False)

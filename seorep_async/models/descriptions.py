@@ -17,7 +17,8 @@ import attrs
 M = TypeVar("M", bound=attrs.AttrsInstance)
 Descriptions: TypeAlias = dict[str, str]
 
-_LINE = re.compile(r"\S.{0,85}(?= |$)")  # `textwrap` takes 6 ms of the import
+# `textwrap` would take 6 ms of the import
+_LINE = re.compile(r"\S.{0,85}(?= |$)")
 
 _ENGINES = {
     "engine_a": "the first search engine",
@@ -78,6 +79,7 @@ def _changes() -> Descriptions:
 
 def _addresses() -> Descriptions:
     addresses = {}
+    # the feeds have no address of a place
     for engine in _ENGINES_WITH_ADDRESS:
         address = f"an address that belongs to {engine}_ranking"
         addresses[f"{engine}_ranking_url"] = _ADDRESS.format(address)
@@ -89,6 +91,7 @@ def _result_pages() -> Descriptions:
     for engine in _ENGINES_WITH_ADDRESS:
         page = f"the address of a results page of {_ENGINES[engine]}"
         pages[f"{engine}_serp_url"] = _ADDRESS.format(page)
+    # places stand on a page of maps
     maps = "the address of a results page of the first search engine's maps"
     pages["engine_a_maps_serp_url"] = _ADDRESS.format(maps)
     return pages
@@ -106,6 +109,7 @@ def _bands() -> Descriptions:
         for band in ("1_3", "4_10", "11_20", "21_50"):
             positions = band.replace("_", " to ")
             bands[f"{engine}_rankings_{band}"] = _BAND.format(positions, name)
+        # open at its end, so it may count keywords without a rank
         bands[f"{engine}_rankings_51"] = _LAST_BAND.format(name)
     return bands
 
@@ -152,6 +156,7 @@ def _totals() -> Descriptions:
     totals = {}
     for name in (*_ranks(""), *_changes(), *_MEASURES):
         nulls = "Null if it sent none."
+        # models keep a change that was not asked for, tables don't
         if name.endswith("_change"):
             nulls = (
                 "Null if it sent none, in tables also unless compare_previous_period asked for it."
@@ -316,11 +321,13 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
 
 def description_of(model: type, attribute: str) -> str:
     """Return the description of an attribute of a model, or "" if it has none here."""
+    # by name, because the models import this module
     return _DESCRIPTIONS.get(model.__name__, {}).get(attribute, "")
 
 
 def with_descriptions(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()`."""
+    # attribute docstrings are for editors; `help()` shows only that of the class
     lines = ["\n\n    Attributes:"]
     for field in attrs.fields(model):
         first, *others = _LINE.findall(f"{field.name}: {description_of(model, field.name)}")

@@ -32,6 +32,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     fields = attrs.fields(model)
     left_out = _ABOUT_STORAGE | {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in left_out}
+    # a pickle names the fields, so that another version can read it
     namespace["__reduce__"] = _reduced
     make = partial(msgspec.defstruct, module=model.__module__, gc=False)
     # Raw rows have the same base class. Without it, Python compares all names when a class is set,
@@ -43,6 +44,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     for field in fields:
         default = msgspec.NODEFAULT if field.default is attrs.NOTHING else field.default
         declared.append((field.name, field.type, default))
+    # type checkers and `attrs.fields` still see the attrs class
     struct = make(model.__name__, declared, bases=(layout,), namespace=namespace)
     return cast("type[M]", struct)
 
@@ -61,6 +63,7 @@ def raw_row_struct(
     declared: list[Any] = []
     rename = {}
     for field in attrs.fields(model):
+        # a field that only the model has, such as `date_precision`, is computed later
         wire_type = wire_types.get(field.name, msgspec.UnsetType)
         declared.append((field.name, wire_type, _absent_value(field, wire_type)))
         # No name on the wire begins with a space.
@@ -83,8 +86,10 @@ def _absent_value(field: attrs.Attribute[Any], wire_type: Any) -> object:
     """Return what a raw row holds where the wire has no such field."""
     if field.default is attrs.NOTHING:
         return msgspec.NODEFAULT
-    if wire_type is msgspec.UnsetType:  # the wire never has it
+    # the wire never has it
+    if wire_type is msgspec.UnsetType:
         return field.default
+    # JSON that is read later: then an absent field is read like a null
     if wire_type is msgspec.Raw:
         return msgspec.Raw(b"null")
     return None
@@ -114,6 +119,7 @@ def _reduced(model: Any) -> tuple[Any, ...]:
 
 
 def _restored(model: Any, names: str, values: tuple[Any, ...]) -> Any:
+    # nearly always the same version reads it
     if names == _field_names(model):
         return model(*values)
     # Another version pickled it, with other fields or another order of them.

@@ -63,12 +63,15 @@ def _public_fields(model: Any) -> list[Any]:
 def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
     """Return the names of fields that each repr shows, and of those that may be left out."""
     fields = _public_fields(model)
-    always = [
-        field.name
-        for field in fields
-        if field.default is attrs.NOTHING or _IN_EACH_REPR.fullmatch(field.name)
-    ]
-    return always, [field.name for field in fields if field.name not in always]
+    always = []
+    further = []
+    for field in fields:
+        # what has no default identifies the model
+        if field.default is attrs.NOTHING or _IN_EACH_REPR.fullmatch(field.name):
+            always.append(field.name)
+        else:
+            further.append(field.name)
+    return always, further
 
 
 def _plain(value: Any) -> Any:
@@ -91,8 +94,10 @@ class _NoExtra(dict[str, Any]):
     def _stays_empty(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("the extra fields of a model cannot be changed")
 
+    # there is nothing to delete, so these are all that could change it
     __setitem__ = __ior__ = setdefault = update = _stays_empty
 
+    # a pickle, and a copy, is this one mapping again
     def __reduce__(self) -> str:
         return "NO_EXTRA"
 
@@ -102,5 +107,6 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
     """Declare `extra`: unknown fields of the response, unchanged."""
+    # a dictionary has no hash, and a model without unknown fields can be in a set
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

@@ -35,6 +35,7 @@ class Campaign(Model):
     """When the campaign was created; the time zone is not documented."""
     date_modified: datetime | None = None
     """When it was last changed, or null; the time zone is not documented."""
+    # of any type, also one that has no hash
     date_deleted: Any = attrs.field(default=None, hash=False)
     """Judging by its name, when the campaign was deleted. The type of its values is not documented:
     JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
@@ -113,6 +114,7 @@ class User(Model):
     databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
+    # a pickle is stored or sent, and may be read by others
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
 
@@ -141,6 +143,7 @@ class LoginGrant(Model):
     databases. Without any: {} in Python, an empty cell in CSV, else null.
     """
 
+    # without its secrets a grant would be of no use
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")
 

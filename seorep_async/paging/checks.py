@@ -1,4 +1,4 @@
-"""The pages of a listing must add up: every row once, as many as announced. No I/O."""
+"""Checks whether the pages of a listing add up: every row once, all that were announced. No I/O."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only one and adds up; if not, a `Ledger` says why."""
+    """Return whether page 1 is the only one and adds up. If not, a `Ledger` says why."""
     rows = len(page.items)
-    return (
-        page.total_pages == 1
-        and page.total_records == rows
-        and len(set(map(key, page.items))) == rows
-    )
+    if page.total_pages != 1 or page.total_records != rows:
+        return False
+    return len(set(map(key, page.items))) == rows
 
 
 class Ledger(Generic[T]):
-    """Checks the pages of one listing, in order; `last_page` is None if only reading on can find it."""
+    """Checks the pages of one listing, in order.
+
+    Attributes:
+        last_page: the number of the last page, or None if only reading on can find it.
+    """
 
     def __init__(
         self, first: Page[T], key: Callable[[T], Hashable], subject: str | None, max_pages: int
@@ -35,29 +37,31 @@ class Ledger(Generic[T]):
         self._sizes: list[int] = []  # rows of each page
         self._received = 0
         self._ended = False
-        announced = first.total_pages
-        self._records = records = first.total_records
-        makes_sense = (
-            announced is not None
-            and 1 <= announced <= max_pages
-            and (records is None or announced <= max(records, 1))
-        )
-        self.last_page: int | None = announced if makes_sense else None
+        self._records = first.total_records
+        self.last_page: int | None = None
+        if self._makes_sense(first.total_pages):
+            self.last_page = first.total_pages
         self.add(first)
+
+    def _makes_sense(self, pages: int | None) -> bool:
+        """Return whether page 1 announced a number of pages that the listing can have."""
+        if pages is None or not 1 <= pages <= self._max_pages:
+            return False
+        # A page without a record would be one too many, unless it is the only one.
+        return self._records is None or pages <= max(self._records, 1)
 
     def add(self, page: Page[T]) -> bool:
         """Add the next page and return whether it holds anything new.
 
-        Raises a PaginationError if the page can't belong to the listing that page 1 announced.
+        Raises:
+            PaginationError: the page can't belong to the listing that page 1 announced.
         """
         keys = list(map(self._key, page.items))
         numbered = dict.fromkeys(keys, page.number)
-        if (
-            self.last_page is None
-            and self.has_all_records()
-            and numbered.keys() <= self._page_of.keys()
-        ):
-            self._ended = True  # some services repeat the last page beyond the end
+        may_have_ended = self.last_page is None and self.has_all_records()
+        if may_have_ended and numbered.keys() <= self._page_of.keys():
+            # Some services repeat the last page beyond the end.
+            self._ended = True
             return False
         self._sizes.append(len(keys))
         self._received += len(keys)
@@ -65,69 +69,89 @@ class Ledger(Generic[T]):
             raise self._error(f"page {page.number} {self._repetition(keys)}", page.number)
         self._page_of |= numbered
         if not page.items:
-            self._ended = True
-            if self.last_page is not None and self.last_page > 1 and not self.has_all_records():
-                raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
+            self._end_at(page)
+        self._compare_totals(page)
+        return bool(page.items)
+
+    def _end_at(self, page: Page[T]) -> None:
+        """Take an empty page for the end, unless records are missing."""
+        self._ended = True
+        if self.last_page is None or self.last_page == 1:
+            return
+        # If all announced records are there, an empty last page is no hole.
+        if not self.has_all_records():
+            raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
+
+    def _compare_totals(self, page: Page[T]) -> None:
+        """Compare what a page announces with what page 1 announced."""
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:
-            problem = f"{self._records} records were announced at first, {page.total_records} by page {page.number}"
+            announced = f"{self._records} records were announced at first"
+            problem = f"{announced}, {page.total_records} by page {page.number}"
             raise self._error(problem, page.number)
-        if (
-            self.last_page is not None
-            and page.total_pages is not None
-            and page.total_pages != self.last_page
-        ):
-            problem = (
-                f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}"
-            )
+        if self.last_page is None or page.total_pages is None:
+            return
+        if page.total_pages != self.last_page:
+            announced = f"page 1 announced {self.last_page} pages"
+            problem = f"{announced}, page {page.number} {page.total_pages}"
             raise self._error(problem, page.number)
-        return bool(page.items)
 
     def has_all_records(self) -> bool:
         """Return whether all announced records were received."""
         return self._received == self._records
 
     def wants_more(self) -> bool:
-        """Return whether to read another page; past `Settings.max_pages`, raise a PaginationError."""
+        """Return whether to read another page.
+
+        Raises:
+            PaginationError: there is no end within `Settings.max_pages`.
+        """
         pages = len(self._sizes)
         if self.last_page is not None:
             return pages < self.last_page
-        if self._ended or (self._records is not None and self._received > self._records):
+        if self._ended:
             return False
+        if self._records is not None and self._received > self._records:
+            return False
+        # A short page is the last. After a full one, the announced records may be too few.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
-            return False  # a short page is the last; after a full one, the announced records may be too few
+            return False
         if pages >= self._max_pages:
             raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
         return True
 
     def finish(self) -> None:
-        """Check the sum after the last page, and raise a PaginationError if it is not the announced one.
+        """Check the sum after the last page.
 
-        If none was announced, all pages but the last must be equally long.
+        Raises:
+            PaginationError: the sum is not the announced one. If none was announced, a page
+                before the last is shorter than another.
         """
         if self._records is None:
-            largest = max(self._sizes)
-            for number, size in enumerate(
-                [*filter(None, self._sizes)][:-1], 1
-            ):  # an empty page can only be the last
-                if size < largest:
-                    raise self._error(
-                        f"page {number} has {size} records, another has {largest}", number
-                    )
+            self._require_full_pages()
         elif not self.has_all_records():
-            raise self._error(
-                f"the service announced {self._records} records but sent {self._received}", None
-            )
+            sent = f"sent {self._received}"
+            raise self._error(f"the service announced {self._records} records but {sent}", None)
+
+    def _require_full_pages(self) -> None:
+        largest = max(self._sizes)
+        # An empty page can only be the last.
+        sizes = [size for size in self._sizes if size]
+        for number, size in enumerate(sizes[:-1], 1):
+            if size < largest:
+                problem = f"page {number} has {size} records, another has {largest}"
+                raise self._error(problem, number)
 
     def _repetition(self, keys: list[Hashable]) -> str:
         """Name the first repeated key of a page."""
-        key, times = next(
-            (key, n) for key, n in Counter(keys).items() if n > 1 or key in self._page_of
-        )
-        if times > 1:
-            return f"holds {_shown(key)} more than once"
-        return f"repeats {_shown(key)} of page {self._page_of[key]}"
+        counts = Counter(keys)
+        for key, times in counts.items():
+            if times > 1:
+                return f"holds {_key_in_words(key)} more than once"
+            if key in self._page_of:
+                return f"repeats {_key_in_words(key)} of page {self._page_of[key]}"
+        raise AssertionError("no key is repeated")
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
         return PaginationError(
@@ -139,5 +163,7 @@ class Ledger(Generic[T]):
         )
 
 
-def _shown(key: Hashable) -> str:
-    return " ".join(map(str, key)) if isinstance(key, tuple) else repr(key)
+def _key_in_words(key: Hashable) -> str:
+    if isinstance(key, tuple):
+        return " ".join(map(str, key))
+    return repr(key)

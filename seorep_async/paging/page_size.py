@@ -86,10 +86,10 @@ class PageSize:
     with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
     announces no fewer records. From then on, listings of the endpoint are requested so.
 
-    A report that announces more records than any before, or as many as the longest, is requested
-    once without a limit, too: if that announces more, the service cuts reports, and the endpoint
-    keeps to default pages. A service cuts every long report to the same number, so no cut report
-    can pass as one of a length that was confirmed before. One that announces exactly the limit is
+    A report that announces more records than any before, or as many as the longest, is also
+    requested once without a limit: if that announces more, the service cuts reports, and the
+    endpoint keeps to default pages. A service cuts every long report to the same number, so no
+    cut report can pass as one of a length that was confirmed before. One that announces exactly the limit is
     requested with a limit of one record less as well, because whole reports of that length prove
     nothing.
     """
@@ -233,7 +233,10 @@ class PageSize:
 def choose_page_size(
     params: dict[str, Any], settings: Settings, page_size: PageSize
 ) -> PageSize | None:
-    """Return the page size that a listing finds, or None; put a size that is given into `params`."""
+    """Return the page size that a listing finds, or None.
+
+    A size that the settings give is put into `params`.
+    """
     if "limit" in params:
         return None
     if settings.page_size == "find":

@@ -186,6 +186,17 @@ def check_account_name(account: object) -> str:
     raise ConfigurationError(problem, argument="account")
 
 
+def check_engine_names(names: object) -> tuple[str, str]:
+    """Return the names of engine A and engine B, as people call them."""
+    words = list(names) if isinstance(names, list | tuple) else []
+    if len(words) != 2 or not all(isinstance(word, str) and word.strip() for word in words):
+        expected = "two names, of engine A and B, such as Google and Bing"
+        problem = f"engine_names must be {expected}, got {short_repr(names)}"
+        raise ConfigurationError(problem, argument="engine_names")
+    engine_a, engine_b = words
+    return engine_a, engine_b
+
+
 def required_strings(**values: object) -> dict[str, str]:
     """Return strings by their names. An empty one is rejected, and the error shows no value."""
     strings: dict[str, str] = {}

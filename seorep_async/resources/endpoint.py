@@ -98,6 +98,8 @@ class Endpoint(Generic[M]):
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)
         settings = self._session.settings
+        # This may put a limit into `params`, so it comes before they are encoded.
+        page_size = choose_page_size(params, settings, self._page_size)
         campaign = None
         campaign_id = params.get("campaign_id")
         if type(campaign_id) is int:
@@ -109,7 +111,7 @@ class Endpoint(Generic[M]):
             decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
             key=attrgetter("id"),
             subject=subject,
-            page_size=choose_page_size(params, settings, self._page_size),
+            page_size=page_size,
             secrets=secrets_in(params),
         )
         return Listing(self._session, query, self._complete_list)

@@ -14,7 +14,7 @@ _HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | 
 
 
 class BaseURL:
-    """The service's origin and the prefix of every path, from an address without `base_url_problem`."""
+    """The service's origin and the prefix of every path, from an address that was checked."""
 
     def __init__(self, base_url: str) -> None:
         self.string: str = str(URL(base_url)).rstrip("/")

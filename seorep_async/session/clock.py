@@ -26,12 +26,15 @@ def _call_later(delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
 class Clock:
     """The time, the waits (in seconds) and the randomness (0 to 1) of one client.
 
-    `wall_clock`, seconds since the epoch, is only for HTTP dates and the day of a report.
+    `call_later` is for time limits, `wake_later` for requests that wait for the service: tests let
+    those waits be over at once. `wall_clock`, seconds since the epoch, is only for HTTP dates and
+    the day of a report.
     """
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = _call_later
+    wake_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = _call_later
     wall_clock: Callable[[], float] = _wall_clock
     jitter: Callable[[], float] = random.random
 

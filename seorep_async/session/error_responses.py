@@ -1,6 +1,7 @@
 """Error responses: who answered, what it means for a retry, and the error for the caller.
 
-One rule says what is the service's own answer, `origin_of`. What may be tried again is one table, in `retry_policy.py`.
+One rule says which answers are the service's own: `origin_of`. One table says which failures may
+be tried again, in `retry_policy.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _AT_FIRST_CONTACT = 2
 
 
 class Response(msgspec.Struct, eq=False):
-    """A whole response of any status: its decompressed body, its Retry-After in seconds, its headers.
+    """A whole response of any status: decompressed body, Retry-After in seconds, headers.
 
     The reader adds what a small body says.
     """
@@ -84,10 +85,12 @@ class Origin(enum.Enum):
 
 
 def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
-    """Tell who sent an error response. The shape of errors is not documented, but the service speaks JSON.
+    """Tell who sent an error response.
 
-    Only a 403 and a 404 are judged: the service sends them about the key and about an object, and so do others about
-    something else. The other statuses mean the same from anybody.
+    The shape of errors is not documented, but the service speaks JSON.
+
+    Only a 403 and a 404 are judged: the service sends them about the key and about an object, and
+    others send them about something else. The other statuses mean the same from anybody.
 
     Args:
         response: the response.
@@ -127,7 +130,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
-    """Return whether a 404 before any success may be the service's: about an object that the request names."""
+    """Return whether a 404 before any success may be about an object that the request names."""
     parsed = _parsed(body) if body else {"error": ""}
     if not isinstance(parsed, dict):
         return False
@@ -234,7 +237,7 @@ class ErrorReader:
         return self.clean(failure, request)
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
-        """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
+        """Remove secrets and control characters from a failure's error."""
         facts = vars(failure.error)
         cleaned = {
             name: self._quoted(facts[name], request, _LONGEST_QUOTE)
@@ -246,7 +249,10 @@ class ErrorReader:
     def _quoted(
         self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
     ) -> str:
-        """Return a text that may quote the service as one line without secrets, of `longest` bytes at most."""
+        """Return a text that may quote the service as one line without secrets.
+
+        It has at most `longest` bytes.
+        """
         # scrub before cutting, or half a key could remain at the cut
         beginning = string[: 8 * longest]
         is_cut = is_cut or len(beginning) < len(string)

@@ -1,4 +1,4 @@
-"""Everything that callers may observe: figures of a client, its attempts, recorded responses, log records."""
+"""Everything that callers may observe: figures, attempts, recorded responses, log records."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Attempt:
     seconds: float
     """Seconds from its start to the last byte of the response, or to the failure."""
     waited: float
-    """Seconds between its start and the beginning of the request, or the end of the attempt before."""
+    """Seconds from the beginning of the request, or the end of the attempt before, to its start."""
     account: str = ""
     """The client's account."""
 
@@ -120,7 +120,7 @@ class Stats:
     account: str = ""
     """The client's account."""
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
-    """Records a page that the client found, by the path of the endpoint; see `Settings.page_size`."""
+    """Records a page that the client found, by endpoint path; see `Settings.page_size`."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return what has been added since an earlier snapshot; the limits stay those of now."""

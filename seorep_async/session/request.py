@@ -78,7 +78,8 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: when the call must have ended.
-        idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
+        idle_since: monotonic time since which it has waited: its beginning, or the end of the
+            attempt before.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
         spent: tokens of the retry quota that its retries cost.

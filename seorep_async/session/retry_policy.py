@@ -401,7 +401,7 @@ def _caused_by(cause: SeoRepError, error_type: type[E], message: str) -> E:
 
 
 class RetryQuota:
-    """Tokens for retries, shared by all calls. A call that succeeds in the end gives back all it spent.
+    """Tokens for retries, shared by all calls. A call that succeeds gives back all it spent.
 
     Unlike a budget by share of requests, this drops no call while faults are random and survivable;
     a lasting outage still ends the retries.
@@ -417,7 +417,7 @@ class RetryQuota:
         self.tokens = min(self.CAPACITY, self.tokens + spent)
 
     def succeed(self, spent: int) -> None:
-        """Give back the tokens of a successful call, and the price of a retry for a call that failed.
+        """Give back the tokens of a successful call, and the price of one retry on top.
 
         While half of the attempts succeed, the tokens can't run out, however many calls wait for a
         retry.

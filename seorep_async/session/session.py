@@ -201,6 +201,7 @@ class Session:
     async def _send_until_success(self, call: Call[T]) -> T:
         request = call.request
         while True:
+            # Most permits are free at once, and need no place in the queue.
             permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
@@ -210,6 +211,7 @@ class Session:
             if not isinstance(result, Failure):
                 break
             retry = self._decide(call, result, permit)
+            # A closed client would grant no more permit: its own error says why.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)

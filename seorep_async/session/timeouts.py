@@ -120,7 +120,7 @@ class AttemptTimeouts:
 
 
 class TimeLimit:
-    """Ends its block with a TimeoutError after `seconds`, or after the `remaining` ones of the call.
+    """Ends its block with a TimeoutError after `seconds`, or the call's `remaining` ones.
 
     Then `inconclusive` is true if the service may not be the cause: the call was over, or the loop
     stood still.
@@ -206,7 +206,7 @@ _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", de
 
 
 class CallTimeout:
-    """The time limit of one client's calls: `Settings.call_timeout`, or a shorter one of a block."""
+    """The time limit of a client's calls: `Settings.call_timeout`, or a shorter one of a block."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds

@@ -86,7 +86,7 @@ class Transport:
         self.bytes_received: int = 0
 
     def _authenticate_to_proxy(self, authorization: str) -> None:
-        """Give the proxy its password: in each request, or only as a tunnel to the service is opened."""
+        """Give the proxy its password: in each request, or only to open a tunnel to the service."""
         if self._base_url.origin[0] == "https":
             self._options["proxy_headers"] = {hdrs.PROXY_AUTHORIZATION: authorization}
         else:
@@ -217,7 +217,7 @@ class Transport:
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate one attempt in a borrowed session, count it, and keep aiohttp from resending it."""
+        """Authenticate and count one attempt in a borrowed session. aiohttp must not resend it."""
         if origin_of(request.url) != self._base_url.origin:
             problem = "refused to send the API key to an origin other than"
             raise ConfigurationError(f"{problem} {self._base_url.string}")

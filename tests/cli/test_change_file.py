@@ -7,7 +7,7 @@ import openpyxl
 import pytest
 
 from tests.cli.running import Seorep
-from tests.history.databases import database_of, nightly
+from tests.history.databases import Pull, database_of, day, nightly
 
 BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
 AFTER = {11: 3, 12: 47, 13: 60, 21: None}
@@ -72,12 +72,13 @@ def test_a_file_of_changes_is_replaced(seorep: Seorep, database: Path, name: str
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])
-def test_another_file_is_kept(seorep: Seorep, database: Path, name: str) -> None:
-    Path(name).write_text("mine")
+@pytest.mark.parametrize("content", [b"mine", b"\0" * 200_000, b'"' + b"x" * 200_000])
+def test_another_file_is_kept(seorep: Seorep, database: Path, name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
     ended = seorep("changes", database, "-o", name)
     assert ended.code == 2
     assert f"can't write {name}" in ended.err
-    assert Path(name).read_text() == "mine"
+    assert Path(name).read_bytes() == content
 
 
 def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> None:
@@ -88,6 +89,17 @@ def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> 
     ended = seorep("changes", database, "-o", "fell.xlsx")
     assert ended.code == 2
     assert "seorep changes did not write all of it" in ended.err
+
+
+def test_more_changes_than_a_sheet_holds_are_refused(
+    seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seorep_async.history.change_file.SHEET_ROWS", 3)
+    ended = seorep("changes", database, "-o", "fell.xlsx")
+    assert ended.code == 7
+    assert "a sheet holds 3 rows, and there are 4 changes" in ended.err
+    assert not Path("fell.xlsx").exists()
+    assert seorep("changes", database, "-o", "fell.csv").code == 0
 
 
 def test_a_file_chooses_its_own_format(seorep: Seorep, database: Path) -> None:
@@ -104,7 +116,7 @@ def test_a_table_names_the_engines_and_the_sign(
     ended = seorep("changes", database, "--kind", "fell")
     assert "Google" in ended.out
     assert "-7" in ended.out
-    assert "moved: + is better" in ended.err
+    assert "moved: + is better" in ended.out
     assert '"engine_a"' in seorep("changes", database, "--json").out
 
 
@@ -122,3 +134,33 @@ def test_changes_need_no_profile(
 ) -> None:
     monkeypatch.setenv("SEOREP_PROFILE", "nobody")
     assert seorep("changes", database).code == 0
+
+
+def test_a_redirected_table_has_account_days_and_what_is_missing(
+    seorep: Seorep, tmp_path: Path
+) -> None:
+    late = Pull(day(2), day(-28), day(2), {11: 9, 21: 9}, failed=(3,))
+    failed = Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,))
+    nights = [*nightly({11: 1, 21: 2, 31: 3}), failed, late]
+    database = database_of(tmp_path / "b.duckdb", nights)
+    ended = seorep("changes", database, "--kind", "fell", "--exit-code")
+    heading, own_day, left_out, columns, *rows = ended.out.splitlines()
+    assert (ended.code, ended.err) == (10, "")
+    assert heading.startswith("acme, 2026-03-02 to 2026-03-03: 2 changes")
+    reason = "because the report of 2026-03-02 failed (ServerError): campaigns 2"
+    assert own_day == f"Note: compared with 2026-03-01, {reason}"
+    assert left_out.startswith("Note: not compared, because")
+    assert "before_date  before" in columns
+    assert len(rows) == 2
+
+
+def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
+    with seorep.account():
+        assert seorep("pull", "-o", "x.xlsx").code == 0
+        monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google")
+        ended = seorep("pull", "-o", "x.xlsx")
+    assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
+    header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
+    notes = {cell.value: cell.comment.text for cell in header}
+    assert notes["engine_b_ranking"].endswith("Engine B is Bing.")

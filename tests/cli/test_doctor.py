@@ -28,13 +28,13 @@ sys.stdin.read()
 
 def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
     """Run the doctor, and return what it says of a subject."""
-    err = seorep("doctor", "-s", "campaigns=1", *words).err
-    return [line for line in err.splitlines() if line[6:].startswith(f"{subject} ")]
+    out = seorep("doctor", "-s", "campaigns=1", *words).out
+    return [line for line in out.splitlines() if line[6:].startswith(f"{subject} ")]
 
 
 @contextmanager
-def held_open(database: Path) -> Iterator[None]:
-    """Hold a database open in another process while the block runs."""
+def held_open(database: Path) -> Iterator[int]:
+    """Hold a database open in another process, whose number is given, while the block runs."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, database],
         stdin=subprocess.PIPE,
@@ -44,7 +44,7 @@ def held_open(database: Path) -> Iterator[None]:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         try:
-            yield
+            yield holder.pid
         finally:
             holder.kill()
 
@@ -55,10 +55,10 @@ def test_a_database_that_is_open_elsewhere_is_named_at_once(
 ) -> None:
     monkeypatch.setattr(target_check, "_OPEN_SECONDS", 1.0)
     assert seorep("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet").code == 0
-    with held_open(tmp_path / "a.duckdb"):
+    with held_open(tmp_path / "a.duckdb") as process:
         (line,) = lines(seorep, "target", "-o", "a.duckdb")
     waits = "a pull waits up to 60 s for it"
-    assert line.endswith(f"a.duckdb is open in another program; {waits}")
+    assert line.endswith(f"a.duckdb is open in another program (process {process}); {waits}")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_file_that_no_pull_wrote_is_refused_with_advice(seorep: Seorep, tmp_pa
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.csv")
     assert ended.code == ExitCode.USAGE
-    assert "replace it with --force" in ended.err
+    assert "replace it with --force" in ended.out
 
 
 def test_a_stored_pull_is_named(seorep: Seorep) -> None:
@@ -94,7 +94,73 @@ def test_a_stored_pull_is_named(seorep: Seorep) -> None:
     pull = ("pull", "--sandbox", "-o", "a.csv", *window, "--max-requests", "8", "--quiet")
     assert seorep(*pull).code == ExitCode.UNAVAILABLE
     (line,) = lines(seorep, "staged", "-o", "a.csv")
-    assert line.endswith("a pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports stored")
+    assert "sandbox, night of " in line
+    assert line.endswith(": the pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports")
+
+
+@pytest.mark.parametrize("has_database", [False, True])
+def test_pulls_that_other_accounts_staged_are_named(seorep: Seorep, has_database: bool) -> None:
+    target = ("-o", "a.duckdb", "--quiet", "-s", "campaigns=4")
+    if has_database:
+        assert seorep("pull", *target, "--campaign", "1").code == 0
+    night = ("--account", "a/c", "--snapshot-date", "2023-03-05", "--month", "2023-02")
+    assert seorep("pull", *target, *night, "--max-requests", "3").code == 5
+    (line,) = lines(seorep, "staged", "-o", "a.duckdb")
+    words = "a/c, night of 2023-03-05: the pull of 2023-02-01 to 2023-02-28 is unfinished, with "
+    assert words in line
+
+
+def pull_nights(seorep: Seorep, nights: str, *options: str) -> None:
+    """Pull nights of March 2023 into a.duckdb; a night may be followed by another option."""
+    for night in nights.split():
+        words = ("-o", "a.duckdb", "--quiet", "--month", "2023-02", "-s", "keywords=1", *options)
+        seorep("pull", "-s", "campaigns=1", *words, "--snapshot-date", f"2023-03-{night}")
+
+
+def test_the_newest_night_is_named_not_that_of_the_last_pull(seorep: Seorep) -> None:
+    pull_nights(seorep, "07 05")
+    assert (
+        "sandbox: 2 nights, the newest of 2023-03-07"
+        in lines(seorep, "nights", "-o", "a.duckdb")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("nights", "missing"),
+    [
+        ("05", None),
+        ("05 06 07", None),
+        ("05 06 08", "2023-03-07"),
+        ("01 02 03 06 07", "2023-03-04, 2023-03-05"),
+        ("01 08 15 22", None),  # once a week
+    ],
+)
+def test_missing_nights_of_daily_pulls_are_named(
+    seorep: Seorep, nights: str, missing: str | None
+) -> None:
+    pull_nights(seorep, nights)
+    output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
+    assert ("missing" in output) is (missing is not None)
+    if missing:
+        assert f"note  nights              sandbox: missing are the nights of {missing};" in output
+
+
+def test_a_night_without_any_report_is_missing(seorep: Seorep) -> None:
+    pull_nights(seorep, "05 06 08")
+    pull_nights(seorep, "07", "-s", "failing=1", "-c", "max_attempts=1")
+    assert "missing are the nights of 2023-03-07" in lines(seorep, "nights", "-o", "a.duckdb")[1]
+
+
+def test_daily_nights_that_ended_are_old(seorep: Seorep) -> None:
+    pull_nights(seorep, "05 06")
+    old = lines(seorep, "nights", "-o", "a.duckdb")[-1]
+    assert "sandbox: the newest night is " in old
+    assert old.endswith(" days old")
+
+
+def test_the_findings_are_on_stdout(seorep: Seorep) -> None:
+    ended = seorep("doctor", "-s", "campaigns=1")
+    assert (ended.out[:2], ended.err) == ("ok", "")
 
 
 def test_a_missing_library_is_named_with_its_extra(
@@ -132,7 +198,7 @@ def test_looking_changes_nothing(seorep: Seorep, tmp_path: Path) -> None:
 def test_a_difference_of_clocks_is_in_a_persons_units(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, seconds: float, words: str
 ) -> None:
-    # the service runs in this process, too, and keeps its own clock
+    # The service runs in this process and keeps its own clock.
     clock = SimpleNamespace(time=lambda: time.time() + seconds)
     monkeypatch.setattr(doctor, "time", clock)
     (line,) = lines(seorep, "clock")

@@ -1,6 +1,7 @@
 """The exit code of a pull says whether a repetition may help."""
 
 import datetime as dt
+import json
 
 import pytest
 
@@ -78,3 +79,16 @@ def test_what_is_not_utf8_is_named_as_it_was_written(
     ended = seorep(*arguments, "--sandbox")
     assert (ended.code, "s3cr" in ended.err) == (2, False)
     assert problem in ended.err
+
+
+@pytest.mark.heavy
+def test_nothing_to_retry_in_a_group_is_said(seorep: Seorep) -> None:
+    with seorep.account(failing={2: 501}):
+        listed = seorep("campaigns", "list", "--json", "--columns", "id,company").out
+        companies = {campaign["id"]: campaign["company"] for campaign in json.loads(listed)}
+        pull = ("pull", "-o", "a.duckdb", "--month", "2023-03")
+        assert seorep(*pull).code == 4
+        # another pull of the night, so that nothing is staged for the first one
+        assert seorep(*pull, "--campaign", "4").code == 0
+        ended = seorep(*pull, "--filter", companies[1], "--retry-failed")
+    assert (ended.code, ended.err.partition(":")[0]) == (0, "Nothing to retry")

@@ -222,8 +222,9 @@ def test_no_refusal_speaks_python_or_repeats_a_secret(
     session: str, never: str | re.Pattern[str]
 ) -> None:
     text = (FOLDER / f"{session}.txt").read_text(encoding="utf-8")
-    refusals = [line for line in text.splitlines() if line.startswith("! ")]
-    assert len(refusals) > 60
+    # the doctor's refusals are on stdout
+    refusals = [line for line in text.splitlines() if line.startswith(("! ", "> FAIL", "> note"))]
+    assert len(refusals) > 40
     assert [line for line in refusals if re.search(never, line)] == []
 
 
@@ -242,7 +243,7 @@ def test_a_session_is_as_it_was_read(path: Path) -> None:
 def test_the_guide_shows_what_a_first_pull_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "TODAY", dt.date(2026, 11, 27))
     page = guides.pages()["command"]
-    (transcript,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    (transcript,) = re.findall(r"```console\n(\$ .*?)```", page, re.DOTALL)
     session = re.sub(r"^(?=[^$\n])", "! ", constant(transcript), flags=re.MULTILINE)
     assert replayed(session) == session
 

@@ -189,5 +189,7 @@ def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(
         "pull", "-s", "campaigns=6", "-s", "keywords=1", "-c", "requests_per_second=20"
     ).err
     assert re.search(
-        r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$", output, re.MULTILINE
+        r"^Pulling campaign: \d/6 campaigns · .*at your own limit · \d rows?$",
+        output,
+        re.MULTILINE,
     )

@@ -94,21 +94,21 @@ class World:
         if self.fails(*report):
             return 404
         feed, id_ = report
-        rows: list[Row] = []
-        if feed is Feed.CAMPAIGN:
-            for keyword_id in self.keywords[id_]:
-                rows.append({"keywordId": keyword_id, "keywordPhrase": self.name(id_)})
-        else:
-            parameters = dict(request.pairs)
-            first = dt.date.fromisoformat(parameters["start_date"])
-            last = dt.date.fromisoformat(parameters["end_date"])
-            rows += [{"date": date} for date in self.dates(feed, id_, first, last)]
-        for row in rows:
-            row["competitors"] = self.number
+        rows = self.rows(feed, id_, dict(request.pairs))
         totals: object = False
         if self.has_totals(feed, id_):
             totals = {"engineARanking": {"value": self.number}}
         return page({"rows": rows, "totals": totals}, len(rows))
+
+    def rows(self, feed: Feed, id_: int, parameters: Mapping[str, str]) -> list[Row]:
+        """Return the rows of a report on the wire."""
+        row: Row = {"competitors": self.number}
+        if feed is Feed.CAMPAIGN:
+            row["keywordPhrase"] = self.name(id_)
+            return [row | {"keywordId": keyword_id} for keyword_id in self.keywords[id_]]
+        first = dt.date.fromisoformat(parameters["start_date"])
+        last = dt.date.fromisoformat(parameters["end_date"])
+        return [row | {"date": date} for date in self.dates(feed, id_, first, last)]
 
     def campaign(self, id_: int) -> dict[str, Any]:
         return {"id": id_, "account_id": self.account_id, "url": "u", "company": self.name(id_)}

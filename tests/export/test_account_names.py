@@ -1,6 +1,8 @@
 """One history for each account: a new address goes on under the name that the database has."""
 # ruff: noqa: ASYNC240
 
+import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from seorep_async.export import PullSummary, preview, pull_to
 from tests.export.accounts import Account, reports_in
 from tests.scripted_api import quick_client, serving
 
-START, END = "2023-03-01", "2023-03-31"
+START = "2023-03-01"
+END = "2023-03-31"
 
 
 async def pull(client: SeoRepClient, out: Path, night: str, **options: Any) -> PullSummary:
@@ -28,6 +31,25 @@ def accounts(out: Path) -> list[str]:
     with duckdb.connect(str(out), read_only=True) as database:
         rows = database.execute("SELECT DISTINCT account FROM pulls ORDER BY account").fetchall()
     return [account for (account,) in rows]
+
+
+@pytest.fixture(scope="module")
+def acme_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the database of a night of account 7 under the name acme, which no test changes."""
+    out = tmp_path_factory.mktemp("night") / "x.duckdb"
+
+    async def run() -> None:
+        async with serving(Account(7).answer) as (client, _):
+            await pull(client, out, "2023-04-01", account="acme")
+
+    asyncio.run(run())
+    return out
+
+
+@pytest.fixture
+def pulled(acme_night: Path, tmp_path: Path) -> Path:
+    """Return a copy of the database of a night under the name acme."""
+    return Path(shutil.copy(acme_night, tmp_path / "x.duckdb"))
 
 
 async def test_a_night_goes_on_under_the_old_name(
@@ -47,56 +69,45 @@ async def test_a_night_goes_on_under_the_old_name(
     assert accounts(out) == ["127.0.0.1"]
 
 
-async def test_a_name_that_was_given_once_is_kept(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_name_that_was_given_once_is_kept(pulled: Path) -> None:
     async with serving(Account(7).answer) as (client, _):
-        await pull(client, out, "2023-04-01", account="acme")
-        await pull(client, out, "2023-04-02")
-    assert accounts(out) == ["acme"]
+        await pull(client, pulled, "2023-04-02")
+    assert accounts(pulled) == ["acme"]
 
 
-async def test_a_preview_has_the_name_of_the_pull(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_preview_has_the_name_of_the_pull(pulled: Path) -> None:
     async with serving(Account(7).answer) as (client, _):
-        await pull(client, out, "2023-04-01", account="acme")
-        estimate = await preview(client, None, START, END, out=out)
+        estimate = await preview(client, None, START, END, out=pulled)
     assert estimate.account == "acme"
 
 
 @pytest.mark.parametrize("name", ["argument", "client"])
-async def test_a_new_name_that_is_given_is_taken(tmp_path: Path, name: str) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_new_name_that_is_given_is_taken(pulled: Path, name: str) -> None:
     async with serving(Account(7).answer) as (client, _):
-        await pull(client, out, "2023-04-01", account="acme")
         if name == "argument":
-            await pull(client, out, "2023-04-02", account="other")
+            await pull(client, pulled, "2023-04-02", account="other")
         else:
             async with SeoRepClient(client.base_url, "canary-7", account="other") as other:
-                await pull(other, out, "2023-04-02")
-    assert accounts(out) == ["acme", "other"]
+                await pull(other, pulled, "2023-04-02")
+    assert accounts(pulled) == ["acme", "other"]
 
 
-async def test_several_names_of_one_account_are_a_question(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_several_names_of_one_account_are_a_question(pulled: Path) -> None:
     async with serving(Account(7).answer) as (client, service):
-        for name in ("acme", "other"):
-            await pull(client, out, "2023-04-01", account=name)
+        await pull(client, pulled, "2023-04-01", account="other")
         service.requests.clear()
         with pytest.raises(ConfigurationError, match="acme and other for the service's account 7"):
-            await pull(client, out, "2023-04-02")
+            await pull(client, pulled, "2023-04-02")
         assert not reports_in(service)
 
 
 @pytest.mark.parametrize(
     "account", [Account(8), Account(None), Account(0), Account(7, lists=False)]
 )
-async def test_another_account_gets_its_own_name(tmp_path: Path, account: Account) -> None:
-    out = tmp_path / "x.duckdb"
-    async with serving(Account(7).answer) as (client, _):
-        await pull(client, out, "2023-04-01", account="acme")
+async def test_another_account_gets_its_own_name(pulled: Path, account: Account) -> None:
     async with serving(account.answer) as (client, _):
-        await pull_to(client, [1], START, END, out=out)
-    assert accounts(out) == ["127.0.0.1", "acme"]
+        await pull_to(client, [1], START, END, out=pulled)
+    assert accounts(pulled) == ["127.0.0.1", "acme"]
 
 
 async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Path) -> None:

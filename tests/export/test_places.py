@@ -4,13 +4,13 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, files
-from seorep_async.history import open_history
+from seorep_async.history import changes, open_history
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
 from tests.export.golden_nights import FILE_FORMATS, read
@@ -79,6 +79,76 @@ async def test_a_name_that_looks_like_another_database_is_a_file(
         await pull(client, Path(name))
     with open_history(name) as history:
         assert history.accounts() == ["acme"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("user_id", "words"),
+    [
+        (65534, f"is owned by {Path.home().owner()}; you are nobody; make it writable$"),
+        (os.getuid(), "is read-only; make it writable$"),
+    ],
+)
+async def test_a_target_that_is_read_only_names_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, user_id: int, words: str
+) -> None:
+    out = tmp_path / name
+    async with served(Account()) as (client, service):
+        await pull(client, out)
+        before = len(service.requests)
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != out)
+        monkeypatch.setattr(os, "geteuid", lambda: user_id)
+        with pytest.raises(ExportError, match=words):
+            await pull(client, out)
+        assert len(service.requests) == before
+
+
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_folder_that_is_read_only_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        if exists:
+            await pull(client, out)
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+        advice = "make it writable" if exists else "make it writable, or name a file elsewhere"
+        with pytest.raises(ExportError, match=f"{tmp_path} is read-only; {advice}$"):
+            await pull(client, out)
+
+
+def cut_off(file: BinaryIO) -> None:
+    file.truncate(300_000)
+
+
+def cut_off_in_its_head(file: BinaryIO) -> None:
+    file.truncate(5_000)
+
+
+def overwrite_head(file: BinaryIO) -> None:
+    file.seek(4_200)
+    file.write(b"damage" * 1000)
+
+
+def overwrite_tables(file: BinaryIO) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(12_288)
+    file.write(b"damage" * ((size - 12_288) // 6))
+
+
+@pytest.mark.parametrize("damage", [cut_off, cut_off_in_its_head, overwrite_head, overwrite_tables])
+async def test_a_damaged_database_is_to_be_restored(
+    tmp_path: Path, damage: Callable[[BinaryIO], None]
+) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+        with out.open("r+b") as file:
+            damage(file)
+        with pytest.raises(ExportError, match=f"write {out}: it is damaged; restore a backup$"):
+            await pull(client, out)
+    with pytest.raises(ExportError, match=f"read {out}: it is damaged; restore a backup$"):
+        changes(out)
 
 
 ACCESS_DENIED = PermissionError(13, "Access is denied")

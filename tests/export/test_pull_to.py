@@ -161,7 +161,7 @@ async def test_a_read_only_folder_is_refused_before_anything_is_sent(
     client: SeoRepClient, tmp_path: Path
 ) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(ConfigurationError, match="is read-only"):
+    with pytest.raises(ExportError, match="is read-only"):
         await pull(client, tmp_path / "x.csv")
     assert unsent(client)
 

@@ -139,6 +139,8 @@ async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
         "date",
         "date_precision",
     ]
+    assert sheets["campaigns"][0][:3] == ["company", "url", "group_title"]
+    assert sheets["failures"][0][:3] == ["company", "error", "message"]
 
 
 async def test_dates_of_a_keyword_have_its_phrase(tmp_path: Path) -> None:
@@ -171,8 +173,10 @@ async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
         await pull(client, tmp_path / "x.xlsx", feeds=Feed)
     sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
     campaigns = sheets["campaigns"]
-    company, id_ = campaigns[0].index("company"), campaigns[0].index("campaign_id")
-    companies = {row[id_]: row[company] for row in campaigns[1:]}
+    header, *rows = campaigns
+    company = header.index("company")
+    id_ = header.index("campaign_id")
+    companies = {row[id_]: row[company] for row in rows}
     for feed in Feed:
         header, *rows = sheets[table_of(feed).name]
         assert header[0] == "company"
@@ -194,6 +198,18 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
             assert cell.comment.text
             assert descriptions[cell.value]
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
+
+
+async def test_notes_name_the_engines(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
+        with pytest.raises(ConfigurationError, match="engine_names must be two names"):
+            await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
+    header = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"][1]
+    notes = {cell.value: cell.comment.text for cell in header}
+    assert notes["engine_a_mobile_ranking"].endswith("Engine A is Google.")
+    assert notes["last_engine_b_ranking_date"].endswith("Engine B is Bing.")
+    assert "Google" not in notes["competitors"]
 
 
 async def test_dates_are_dates(tmp_path: Path) -> None:

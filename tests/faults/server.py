@@ -195,7 +195,7 @@ class History:
 
 
 class FaultServer(ScriptedServer):
-    """Serves one plan. Of its outage, rate limit and faults by chance, the first meets a request."""
+    """Serves a plan. Of its outage, rate limit and faults by chance, the first meets a request."""
 
     def __init__(self, plan: Plan) -> None:
         tls = None

@@ -166,6 +166,32 @@ def test_a_campaign_without_both_reports_is_left_out(
         assert f"not compared, because {reason}: campaigns 2" in caplog.text
 
 
+FALL_OVER_A_FAILED_NIGHT = [
+    *nightly({11: 1, 21: 2, 31: 3}),
+    Pull(day(1), day(-29), day(1), {11: 1}, failed=(2, 3)),
+    Pull(day(2), day(-28), day(2), {11: 9, 21: 9}, failed=(3,)),
+]
+
+
+def test_a_fall_over_a_failed_night_is_found(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    compared = changes(database_of(tmp_path / "a.duckdb", FALL_OVER_A_FAILED_NIGHT), kind="fell")
+    assert (compared.before, compared.after, compared.total) == (day(1), day(2), 2)
+    days = {change.campaign_id: (change.before_date, change.before) for change in compared}
+    assert days == {1: (day(1), 1), 2: (FIRST, 2)}
+    failed = f"the report of {day(1)} failed (ServerError)"
+    assert list(compared.left_out) == [3]
+    assert f"compared with {FIRST}, because {failed}: campaigns 2" in caplog.text
+
+
+def test_a_named_day_before_is_the_only_one(tmp_path: Path) -> None:
+    database = database_of(tmp_path / "a.duckdb", FALL_OVER_A_FAILED_NIGHT)
+    compared = changes(database, before=day(1))
+    assert [change.campaign_id for change in compared] == [1]
+    assert list(compared.left_out) == [2, 3]
+
+
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
     late = Pull(day(5), day(-29), day(1), {}, failed=(1, 2))
     pulls = [*nightly({11: 1, 21: 9}, {11: 5, 21: 9}), late]
@@ -239,8 +265,8 @@ def test_a_campaign_whose_last_report_failed_says_so(
 ) -> None:
     nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
     nights[2] = attrs.evolve(nights[2], failed=(2,))
-    found = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
-    assert found.after == day(1)
+    compared = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+    assert compared.after == day(1)
     assert caplog.messages == [
         "The report of 2026-03-03 failed (ServerError); 2026-03-01 and 2026-03-02 are the last "
         "days before it."
@@ -251,21 +277,25 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
 
 
 @pytest.mark.parametrize(
-    ("last", "compared", "note"),
+    ("last", "last_day", "note"),
     [
         (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "2026-03-03 has rankings of 1 camp"),
         (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
         (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
-        (Pull(day(2), day(-28), day(2), {}, failed=(1, 2)), day(1), "The report of 2026-03-03 fai"),
+        (
+            Pull(day(2), day(-28), day(2), {}, failed=(1, 2)),
+            day(1),
+            "All 2 reports of 2026-03-03 f",
+        ),
     ],
     ids=["one pulled", "most failed", "most pulled", "all failed"],
 )
 def test_the_last_day_is_one_of_most_campaigns(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, compared: Any, note: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, last_day: Any, note: str
 ) -> None:
     nights = nightly(SEVERAL, dict.fromkeys(SEVERAL, 2))
-    found = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
-    assert found.after == compared
+    compared = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
+    assert compared.after == last_day
     assert caplog.messages[0].startswith(note)
 
 

@@ -51,6 +51,12 @@ def page_of(database: Path, **options: Any) -> str:
     )
 
 
+@pytest.fixture(scope="module")
+def page_of_two_days(two_days: Path) -> str:
+    """Return the report of two days, which most tests of its content share."""
+    return page_of(two_days)
+
+
 def parsed(page: str) -> Any:
     """Return a page as an element tree; any mistake in it is an error."""
     return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
@@ -76,8 +82,8 @@ def paths(page: str, kind: str) -> list[str]:
     return [path.get("d") for path in elements if path.get("class") == kind]
 
 
-def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
-    page = page_of(database)
+def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -> None:
+    page = page_of_two_days
     assert panel(page, "Engine A") == [
         ["1 to 3", "1", "1", "±0"],
         ["4 to 10", "0", "1", "+1"],
@@ -92,8 +98,8 @@ def test_zero_and_null_are_not_ranked_and_in_no_average(database: Path) -> None:
     ]
 
 
-def test_movers_and_lost_keywords_are_those_of_changes(database: Path) -> None:
-    page = page_of(database)
+def test_movers_and_lost_keywords_are_those_of_changes(page_of_two_days: str) -> None:
+    page = page_of_two_days
     assert panel(page, "Risen") == [["shoes 11Leeds, England · Engine A", "12", "3", "+9"]]
     assert panel(page, "Fallen") == [
         ["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]
@@ -133,8 +139,8 @@ def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
     assert "Engine A, places" in page_of(database)
 
 
-def test_groups_are_compared_with_the_first_day(database: Path) -> None:
-    assert panel(page_of(database), "By location") == [
+def test_groups_are_compared_with_the_first_day(page_of_two_days: str) -> None:
+    assert panel(page_of_two_days, "By location") == [
         ["Leeds, England", "4", "1±0", "2+1", "6.012.0 better"]
     ]
 
@@ -278,16 +284,16 @@ def test_words_of_the_service_are_never_html(tmp_path: Path, text: str) -> None:
     assert "{" not in text or "{{ 7 * 7 }}" in page
 
 
-def test_a_page_allows_no_request_and_only_its_own_style(database: Path) -> None:
-    page = page_of(database)
+def test_a_page_allows_no_request_and_only_its_own_style(page_of_two_days: str) -> None:
+    page = page_of_two_days
     (style,) = (element.text for element in parsed(page).iter("style"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:" in page
     assert not re.search(r"https?:|//|url\(|@import|style=|<script", page.replace(digest, ""))
 
 
-def test_charts_and_tables_have_names_for_screen_readers(database: Path) -> None:
-    tree = parsed(page_of(database))
+def test_charts_and_tables_have_names_for_screen_readers(page_of_two_days: str) -> None:
+    tree = parsed(page_of_two_days)
     assert tree.get("lang") == "en"
     elements = tree.iter("{http://www.w3.org/2000/svg}svg")
     pictures = [picture for picture in elements if not picture.get("aria-hidden")]
@@ -313,8 +319,8 @@ def contrast(luminance: float, other: float) -> float:
     return max(luminance, other) / min(luminance, other)
 
 
-def test_colours_can_be_told_apart_on_light_and_dark(database: Path) -> None:
-    schemes = page_of(database).split("@media print")[0].split("@media screen")[:2]
+def test_colours_can_be_told_apart_on_light_and_dark(page_of_two_days: str) -> None:
+    schemes = page_of_two_days.split("@media print")[0].split("@media screen")[:2]
     for variables in schemes:
         whole = variables.replace("#fff;", "#ffffff;")
         colours = re.findall(r"--(\w+):#(\w{6})\b", whole)

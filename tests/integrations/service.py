@@ -13,7 +13,9 @@ from tests.threads import in_a_thread
 
 KEY = "canary-7f3a9c51e8b24d06"
 CANARY = Canary(KEY)
-START, END, NIGHT = "2023-01-01", "2023-03-31", "2023-04-01"
+START = "2023-01-01"
+END = "2023-03-31"
+NIGHT = "2023-04-01"
 WINDOW: Mapping[str, Any] = {
     "start_date": START,
     "end_date": END,
@@ -31,7 +33,7 @@ MIXED: Mapping[str, Any] = {
 
 @contextmanager
 def served(**options: Any) -> Iterator[Sandbox]:
-    """Serve a sandbox whose address and key stand in the environment of every process that starts now."""
+    """Serve a sandbox; processes that start now have its address and key in their environment."""
     with (
         in_a_thread(Sandbox(**{**MIXED, "api_key": KEY, **options})) as sandbox,
         patch.dict(os.environ),

@@ -202,6 +202,12 @@ def test_advice_on_pages_names_the_page_of_the_next_row(
     assert module._advice_on_pages(size, page, count) == advice
 
 
+async def test_each_table_and_view_of_a_pull_is_listed_once(database: Path) -> None:
+    async with agent(database) as host:
+        names = [row["name"] for row in await host.rows("history", sql="SHOW TABLES")]
+    assert len(names) == len(set(names)) == 10
+
+
 async def test_changes_have_at_most_100_rows(database: Path) -> None:
     async with agent(database) as host:
         rows = await host.rows("changes", limit=1000, moved=1)
@@ -238,7 +244,7 @@ async def test_an_error_says_what_is_wrong(
     [
         (
             "To have more, pull the last 30 days each night (seorep pull --last 30d -o a.duckdb).",
-            "To have more, pull 30 days to today each day.",
+            "To have more, call pull for 30 days that end on another day.",
         ),
         ("start over with restart=True, which drops it", "start over with restart true"),
         ("ids can't be combined with groups=… or filter=…", "combined with groups or filter"),
@@ -334,6 +340,20 @@ async def test_a_message_has_no_path_of_the_server(tmp_path: Path) -> None:
         assert str(tmp_path) not in answer
 
 
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("/srv/seo/a.duckdb", "can't read a.duckdb: see .a.duckdb.acme.pull and 1/s"),
+        ("/a.duckdb", "can't read /a.duckdb: see /.a.duckdb.acme.pull and 1/s"),
+    ],
+)
+def test_the_folder_of_a_database_is_not_shown(database: str, message: str) -> None:
+    folder, name = os.path.split(database)
+    staging = os.path.join(folder, f".{name}.acme.pull")
+    problem = f"can't read {database}: see {staging} and 1/s"
+    assert child_questions.in_tool_words(problem, database) == message
+
+
 async def test_kinds_and_feeds_are_enumerations(database: Path) -> None:
     async with agent(database) as host:
         schemas = await host.schemas()
@@ -423,7 +443,7 @@ def test_arguments_are_taken_as_hosts_send_them(
         (CampaignsArguments, {"filter": "\udc00"}, "filter must be Unicode"),
         (PullArguments, {**WINDOW, "feeds": ["\ud800"]}, "feeds must be Unicode"),
         (CampaignsArguments, {"\ud800": 1}, r"no argument '\ud800'"),
-        (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be a list of numb"),
+        (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be one or several"),
         (CampaignsArguments, {"filter": 5}, "filter must be text, got 5"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
         (RankingsArguments, {"campaign_id": 1}, "start_date and end_date are missing"),
@@ -442,7 +462,13 @@ def test_arguments_are_taken_as_hosts_send_them(
         (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
         (ChangesArguments, {"after": 20261128}, "after must be a day, YYYY-MM-DD, got 20261128"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
-        (PullArguments, {**WINDOW, "campaign_ids": ["x"] * 10_000}, "must be a list of numbers"),
+        (
+            PullArguments,
+            {**WINDOW, "campaign_ids": ["x"] * 10_000},
+            "must be one or several numbers",
+        ),
+        (PullArguments, {**WINDOW, "campaign_ids": []}, "one or several numbers, got []; the"),
+        (ChangesArguments, {"kind": "[]"}, "rose, fell, got '[]'"),
         (PullArguments, {**WINDOW, "restart": "maybe"}, "restart must be true or false, got 'may"),
         (PullArguments, {**WINDOW, "feeds": ["weekly"]}, "one or several of campaign, campaign-b"),
     ],
@@ -599,7 +625,8 @@ async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", **sandbox) as host:
         pull = asyncio.create_task(host.ask("pull", **DAYS))
         async with asyncio.timeout(30):
-            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110  # the sandbox has no event for it
+            # The sandbox has no event for it.
+            while host.sandbox.stats.requests < 100:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):

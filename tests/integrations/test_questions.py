@@ -101,11 +101,19 @@ def test_each_table_and_view_is_listed_once(database: Path) -> None:
     [
         ("SELECT rank FROM keyword_rankings", 'Referenced column "rank" not found'),
         ("SELECT", "DuckDB: "),
+        ("FROM rankings", "rankings does not exist! SHOW TABLES lists those that exist."),
         ("SELECT 1; SELECT 2", "sql must be one statement, got 2"),
         ("  ", "sql must be one SELECT"),
         (f"SELECT {', '.join(f'1 AS a{n}' for n in range(3000))}", "no room for 3000 columns"),
     ],
-    ids=["unknown column", "syntax", "two statements", "no statement", "too many columns"],
+    ids=[
+        "unknown column",
+        "syntax",
+        "unknown table",
+        "two statements",
+        "no statement",
+        "too many columns",
+    ],
 )
 def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> None:
     assert problem in sql(database, query)
@@ -251,6 +259,14 @@ def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
     windows = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(0), day(1), {11: 9})]
     (note,) = changes_in(database_of(tmp_path / "a.duckdb", windows))["notes"]
     assert "windows of other lengths compare badly" in note
+
+
+def test_notes_name_no_option_of_the_command(tmp_path: Path) -> None:
+    window = (day(-30), day(0))
+    pulls = [Pull(day(-1), day(-31), day(-1), {11: 1})]
+    pulls += [Pull(day(night), *window, {11: 2}) for night in (1, 2)]
+    (note,) = changes_in(database_of(tmp_path / "a.duckdb", pulls))["notes"]
+    assert note.endswith("a day for each night, call pull for 30 days that end on another day.")
 
 
 @pytest.mark.parametrize(

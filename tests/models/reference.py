@@ -1,4 +1,4 @@
-"""The fields of the reference (`reference.txt`), and what each kind of them is on the wire and on a model."""
+"""The fields of the reference (`reference.txt`), and examples of each kind of field."""
 
 import datetime as dt
 import re
@@ -51,7 +51,7 @@ def fields_in(model: type, shape: str | None) -> list[Line]:
 
 
 def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]:
-    """Return a value as the wire has it, and as the model must have it; other numbers give other values."""
+    """Return a value on the wire, and that of the model; other numbers give other values."""
     day = dt.date(2015, 3, 31) + dt.timedelta(days=number)
     month = dt.date(2000 + number // 12, 1 + number % 12, 1)
     match kind:
@@ -90,7 +90,7 @@ def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]
 
 
 def example_of(model: Any, shape: str | None, first: int = 1) -> tuple[dict[str, Any], Any]:
-    """Return an object as a response of some shape has it, with every field that it carries, and its model.
+    """Return an object of a response, with every field that its shape carries, and its model.
 
     No two fields hold the same value, from one that belongs to the number `first` on.
     """

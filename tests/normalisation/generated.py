@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import attrs
@@ -24,19 +25,19 @@ from tests.normalisation.wire import (
 
 SOME = 1_000
 MANY = pytest.param(20_000, marks=pytest.mark.slow)
-VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
-    "", " ", "0", "1", "-1", "12", "1.0", "9" * 19, "true", "FALSE", "True ", "null", "n/a", "None", "NaN",
-    "2023-01", "2023-1", "2023-01-31", "2023-02-30", "2023-01-31 00:00:00", "2015-03-31 9:32:19", "0000-00-00",
-    "0000-00-00 00:00:00", "٢٠٢٣-01-31", "é", "𐍈", "\x00", "a\nb", "https://example.com/?a=b&c=d", "x" * 300,
-    [], {}, [[]], [{}], [None], {"id": 1}, {"id": "1", "name": "x"}, {"id": None}, [{"id": 1, "label": "x"}],
-    [{"id": 1}], [{"id": True, "label": "x"}], {"value": 1}, {"value": None}, {"value": "x"}, {"value": [1]},
-]  # fmt: skip
+VALUES: list[Any] = [None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30]
+VALUES += [0.0, 1.0, 1.9, -2.5, 1e300]
+VALUES += ["", " ", "0", "1", "-1", "12", "1.0", "9" * 19]
+VALUES += ["true", "FALSE", "True ", "null", "n/a", "None", "NaN"]
+VALUES += ["2023-01", "2023-1", "2023-01-31", "2023-02-30", "2023-01-31 00:00:00"]
+VALUES += ["2015-03-31 9:32:19", "0000-00-00", "0000-00-00 00:00:00", "٢٠٢٣-01-31"]
+VALUES += ["é", "𐍈", "\x00", "a\nb", "https://example.com/?a=b&c=d", "x" * 300]
+VALUES += [[], {}, [[]], [{}], [None], {"id": 1}, {"id": "1", "name": "x"}, {"id": None}]
+VALUES += [[{"id": 1, "label": "x"}], [{"id": 1}], [{"id": True, "label": "x"}]]
+VALUES += [{"value": 1}, {"value": None}, {"value": "x"}, {"value": [1]}]
 
 
 PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
-
-
 NAMINGS = (EngineNames(), BRANDS, SWAPPED)
 
 
@@ -112,8 +113,9 @@ dates = st.dates()
 times = (
     st.times().map(lambda time: time.replace(microsecond=0)).filter(lambda time: time != dt.time())
 )
+floats = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
-    st.none() | st.booleans() | integers | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    st.none() | st.booleans() | integers | floats | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
@@ -128,29 +130,24 @@ def unknown(*names: str) -> st.SearchStrategy[Json]:
     return st.dictionaries(texts.filter(lambda text: text not in names), json_values, max_size=2)
 
 
+def stated(
+    values: st.SearchStrategy[Any], on_the_wire: Callable[[Any], Any]
+) -> st.SearchStrategy[Said]:
+    """Return facts, each with its value on the wire."""
+    return values.map(lambda fact: (on_the_wire(fact), fact))
+
+
 nothing: st.SearchStrategy[Said] = st.just((None, None))
-no_dates: st.SearchStrategy[Said] = st.sampled_from(
-    [(text, None) for text in (None, "", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00")]
-)
-said_integers = same(integers) | st.integers(-(10**18) + 1, 10**18 - 1).map(
-    lambda value: (str(value), value)
-)
-said_dates = (
-    no_dates
-    | dates.map(lambda date: (str(date), date))
-    | dates.map(lambda date: (f"{date} 0:00:00", date))
-)
+NO_DATES = (None, "", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00")
+no_dates: st.SearchStrategy[Said] = st.sampled_from([(text, None) for text in NO_DATES])
+short_integers = st.integers(-(10**18) + 1, 10**18 - 1)
+said_integers = same(integers) | stated(short_integers, str)
+said_dates = no_dates | stated(dates, str) | stated(dates, "{} 0:00:00".format)
 optional = [st.none() | texts] * 3
-said_objects = {
-    "location": st.builds(
-        SearchLocation,
-        integers,
-        *optional,
-        unknown("id", "canonical_name", "country_code", "target_type"),
-    ),
-    "language": st.builds(SearchLanguage, integers, st.none() | texts, unknown("id", "name")),
-    "tags": st.builds(Tag, integers, texts, unknown("id", "label")),
-}
+LOCATION_FIELDS = ("id", "canonical_name", "country_code", "target_type")
+locations = st.builds(SearchLocation, integers, *optional, unknown(*LOCATION_FIELDS))
+languages = st.builds(SearchLanguage, integers, st.none() | texts, unknown("id", "name"))
+single_tags = st.builds(Tag, integers, texts, unknown("id", "label"))
 
 
 def as_object(fact: Any) -> Json:
@@ -160,49 +157,45 @@ def as_object(fact: Any) -> Json:
     return fields | extra
 
 
+def moment_on_the_wire(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%d} {moment.hour}:{moment:%M:%S}"
+
+
 SAID: dict[str, st.SearchStrategy[Said]] = {
     "id": said_integers,
     "integer": nothing | said_integers,
     "phrase": same(texts),
     "text": nothing | same(texts),
-    "flag": st.sampled_from(
-        [
-            ("true", True),
-            ("false", False),
-            ("False", False),
-            ("TRUE", True),
-            (True, True),
-            (False, False),
-            (None, None),
-        ]
-    ),
     "null": nothing,
     "unknown": same(json_values),
     "last": said_dates,
     "day": said_dates,
-    "moment": no_dates
-    | st.datetimes(dt.datetime(1000, 1, 1)).map(
-        lambda moment: (
-            f"{moment:%Y-%m-%d} {moment.hour}:{moment:%M:%S}",
-            moment.replace(microsecond=0),
-        )
-    ),
-    "month": dates.map(lambda date: (str(date)[:7], date.replace(day=1))),
-    "period": dates.map(lambda date: (str(date), date)),
-    **{
-        kind: st.sampled_from([(None, None), ([], None), ({}, None)])
-        | said_objects[kind].map(lambda fact: (as_object(fact), fact))
-        for kind in ("location", "language")
-    },
-    "tags": st.just((None, ()))
-    | st.lists(said_objects["tags"], max_size=2).map(
-        lambda tags: ([*map(as_object, tags)], tuple(tags))
-    ),
-    "metric": st.sampled_from([(None, None), ({"value": None}, None)])
-    | (said_integers | same(st.floats(allow_nan=False, allow_infinity=False))).map(
-        lambda said: ({"value": said[0]}, said[1])
-    ),
+    "period": stated(dates, str),
 }
+"""The values of each kind of field."""
+SAID["flag"] = st.sampled_from(
+    [
+        ("true", True),
+        ("TRUE", True),
+        (True, True),
+        ("false", False),
+        ("False", False),
+        (False, False),
+        (None, None),
+    ]
+)
+moments = st.datetimes(dt.datetime(1000, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
+SAID["moment"] = no_dates | stated(moments, moment_on_the_wire)
+months = dates.map(lambda date: date.replace(day=1))
+SAID["month"] = stated(months, lambda month: str(month)[:7])
+no_objects: st.SearchStrategy[Said] = st.sampled_from([(None, None), ([], None), ({}, None)])
+SAID["location"] = no_objects | stated(locations, as_object)
+SAID["language"] = no_objects | stated(languages, as_object)
+tuples_of_tags = st.lists(single_tags, max_size=2).map(tuple)
+SAID["tags"] = st.just((None, ())) | stated(tuples_of_tags, lambda tags: [*map(as_object, tags)])
+no_numbers: st.SearchStrategy[Said] = st.sampled_from([(None, None), ({"value": None}, None)])
+numbers = said_integers | same(floats)
+SAID["metric"] = no_numbers | numbers.map(lambda said: ({"value": said[0]}, said[1]))
 
 
 @st.composite
@@ -222,7 +215,8 @@ def said_models(draw: st.DrawFn, model: type) -> Said:
     extra = draw(unknown(*(field.name for field in table)))
     with_time = draw(st.sampled_from([None, *(field for field in table if field.kind == "last")]))
     if with_time is not None:
-        date, time = draw(dates), draw(times)
+        date = draw(dates)
+        time = draw(times)
         extra[with_time.name] = f"{date} {time}"
         facts[with_time.attribute] = date
     if model is KeywordRanking and draw(st.booleans()):

@@ -1,6 +1,7 @@
 """Every refusal gives the path of what was refused, in the wire's own names.
 
-`refusals.txt` is a page as `tests.golden` describes it; `python -m tests.normalisation.test_refusals` rewrites it.
+`refusals.txt` is a page as `tests.golden` describes it;
+`python -m tests.normalisation.test_refusals` rewrites it.
 """
 
 import asyncio

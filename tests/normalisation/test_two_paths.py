@@ -79,7 +79,7 @@ def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:
 
 
 def types_within(value: Any) -> Any:
-    """Return the types of all that is in a page and its models, where `==` would take 1 for True."""
+    """Return the types of all values in a page: `==` would take 1 for True."""
     parts: Any = ()
     if isinstance(value, dict):
         parts = [value[name] for name in sorted(value)]
@@ -250,7 +250,7 @@ def test_a_few_thousand_tags_are_remembered() -> None:
 
 
 def rows_with(changes: dict[str, Any], *places: int) -> list[dict[str, Any]]:
-    """Return 120 rows, of which those at the places are changed, or all."""
+    """Return 120 rows with changes: in those at the places, or in all."""
     rows = []
     for place in range(120):
         number = place + 1

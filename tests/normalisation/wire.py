@@ -1,4 +1,4 @@
-"""Answers of the service built from the reference's fields, how tests decode them, and whether a model holds them.
+"""Answers of the service built from the reference's fields, and their decoding and checks.
 
 `assert_faithful` judges without the package's own rules.
 """
@@ -50,7 +50,7 @@ def branded(wire: str, names: EngineNames = BRANDS) -> str:
 
 
 def wire_row(model: type, number: int, rows: Rows = "current") -> Json:
-    """Return row `number` as the wire carries it; no two fields and no two rows hold the same value."""
+    """Return row `number` as the wire carries it; no two fields or rows have the same value."""
     return row_and_model(model, number, rows)[0]
 
 
@@ -79,7 +79,7 @@ def decoder(names: EngineNames = EngineNames()) -> Decoder:  # noqa: B008
 
 
 def decode(answer: object, row: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
-    """Decode a feed's answer, given parsed or as bytes, as its first page."""
+    """Decode a feed's answer, which may be parsed or bytes, as its first page."""
     body = answer if isinstance(answer, bytes) else as_bytes(answer)
     return FeedPage(decoder(names), row, 1)(body)
 
@@ -99,9 +99,12 @@ _NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-0
 def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
     """Assert that a feed's page is what a parsed answer says."""
     data: Any = answer["data"]
-    totals: Any
-    flat = isinstance(data, list)
-    rows, totals = data if flat else data["rows"], (answer if flat else data).get("totals")
+    if isinstance(data, list):
+        rows = data
+        totals: Any = answer.get("totals")
+    else:
+        rows = data["rows"]
+        totals = data.get("totals")
     assert len(page.items) == len(rows)
     for model, wire in zip(page.items, rows, strict=True):
         assert type(model) is row
@@ -115,11 +118,11 @@ def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
 def assert_faithful(model: Any, wire: Json) -> None:
     """Assert that a model is what a parsed object says, its `extra` included."""
     table = REFERENCE[type(model)]
-    extra = {
-        name: value for name, value in wire.items() if name not in {field.name for field in table}
-    }
+    names = {field.name for field in table}
+    extra = {name: value for name, value in wire.items() if name not in names}
     for field in table:
-        value, came = getattr(model, field.attribute), wire.get(field.name)
+        value = getattr(model, field.attribute)
+        came = wire.get(field.name)
         assert _is_fact(field.kind, value, came), (field.name, value, came)
         if field.kind == "month" or field.kind == "period":
             assert model.date_precision == {7: "month", 10: "day"}[len(wire[field.name])]
@@ -138,20 +141,15 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
             return value is not None and _is_integer(value, came)
         case "integer":
             return _is_integer(value, came)
+        case "text" if value is None:
+            return came is None
         case "phrase" | "text":
-            return (
-                type(value) is type(came)
-                and type(value) in (str, type(None) if kind == "text" else str)
-                and value == came
-            )
+            return type(value) is type(came) is str and value == came
         case "flag" if value is None:
             return came is None or (type(came) is str and came.lower() not in ("true", "false"))
         case "flag":
-            return (
-                type(value) is bool
-                and str(came).lower() == str(value).lower()
-                and type(came) in (bool, str)
-            )
+            is_flag = type(value) is bool and type(came) in (bool, str)
+            return is_flag and str(came).lower() == str(value).lower()
         case "last" | "day" | "moment" if value is None:
             return came is None or (type(came) is str and came in _NO_DATE)
         case "last" | "day":
@@ -161,8 +159,10 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
         case "null" | "unknown":
             return type(value) is type(came) and value == came
         case "month" | "period":
-            said = value.isoformat() if len(came) == 10 else value.isoformat()[:7]
-            return type(value) is dt.date and came == said and (len(came) == 10 or value.day == 1)
+            is_month = len(came) == 7
+            if type(value) is not dt.date or (is_month and value.day != 1):
+                return False
+            return bool(came == (value.isoformat()[:7] if is_month else value.isoformat()))
         case "location" | "language" if value is None:
             return came is None or came in ([], {})
         case "location" | "language":
@@ -174,9 +174,8 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
             return type(value) is tuple and {*map(type, value)} <= {Tag}
         case "metric":
             inner = came["value"] if isinstance(came, dict) else came
-            return _is_integer(value, inner) or (
-                type(value) is float and type(inner) is float and value == inner
-            )
+            is_float = type(value) is type(inner) is float
+            return (is_float and value == inner) or _is_integer(value, inner)
     raise AssertionError(kind)
 
 
@@ -184,7 +183,6 @@ def _is_integer(value: Any, came: Any) -> bool:
     if value is None or came is None:
         return value is came
     if type(came) is str:
-        return (
-            type(value) is int and re.fullmatch("-?[0-9]+", came) is not None and int(came) == value
-        )
+        is_integer = re.fullmatch("-?[0-9]+", came) is not None
+        return type(value) is int and is_integer and int(came) == value
     return type(value) is int and type(came) is int and value == came

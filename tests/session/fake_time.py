@@ -35,6 +35,7 @@ class FakeTime:
             monotonic=lambda: self.monotonic,
             sleep=self._sleep,
             call_later=self._call_later,
+            wake_later=self._wake_later,
             wall_clock=lambda: self.wall,
             jitter=lambda: self.jitter,
         )
@@ -57,9 +58,6 @@ class FakeTime:
         await asyncio.sleep(0)
 
     def _call_later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        if call.__name__ == "_wake":
-            return self._skip_pause(delay, call)
-
         def go_off() -> None:
             del self._alarms[alarm]
             alarm.cancel()
@@ -69,7 +67,7 @@ class FakeTime:
         self._alarms[alarm] = self.monotonic + delay, go_off
         return alarm
 
-    def _skip_pause(self, delay: float, wake: Callable[[], None]) -> asyncio.TimerHandle:
+    def _wake_later(self, delay: float, wake: Callable[[], None]) -> asyncio.TimerHandle:
         """Let the queue's wait for the end of a pause be over at once."""
 
         def skip() -> None:

@@ -602,7 +602,11 @@ class AnyUse(RuleBasedStateMachine):
 
     def open_client(self) -> Share:
         settings = Settings(retry_after_max=self.LONGEST_PAUSE)
-        clock = Clock(monotonic=self.loop.time, call_later=self.loop.call_later)
+        clock = Clock(
+            monotonic=self.loop.time,
+            call_later=self.loop.call_later,
+            wake_later=self.loop.call_later,
+        )
         share = Share(settings, clock, self.limits)
 
         async def open_it() -> None:

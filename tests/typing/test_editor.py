@@ -1,4 +1,4 @@
-"""Editors know the package: jedi completes names that are imported from it, and knows signatures."""
+"""Editors know the package: jedi completes its names, and knows signatures."""
 
 import pytest
 

@@ -36,21 +36,35 @@ KINDS: dict[str, Any] = {
 """The type of each kind of field; of one whose type the reference does not show, any."""
 PRECISION = Literal["month", "day"]
 OTHERS = {
-    "RankingReport": """feed: Feed, id: int, start_date: dt.date, end_date: dt.date, rows: tuple[R_co, ...],
-        totals: RankingTotals | None, total_records: int | None, version: bool | None, extra: Mapping[str, Any],
-        account: str | None, snapshot_date: dt.date | None, compared: bool""",
-    "Page": """items: tuple[T, ...], number: int, total_pages: int | None, total_records: int | None,
-        totals: RankingTotals | None, version: bool | None, extra: Mapping[str, Any]""",
-    "PullOutcome": "id: int, report: RankingReport[R_co] | None, error: SeoRepError | None, ok: bool",
+    "RankingReport": """
+        feed: Feed, id: int, start_date: dt.date, end_date: dt.date, rows: tuple[R_co, ...],
+        totals: RankingTotals | None, total_records: int | None, version: bool | None,
+        extra: Mapping[str, Any], account: str | None, snapshot_date: dt.date | None,
+        compared: bool
+    """,
+    "Page": """
+        items: tuple[T, ...], number: int, total_pages: int | None, total_records: int | None,
+        totals: RankingTotals | None, version: bool | None, extra: Mapping[str, Any]
+    """,
+    "PullOutcome": """
+        id: int, report: RankingReport[R_co] | None, error: SeoRepError | None, ok: bool
+    """,
     "PulledReport": "id: int, report: RankingReport[R_co], error: None, ok: Literal[True]",
     "FailedReport": "id: int, error: SeoRepError, report: None, ok: Literal[False]",
-    "Stats": """requests: int, attempts: int, retries: Mapping[str, int], throttled: int, bytes_received: int,
-        in_flight: int, concurrency: int, pace: float | None, waited: Mapping[str, float], account: str,
-        page_sizes: Mapping[str, int]""",
-    "RawAnswer": """method: str, path: str, status: int, body: bytes, headers: Mapping[str, str], number: int,
-        seconds: float""",
-    "Attempt": """method: str, path: str, subject: str | None, number: int, status: int | None,
-        error: type[BaseException] | None, cause: str | None, bytes: int, seconds: float, waited: float, account: str""",
+    "Stats": """
+        requests: int, attempts: int, retries: Mapping[str, int], throttled: int,
+        bytes_received: int, in_flight: int, concurrency: int, pace: float | None,
+        waited: Mapping[str, float], account: str, page_sizes: Mapping[str, int]
+    """,
+    "RawAnswer": """
+        method: str, path: str, status: int, body: bytes, headers: Mapping[str, str], number: int,
+        seconds: float
+    """,
+    "Attempt": """
+        method: str, path: str, subject: str | None, number: int, status: int | None,
+        error: type[BaseException] | None, cause: str | None, bytes: int, seconds: float,
+        waited: float, account: str
+    """,
 }
 
 

@@ -1,7 +1,7 @@
-"""What a type checker makes of user code, of every operation too; checked by `test_user_code.py`, never run.
+"""User code with its types, for every operation. `test_user_code.py` checks it; it never runs.
 
-Nothing here may be `Any` but what is marked. A wrong use carries the error that it must be: an ignored error that does
-not occur is an error itself.
+Nothing here may be `Any` but marked expressions. A wrong use carries the error that it must be: an
+ignored error that does not occur is an error itself.
 """
 # mypy: disallow-any-expr
 
@@ -81,9 +81,9 @@ async def pulls(client: api.SeoRepClient, any_feed: api.Feed) -> None:
         client.rankings.pull({1, 2}, DAY, DAY, feed=api.Feed.KEYWORD_BY_DATE, ordered=True),
         api.Pull[api.KeywordPeriod],
     )
-    some = client.rankings.pull((one for one in [1]), DAY, DAY, feed=any_feed)
+    pull_of_any_feed = client.rankings.pull((id_ for id_ in [1]), DAY, DAY, feed=any_feed)
     assert_type(
-        some,
+        pull_of_any_feed,
         api.Pull[api.KeywordRanking] | api.Pull[api.CampaignPeriod] | api.Pull[api.KeywordPeriod],
     )
 
@@ -158,15 +158,30 @@ async def backlinks(client: api.SeoRepClient) -> None:
     )
     assert_type(await client.backlinks.get(7), api.Backlink)
     changed = await client.backlinks.update(
-        7, date_published=dt.date(2023, 1, 1), status="unpublished", url="u", link_type="l", notes="n", title="t",
-        target_anchor="a", target_url="u", extra_params={},
-    )  # fmt: skip
+        7,
+        date_published=dt.date(2023, 1, 1),
+        status="unpublished",
+        url="u",
+        link_type="l",
+        notes="n",
+        title="t",
+        target_anchor="a",
+        target_url="u",
+        extra_params={},
+    )
     assert_type(changed, api.Backlink)
     await client.backlinks.delete(7)
     listing = client.backlinks.list(
-        7, status="published", date_string=("2023-01-01", dt.date(2023, 1, 31)), search="s", link_type="all", limit=5,
-        sort_metric="id", sort_direction="asc", extra_params=None,
-    )  # fmt: skip
+        7,
+        status="published",
+        date_string=("2023-01-01", dt.date(2023, 1, 31)),
+        search="s",
+        link_type="all",
+        limit=5,
+        sort_metric="id",
+        sort_direction="asc",
+        extra_params=None,
+    )
     assert_type(listing, api.Listing[api.Backlink, api.ModelList[api.Backlink]])
     assert_type(
         await client.backlinks.list(7, date_string="last month"), api.ModelList[api.Backlink]
@@ -175,9 +190,16 @@ async def backlinks(client: api.SeoRepClient) -> None:
 
 async def rankings(client: api.SeoRepClient, start: dt.date) -> None:
     campaign = client.rankings.campaign(
-        7, start, "2023-01-31", search="s", limit=5, sort_metric="m", sort_direction="asc",
-        compare_previous_period=True, extra_params={"tag": "x"},
-    )  # fmt: skip
+        7,
+        start,
+        "2023-01-31",
+        search="s",
+        limit=5,
+        sort_metric="m",
+        sort_direction="asc",
+        compare_previous_period=True,
+        extra_params={"tag": "x"},
+    )
     assert_type(campaign, api.Listing[api.KeywordRanking, api.RankingReport[api.KeywordRanking]])
     by_date = client.rankings.campaign_by_date(7, start, start, compare_previous_period="yes")
     assert_type(by_date, api.Listing[api.CampaignPeriod, api.RankingReport[api.CampaignPeriod]])
@@ -189,9 +211,9 @@ async def rankings(client: api.SeoRepClient, start: dt.date) -> None:
 
 
 async def client_itself(client: api.SeoRepClient) -> None:
-    found = await client.request("GET", "/v3/campaigns", params={"page": 2})  # type: ignore[misc]
-    assert_type(found, dict[str, Any])  # type: ignore[misc]
-    await client.request("POST", "/v3/campaigns", body={"tags": ["a"], "url": "u"})  # type: ignore[misc]
+    answer = await client.request("GET", "/v3/campaigns", params={"page": 2})  # type: ignore[misc]
+    assert_type(answer, dict[str, Any])  # type: ignore[misc]
+    await client.request("POST", "/v3/campaigns", body={"tags": ["a"]})  # type: ignore[misc]
     with client.record_answers() as answers:
         assert_type(answers, list[api.RawAnswer])
     with client.timeout(2):

@@ -13,10 +13,11 @@ import msgspec
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
-_BETWEEN_RETRIES = 1, 2, 3
+_BETWEEN_RETRIES = (1, 2, 3)
 """Permits for other requests of a client between its retries, in turn.
 
-They are irregular: a limiter that refuses each third request would refuse all retries otherwise.
+With a fixed number, retries would be each second or third request of a client. A service that
+refuses each second or third request, such as one with a broken backend, would refuse them all.
 """
 _arrivals = itertools.count()
 

@@ -9,15 +9,17 @@ from seorep_async.settings import Settings
 
 
 class Limits:
-    """The limits of one service, shared by clients of one process: `SeoRepClient(url, key, limits=limits)`.
+    """The limits of one service, shared by clients of one process.
 
-    Clients that share them find the service's limits once, keep to them together, and take turns. Each has its own key,
-    retries, retry quota and `stats`; `pace` and `concurrency` in them are those of all. Clients of another event loop
-    may use them once all are closed, or their loop is.
+    Pass them to each: `SeoRepClient(url, key, limits=limits)`. Clients that share them find the
+    service's limits once, keep to them together, and take turns. Each has its own key, retries,
+    retry quota and `stats`; `pace` and `concurrency` in them are those of all. Clients of another
+    event loop may use them once all are closed, or their loop is.
 
     Args:
         max_concurrency: requests of all clients in flight at once, 1 to 1024.
-        requests_per_second: a hard cap on the rate of all, or None to let them find the service's limit.
+        requests_per_second: a hard cap on the rate of all, or None to let them find the service's
+            limit.
 
     Raises:
         ConfigurationError: a value is out of its range or of the wrong type.

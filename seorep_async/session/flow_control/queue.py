@@ -82,6 +82,7 @@ class PermitQueue:
 
     def try_grant(self, client: object, deadline: float, subject: Subject | None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
+        # Those that wait go first.
         if self._next_client() is not None:
             return None
         now = self._clock.monotonic()
@@ -93,6 +94,7 @@ class PermitQueue:
     def add(self, waiter: Waiter) -> None:
         """Let a request wait for its turn."""
         waiter.lanes.add(waiter)
+        # During a long pause no permit comes back, and nothing else would end this wait.
         self._end_if_hopeless(waiter, waiter.since)
         self.dispatch()
 
@@ -170,11 +172,12 @@ class PermitQueue:
 
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite one needs no timer."""
+        # Each wait leads here, and most find the timer as it should be.
         if moment == self._timer_due:
             return
         self._sleep()
         if moment < math.inf:
-            self._timer = self._clock.call_later(moment - now, self._wake)
+            self._timer = self._clock.wake_later(moment - now, self._wake)
             self._timer_due = moment
 
     def _sleep(self) -> None:
@@ -190,6 +193,7 @@ class PermitQueue:
     # Permits
 
     def _grant(self, client: object, subject: Subject | None, now: float) -> Permit:
+        # Clients take turns: the one that has just been served is last now.
         self._clients.move_to_end(client)
         is_probe = self.pace.start(now, subject)
         permit = Permit(now, is_probe, subject)

@@ -118,6 +118,7 @@ class Rate(msgspec.Struct, eq=False):
         else:
             # Rule 5: each process takes the same step a second, so that they converge.
             step = min(_LARGEST_STEP, _STEP / self.learnt)
+        # At a very low rate, a whole step would be too much at once.
         self.learnt += min(step, self.learnt / 4)
 
     def start_from(
@@ -147,6 +148,7 @@ class Rate(msgspec.Struct, eq=False):
         `delivered` is None if too little time passed to show a rate.
         """
         if delivered is None:
+            # A second refusal so soon shows only that the rate is still too high.
             delivered = _DECREASE * self.learnt
         delivered = min(self.learnt, delivered)
         if was_open > SPAN:

@@ -98,12 +98,14 @@ class RefusedSubjects:
         return -math.inf if refused is None else refused.last_refused_at
 
     def may_be_cause(self, subject: Subject | None) -> bool:
-        """Return whether others were accepted since a subject was refused, so that it may be why."""
+        """Return whether others were accepted since a subject was refused: it may be the cause."""
+        # Only its own acceptance ends this. Time does not: a dead campaign is as dead after hours,
+        # and a rate limiter accepts one of its requests sooner or later.
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 
     def is_cause(self, subject: Subject | None) -> bool:
-        """Return whether a subject was refused so often while others were accepted that it is why."""
+        """Return whether a subject was refused often while others were accepted."""
         refused = self._refused.get(subject)
         return refused is not None and refused.repeats >= _REPEATS
 

@@ -143,6 +143,7 @@ class Share:
         if self._is_closed:
             raise ClientClosed
         now = self._clock.monotonic()
+        # Its timer would ring one iteration of the loop later, after a permit perhaps.
         if now >= deadline.at:
             raise WaitTimeout
         if is_retry:
@@ -231,7 +232,7 @@ class Share:
             self.refused_in_a_row = 0
         self._queue.learn(permit, failure, self._longest_pause)
 
-    # What a wait was for
+    # The reasons of waits
 
     def _warn_later(self, seconds: float) -> None:
         if self._warning is None:

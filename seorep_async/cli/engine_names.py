@@ -1,0 +1,29 @@
+"""The names of the search engines that people read, from an option, a variable or a profile."""
+
+from __future__ import annotations
+
+from seorep_async.cli.errors import UsageError, reason
+from seorep_async.errors import ConfigurationError
+from seorep_async.profiles import ReportEngines, report_engines
+from seorep_async.resources.arguments import check_engine_names
+
+
+def find_engine_names(
+    option_value: str | None = None, profile: str | None = None
+) -> tuple[str, str] | None:
+    """Return the names of engine A and engine B; None if nothing names them.
+
+    Raises:
+        UsageError: there are not two names.
+        ConfigurationError: the profile or its file can't be used.
+    """
+    if option_value is None:
+        engines = report_engines(profile)
+    else:
+        engines = ReportEngines.of(option_value, "--engines")
+    if engines is None:
+        return None
+    try:
+        return check_engine_names(engines.names)
+    except ConfigurationError as error:
+        raise UsageError(reason(error, engines.source)) from None
