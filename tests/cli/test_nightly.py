@@ -65,7 +65,7 @@ def test_the_second_night_says_what_changed(tmp_path: Path, seorep: Seorep) -> N
         assert seorep("pull", *before, *target, today=yesterday).code == 0
         ended, slept = nightly(tmp_path)
     assert (ended.code, slept) == (0, "0\n")
-    assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.err
+    assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.out
 
 
 @pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n600\n1800\n")])
