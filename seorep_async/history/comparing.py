@@ -540,7 +540,7 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
         notes.append(_note_on_a_later_day(selection, pulls[0], days))
     notes.append(selection.note_on_windows(*days))
     notes += _notes_on_neighbours(selection, days, reasons, request)
-    return Comparison(found, [note for note in notes if note is not None])
+    return Comparison(result, [note for note in notes if note is not None])
 
 
 def _notes_on_neighbours(
