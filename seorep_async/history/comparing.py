@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
@@ -525,44 +526,30 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     notes = _notes_on_own_days(own_days, reasons)
     for campaign_id in own_days:
         reasons[campaign_id] = ""
-    result = changes_between(
-        selection,
-        days,
-        reasons,
-        own_days=own_days,
-        kinds=request.kinds,
-        limit=request.limit,
-        moved=request.moved,
+    find_changes = partial(
+        changes_between, selection, days, reasons, own_days=own_days, moved=request.moved
     )
+    result = find_changes(kinds=request.kinds, limit=request.limit)
     # a caller who names a day knows which nights speak of it
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(_note_on_a_later_day(selection, pulls[0], days))
     notes.append(selection.note_on_windows(*days))
-    notes += _notes_on_neighbours(selection, days, reasons, request)
+    notes += _notes_on_neighbours(find_changes, request.kinds or ())
     return Comparison(result, [note for note in notes if note is not None])
 
 
 def _notes_on_neighbours(
-    selection: Selection, days: Days, reasons: Mapping[int, str], request: ComparisonRequest
+    find_changes: Callable[..., Changes], kinds: Sequence[ChangeKind]
 ) -> list[str]:
     """Return a sentence for each kind that was not requested, and belongs to one that was."""
     notes = []
-    kinds = request.kinds or ()
     for kind, neighbour, meaning in _NEIGHBOURS:
-        if kind not in kinds or neighbour in kinds:
-            continue
-        others = changes_between(
-            selection,
-            days,
-            reasons,
-            own_days=own_days,
-            kinds=[neighbour],
-            limit=1,
-            moved=request.moved,
-        )
-        if others.total:
-            notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
+        if kind in kinds and neighbour not in kinds:
+            # only the number counts, and each change has it
+            others = find_changes(kinds=[neighbour], limit=1)
+            if others.total:
+                notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
     return notes
 
 
