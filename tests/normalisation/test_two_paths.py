@@ -250,7 +250,7 @@ def test_a_few_thousand_tags_are_remembered() -> None:
 
 
 def rows_with(changes: dict[str, Any], *places: int) -> list[dict[str, Any]]:
-    """Return 120 rows, of which those at the places are changed, or all."""
+    """Return 120 rows with changes: in those at the places, or in all."""
     rows = []
     for place in range(120):
         number = place + 1
