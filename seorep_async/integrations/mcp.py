@@ -296,9 +296,8 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
         return every_name
     for name in names:
         if name not in every_name:
-            choices = ", ".join(every_name)
-            problem = f"there is no column {short_repr(name)}; there are {choices}"
-            raise ConfigurationError(problem)
+            problem = f"there is no column {short_repr(name)}"
+            raise ConfigurationError(f"{problem}; there are {', '.join(every_name)}")
     return names
 
 
