@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
@@ -525,35 +526,31 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     notes = _notes_on_own_days(own_days, reasons)
     for campaign_id in own_days:
         reasons[campaign_id] = ""
-    result = changes_between(
-        selection,
-        days,
-        reasons,
-        own_days=own_days,
-        kinds=request.kinds,
-        limit=request.limit,
-        moved=request.moved,
+    find_changes = partial(
+        changes_between, selection, days, reasons, own_days=own_days, moved=request.moved
     )
+    result = find_changes(kinds=request.kinds, limit=request.limit)
     # a caller who names a day knows which nights speak of it
     if request.after is None:
         notes.append(selection.note_on_nights())
-        notes.append(_note_on_a_later_day(pulls[0], days))
+        notes.append(_note_on_a_later_day(selection, pulls[0], days))
     notes.append(selection.note_on_windows(*days))
-    for kind, neighbour, meaning in _NEIGHBOURS:
-        if request.kinds is None or kind not in request.kinds or neighbour in request.kinds:
-            continue
-        others = changes_between(
-            selection,
-            days,
-            reasons,
-            own_days=own_days,
-            kinds=[neighbour],
-            limit=1,
-            moved=request.moved,
-        )
-        if others.total:
-            notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
+    notes += _notes_on_neighbours(find_changes, request.kinds or ())
     return Comparison(result, [note for note in notes if note is not None])
+
+
+def _notes_on_neighbours(
+    find_changes: Callable[..., Changes], kinds: Sequence[ChangeKind]
+) -> list[str]:
+    """Return a sentence for each kind that was not requested, and belongs to one that was."""
+    notes = []
+    for kind, neighbour, meaning in _NEIGHBOURS:
+        if kind in kinds and neighbour not in kinds:
+            # only the number counts, and each change has it
+            others = find_changes(kinds=[neighbour], limit=1)
+            if others.total:
+                notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
+    return notes
 
 
 def _days(
@@ -588,20 +585,36 @@ def _days(
     return before, after
 
 
-def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
-    """Return a sentence about the last day that was pulled if it was not compared."""
+def _note_on_a_later_day(selection: Selection, last: DayOfPulls, days: Days) -> str | None:
+    """Return a sentence about a later day that was not compared; `last` was pulled last."""
     before, after = days
     if last.day <= after:
-        return None
+        return _note_on_days_of_others(selection, days)
     if last.succeeded:
+        campaigns = "1 campaign" if last.succeeded == 1 else f"{last.succeeded:,} campaigns"
         return (
-            f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
+            f"{last.day} has rankings of {campaigns} only, fewer than is usual, "
             f"so {after} counts as the last day; to compare them, name {last.day} as the later day."
         )
     reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
     return (
         f"{reports} of {last.day} failed ({last.error}); {before} and {after} are the last days "
         "before it."
+    )
+
+
+def _note_on_days_of_others(selection: Selection, days: Days) -> str | None:
+    """Return a sentence about a later day of most campaigns that the selected ones lack."""
+    if selection.campaign_ids is None:
+        return None
+    before, after = days
+    all_campaigns = attrs.evolve(selection, campaign_ids=None)
+    last_day = usual_days(all_campaigns.days_of_pulls())[0]
+    if last_day <= after:
+        return None
+    return (
+        f"There are no rows of {selection.name} for {last_day}, the last day of most campaigns; "
+        f"{before} and {after} are its last days."
     )
 
 

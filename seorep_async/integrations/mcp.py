@@ -292,8 +292,8 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
         return every_name
     for name in names:
         if name not in every_name:
-            known = ", ".join(every_name)
-            raise ConfigurationError(f"there is no column {short_repr(name)}; there are {known}")
+            problem = f"there is no column {short_repr(name)}"
+            raise ConfigurationError(f"{problem}; there are {', '.join(every_name)}")
     return names
 
 

@@ -22,16 +22,19 @@ def rows_of(file: Path) -> list[dict[str, object]]:
     """Return the rows of a file, empty cells as None."""
     if file.suffix == ".csv":
         with file.open(encoding="utf-8", newline="") as opened:
-            return [
-                {
-                    name: int(cell) if cell.lstrip("-").isdigit() else cell or None
-                    for name, cell in row.items()
-                }
-                for row in csv.DictReader(opened)
-            ]
-    (sheet,) = openpyxl.load_workbook(file)
-    header, *rows = sheet.values
-    return [dict(zip(map(str, header), row, strict=True)) for row in rows]
+            header, *lines = csv.reader(opened)
+        rows = [[value_of(text) for text in line] for line in lines]
+    else:
+        (sheet,) = openpyxl.load_workbook(file)
+        header, *rows = map(list, sheet.values)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def value_of(text: str) -> object:
+    """Return what a cell of CSV stands for."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return text or None
 
 
 @pytest.mark.parametrize("name", ["fell.xlsx", "fell.csv"])

@@ -273,13 +273,33 @@ def test_a_campaign_whose_last_report_failed_says_so(
     ]
 
 
+def test_a_campaign_that_is_pulled_no_more_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
+    database = database_of(tmp_path / "a.duckdb", nights)
+    assert changes(database, campaign=1).after == day(2)
+    assert caplog.messages == []
+    nights = nightly({**SEVERAL, 41: 1}, {**SEVERAL, 41: 2}, SEVERAL)
+    database = database_of(tmp_path / "b.duckdb", nights)
+    assert changes(database, campaign=4).after == day(1)
+    assert caplog.messages == [
+        "There are no rows of Company 4 for 2026-03-03, the last day of most campaigns; "
+        "2026-03-01 and 2026-03-02 are its last days."
+    ]
+
+
 SEVERAL = {11: 1, 21: 1, 31: 1}
 
 
 @pytest.mark.parametrize(
     ("last", "last_day", "note"),
     [
-        (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "2026-03-03 has rankings of 1 camp"),
+        (
+            Pull(day(2), day(-28), day(2), {11: 3}),
+            day(1),
+            "2026-03-03 has rankings of 1 campaign only",
+        ),
         (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
         (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
         (
