@@ -3,7 +3,7 @@
 import functools
 import importlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -12,7 +12,13 @@ import msgspec
 from benchmarks.alternating import Ratio, Times, alternate
 from benchmarks.bodies import page
 from benchmarks.findings import Bar, Findings, Panel, Table, command
-from benchmarks.variations import OF_EVERY_FEED, OF_KEYWORDS, Variation, times_of_day
+from benchmarks.variations import (
+    OF_EVERY_FEED,
+    OF_KEYWORDS,
+    OF_LARGE_PAGES,
+    Variation,
+    times_of_day,
+)
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
 from seorep_async.normalisation import Decoder, FeedPage
 from seorep_async.settings import EngineNames
@@ -31,6 +37,8 @@ _FEEDS = {
 }
 _PLAIN = {"campaign": 0.75, "campaign-by-date": 0.85, "keyword-by-date": 1.0}
 _EVERY = 3.0
+_ODD = 3.0
+_MIB = 1024 * 1024
 
 
 def measure(quick: bool) -> Findings:
@@ -89,17 +97,64 @@ def measure(quick: bool) -> Findings:
             note=missing.get(_PYDANTIC, ""),
         )
     )
+    odd_bar, odd_table = _odd_pages(quick)
+    bars.append(odd_bar)
     head = ["feed", "variation", "in every row, × orjson.loads", "in one row, × a plain page"]
     return Findings(
         bars=bars,
         tables=[
             Table(f"Decoding a page of {rows} rows, with warm memory", head, table),
+            odd_table,
             Table(
                 "Decoding a plain row, µs", [*plain], [[f"{taken:.2f}" for taken in plain.values()]]
             ),
         ],
         panels=[Panel("Decoding a row, from bytes", "µs, less is better", list(plain.items()))],
     )
+
+
+def _odd_pages(quick: bool) -> tuple[Bar, Table]:
+    """Decode pages of 1 to 8 MiB with odd rows in each place, next to plain ones of as many rows."""
+    rounds = 1 if quick else 7
+    sizes = [0.1] if quick else [1, 2, 4, 8]
+    plain_rows = msgspec.json.decode(page(500))["data"]["rows"]
+    row_size = len(msgspec.json.encode(plain_rows)) / len(plain_rows)
+    table = []
+    worst: tuple[float | None, str] = (None, "")
+    decode = _ours("campaign")
+    for size in sizes:
+        count = int(size * _MIB / row_size)
+        rows = [plain_rows[number % len(plain_rows)] for number in range(count)]
+        everywhere = range(count)
+        places = {"first": [0], "middle": [count // 2], "last": [count - 1], "all": everywhere}
+        for variation in OF_LARGE_PAGES:
+            bodies = {"plain": _page_of(rows)}
+            for place, numbers in places.items():
+                bodies[place] = _page_of(_vary_some(rows, numbers, variation))
+            runs = {name: functools.partial(decode, body) for name, body in bodies.items()}
+            times = alternate(runs, rounds)
+            ratios = [_over(times, place, "plain") for place in places]
+            name = variation.__name__.replace("_", " ")
+            table.append([f"{size} MiB", name, *map(_text, ratios)])
+            for ratio in ratios:
+                worst = max(worst, (ratio, f"{name}, {size} MiB"), key=_of_first)
+    title = "decode a page of 1 to 8 MiB with odd rows, the worst, against a plain one"
+    bar = Bar(title, _ODD, worst[0], note=worst[1])
+    head = ["size", "variation", *(f"in the {place} row" for place in ("first", "middle", "last"))]
+    return bar, Table("Decoding large odd pages, × a plain page", [*head, "in every row"], table)
+
+
+def _vary_some(rows: list[Any], places: Sequence[int], variation: Variation) -> list[Any]:
+    chance = random.Random(1)
+    varied = list(rows)
+    for place in places:
+        varied[place] = variation(varied[place], chance)
+    return varied
+
+
+def _page_of(rows: list[Any]) -> bytes:
+    metadata = {"total_pages": 1, "total_records": len(rows)}
+    return msgspec.json.encode({"metadata": metadata, "data": {"totals": False, "rows": rows}})
 
 
 def _ours(feed: str) -> Tool:

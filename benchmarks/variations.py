@@ -28,6 +28,16 @@ def unknown_field(row: Row, chance: random.Random) -> Row:
     return row | {"type": "real"}
 
 
+def unknown_object(row: Row, chance: random.Random) -> Row:
+    """An unknown object in the row."""
+    return row | {"serp": {"features": ["map", "video"], "ads": {"top": 3}}}
+
+
+def missing_field(row: Row, chance: random.Random) -> Row:
+    """A nullable field less."""
+    return {name: value for name, value in row.items() if name != "competitors"}
+
+
 def unknown_in_tags(row: Row, chance: random.Random) -> Row:
     """An unknown field in each tag."""
     return row | {"tags": [{"id": 1, "label": "seasonal", "color": chance.choice(_COLOURS)}]}
@@ -51,6 +61,13 @@ OF_KEYWORDS: tuple[Variation, ...] = (
     other_primary_keyword,
     unknown_in_tags,
     no_dates,
+)
+
+OF_LARGE_PAGES: tuple[Variation, ...] = (
+    unknown_field,
+    unknown_object,
+    integers_as_strings,
+    missing_field,
 )
 
 _NEVER_NULL = ("keywordId", "keywordPhrase", "date")

@@ -10,6 +10,7 @@ async with SeoRepClient() as client:  # the profile of `seorep login`
 ```
 """
 
+from _thread import RLock
 from importlib import import_module
 
 from seorep_async.version import __version__ as __version__
@@ -85,17 +86,24 @@ _SUBMODULES = (
 
 __all__ = sorted(_MODULES_OF_NAMES)
 
+_loading = RLock()
+
 
 def __getattr__(name: str) -> object:
-    # Several threads may come here at once: each import has a lock of its own, and imports of this
-    # package go down only, so no thread waits for one that waits for it.
     if name in _SUBMODULES:
-        return import_module(f"seorep_async.{name}")
+        return _load(f"seorep_async.{name}")
     if name not in _MODULES_OF_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULES_OF_NAMES[name]), name)
+    value = getattr(_load(_MODULES_OF_NAMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _load(module: str) -> object:
+    # One thread at a time. A thread that imports a room and one that imports a module of that room
+    # would wait for each other's import locks, and Python would give one of them half a module.
+    with _loading:
+        return import_module(module)
 
 
 def __dir__() -> list[str]:

@@ -21,9 +21,8 @@ def names_of_guide(page: str) -> Generator[dict[str, Any]]:
 
     The key is a canary. The lines that the examples print are the name `printed`.
     """
-    sandbox = Sandbox(
-        campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=KEY, forbidden=[12]
-    )
+    mixed: dict[str, Any] = {"shape": "mixed", "rows": "mixed"}
+    sandbox = Sandbox(campaigns=12, keywords=30, seed=1, api_key=KEY, forbidden=[12], **mixed)
     names: dict[str, Any] = {}
     printed = io.StringIO()
     with in_a_thread(sandbox) as service, pytest.MonkeyPatch.context() as environment:
@@ -36,7 +35,7 @@ def names_of_guide(page: str) -> Generator[dict[str, Any]]:
 
 async def _run_examples(page: str, names: dict[str, Any]) -> None:
     for block in PAGES[page]:
-        # The sandboxes of examples have the canary as their key, too.
+        # The canary is also the key of the sandboxes that examples start.
         code = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
         compiled = compile(code, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         result = eval(compiled, names)  # noqa: S307

@@ -236,6 +236,8 @@ RACE = """
 import sys, threading
 import seorep_async
 
+sys.setswitchinterval(1e-6)
+
 names = [*seorep_async.__all__, *seorep_async._SUBMODULES]
 failures = []
 barrier = threading.Barrier(8)

@@ -1,4 +1,4 @@
-"""Subclasses of str, int, float and date are taken by their value, as plain ones."""
+"""Subclasses of str, int, float and date become plain values."""
 
 import datetime as dt
 import enum

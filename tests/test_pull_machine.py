@@ -83,7 +83,7 @@ class Fate:
         return [first, first + 1]
 
     def answer(self, request: ApiRequest, times: int) -> Response:
-        """Return the answer to a request that was made so many times before."""
+        """Return the answer to a request that was made `times` times before."""
         rows = self.rows_on(request.id, request.page)
         if self.wrong is not None and request.page == self.page and times < self.times:
             if isinstance(self.wrong, int):

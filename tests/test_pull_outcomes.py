@@ -52,7 +52,7 @@ async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
         return await client.rankings.pull(ids, *JANUARY, **options)
 
 
-async def test_awaiting_gives_outcomes_in_the_order_of_the_ids() -> None:
+async def test_awaiting_gives_imitationin_the_order_of_the_ids() -> None:
     outcomes = await pulled([3, 1, 404, 3, 2, 1])
     assert type(outcomes) is PullOutcomes
     assert [(outcome.id, outcome.ok) for outcome in outcomes] == [
@@ -99,7 +99,7 @@ async def test_without_a_report_a_table_is_empty(feed: Feed, ids: list[int]) -> 
 
 async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
     outcomes = await pulled([1, 2, 3])
-    same: list[Any] = [
+    imitations: list[Any] = [
         outcomes[:],
         outcomes.copy(),
         copy.copy(outcomes),
@@ -107,10 +107,10 @@ async def test_slices_sums_and_copies_are_of_the_same_kind() -> None:
         outcomes[:1] + outcomes[1:],
         pickle.loads(pickle.dumps(outcomes)),  # noqa: S301
     ]
-    for outcomes_ in same:
-        assert type(outcomes_) is PullOutcomes
-        assert list(outcomes_) == list(outcomes)
-        assert outcomes_.to_dicts() == outcomes.to_dicts()
+    for imitation in imitations:
+        assert type(imitation) is PullOutcomes
+        assert list(imitation) == list(outcomes)
+        assert imitation.to_dicts() == outcomes.to_dicts()
     assert (outcomes[:1] + list(outcomes[1:])).to_dicts() == outcomes.to_dicts()
 
 
@@ -152,7 +152,7 @@ def test_an_outcome_without_report_and_error_is_not_made() -> None:
         PullOutcome(1)  # type: ignore[call-arg]
 
 
-async def test_outcomes_of_two_feeds_or_with_others_are_a_plain_list() -> None:
+async def test_imitationof_two_feeds_or_with_others_are_a_plain_list() -> None:
     outcomes = await pulled([1])
     months = await pulled([404], feed=Feed.CAMPAIGN_BY_DATE)
     month: Any = PulledReport(1, attrs.evolve(outcomes.reports[0], feed=Feed.CAMPAIGN_BY_DATE))

@@ -19,7 +19,7 @@ from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, counted, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, one_line
 from seorep_async.history import Change, Changes
 from seorep_async.history.change_file import ChangeFile, ChangeRow, names_of_engines
 from seorep_async.integrations.mcp import mcp_server
@@ -55,14 +55,18 @@ def show_changes(
     names = {}
     if format == "table":
         names = _names_in_changes(engines)
-    with logged():
+    # a table is for people, wherever it is sent: account, days and notes belong to it
+    is_table_on_stdout = format == "table" and file is None
+    with logged(messages(quiet=is_table_on_stdout)) as notes:
         changes = history.changes(database, **arguments)
     if format == "table":
         rows = [ChangeRow.of(change, names) for change in changes]
-        messages().print(_headline(changes))
         if file is None:
-            write(format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
+            lines = [_headline(changes), *[f"Note: {note}" for note in notes]]
+            heading = "".join(f"{line}\n" for line in lines)
+            write(heading + format_objects(rows, _columns_for_people(changes), format))
         else:
+            messages().print(_headline(changes))
             write(f"{file.write(rows)}\n")
     elif format == "json":
         write(as_json(_facts(changes)))
@@ -72,6 +76,14 @@ def show_changes(
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK
+
+
+def _columns_for_people(changes: Changes) -> list[str]:
+    columns = list(_COLUMNS_FOR_PEOPLE)
+    # the heading says the day before of all others
+    if any(change.before_date != changes.before for change in changes):
+        columns.insert(columns.index("before"), "before_date")
+    return columns
 
 
 def _names_in_changes(engines: str | None) -> dict[str, str]:
@@ -100,7 +112,7 @@ def _facts(changes: Changes) -> dict[str, Any]:
 
 def _headline(changes: Changes) -> str:
     total = counted(changes.total, "change") if changes.total else "no changes"
-    days = f"{changes.account}, {changes.before} to {changes.after}"
+    days = f"{one_line(changes.account)}, {changes.before} to {changes.after}"
     if len(changes) < changes.total:
         total = f"{total}, {len(changes):,} of them shown"
     if any(change.before and change.after for change in changes):

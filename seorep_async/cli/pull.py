@@ -67,6 +67,7 @@ class PullArguments:
     dry_run: bool
     json: bool
     quiet: bool
+    summary_line: bool
     verbose: bool
 
     @property
@@ -525,6 +526,13 @@ def _text_of(path: str) -> str:
     section=_SHOWN,
     is_flag=True,
     help="Print only errors, failures and warnings.",
+)
+@option(
+    "--summary-line",
+    section=_SHOWN,
+    is_flag=True,
+    help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures and "
+    "exit code.",
 )
 @option(
     "-v",

@@ -395,4 +395,6 @@ async def _report(
             summary.show_summary(pull_run, source, console)
     elif isinstance(error, Exception):
         code = failed(error)
+    if pull_run.arguments.summary_line:
+        messages().print(summary.closing_line(pull_run, code))
     return code

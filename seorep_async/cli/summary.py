@@ -308,6 +308,23 @@ def _advice_on_refused(run: PullRun, failed: Collection[int], ids: str) -> str:
     return advice
 
 
+def closing_line(run: PullRun, code: ExitCode) -> str:
+    """Return the end of a run in one line, for a log or a mail of the night."""
+    now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if run.pulls:
+        campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
+        failures = sum(len(pull.failures) for pull in run.pulls)
+        rows = counted(sum(pull.rows for pull in run.pulls), "row")
+        account = f"{one_line(run.pulls[0].account)}, night of {run.pulls[0].snapshot_date}"
+        counts = f"{counted(len(campaigns), 'campaign')}, {rows}"
+        if failures:
+            counts = f"{counts}, {counted(failures, 'report')} failed"
+    else:
+        account = one_line(run.arguments.account or "no account named")
+        counts = "nothing written"
+    return f"{now}: {account}: {counts}; exit code {code:d}"
+
+
 # --- As JSON
 
 

@@ -66,6 +66,7 @@ class ChangeRow:
 
     @classmethod
     def of(cls, change: Change, engine_names: Mapping[str, str]) -> Self:
+        # no rank counts as 101 in the order of changes, but it is no number of places
         moved = None
         if change.before is not None and change.after is not None:
             moved = change.before - change.after
@@ -157,6 +158,7 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         prefix = f".{self.path.name[-50:]}."
         try:
+            # in a folder, because rows of a workbook stand beside it until it is finished
             with tempfile.TemporaryDirectory(prefix=prefix, dir=self.path.parent) as folder:
                 file = Path(folder) / f"changes{self.path.suffix}"
                 if self._is_workbook:

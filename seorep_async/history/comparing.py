@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast, final, get_args
 
 import attrs
@@ -87,11 +88,37 @@ _CAMPAIGNS = """
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
+_OWN_DAYS = """
+    SELECT campaign_id, max(as_of)
+    FROM keyword_rankings_by_day
+    WHERE account = $account AND as_of < $before
+        AND campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+        -- it has the later day, and was requested for the earlier one
+        AND campaign_id IN (
+            SELECT campaign_id
+            FROM keyword_rankings_by_day
+            WHERE account = $account AND as_of = $after
+        )
+        AND campaign_id IN (
+            SELECT campaign_id
+            FROM failures
+            WHERE account = $account AND table_name = 'keyword_rankings'
+                AND least(end_date, greatest(start_date, snapshot_date)) = $before
+        )
+    GROUP BY campaign_id
+    ORDER BY campaign_id
+"""
 _CHANGES = """
-    WITH before AS (
+    WITH own_days AS (
+        SELECT
+            unnest($own_ids::BIGINT[]) AS campaign_id,
+            unnest($own_days::DATE[]) AS own_day
+    ),
+    before AS (
         SELECT *
         FROM keyword_rankings_by_day
-        WHERE account = $account AND as_of = $before
+        LEFT JOIN own_days USING (campaign_id)
+        WHERE account = $account AND as_of = coalesce(own_day, $before)
             AND campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
     ),
     after AS (
@@ -332,7 +359,8 @@ def changes(
     """Return what changed between two days of a database, the largest changes first.
 
     Ranks are compared, never the sign of a `..._change`. A campaign is compared only if both days
-    have its report. `left_out` names the others: their report failed, or has no rows, because it
+    have its report; if that of the earlier day failed, and no `before` is given, it is compared
+    with its own last day before, which is the `before_date` of its changes. `left_out` names the others: their report failed, or has no rows, because it
     was not requested, or because the campaign is new or was deleted.
 
     Args:
@@ -459,6 +487,31 @@ class Comparison:
     notes: Sequence[str]
 
 
+def _own_days(selection: Selection, days: Days, reasons: Mapping[int, str]) -> dict[int, dt.date]:
+    """Return the last good day before of each campaign whose report of the earlier day failed.
+
+    Otherwise a fall over a failed night would never be among the changes of any two days.
+    """
+    left_out = [campaign_id for campaign_id, reason in reasons.items() if reason]
+    if not left_out:
+        return {}
+    before, after = days
+    of_left_out = attrs.evolve(selection, campaign_ids=left_out)
+    return dict(of_left_out.execute(_OWN_DAYS, before=before, after=after).fetchall())
+
+
+def _notes_on_own_days(
+    own_days: Mapping[int, dt.date], reasons: Mapping[int, str]
+) -> list[str | None]:
+    campaign_ids: dict[tuple[dt.date, str], list[int]] = {}
+    for campaign_id, day in own_days.items():
+        campaign_ids.setdefault((day, reasons[campaign_id]), []).append(campaign_id)
+    return [
+        f"compared with {day}, because {reason}: campaigns {listed(ids)}"
+        for (day, reason), ids in campaign_ids.items()
+    ]
+
+
 def compare(history: History, request: ComparisonRequest) -> Comparison:
     """Compare two days of an open history; see `changes`."""
     account = history.account(request.account)
@@ -466,29 +519,38 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     pulls = selection.days_of_pulls()
     days = _days(selection, pulls, request.before, request.after)
     reasons = reasons_against(selection, days)
-    result = changes_between(
-        selection,
-        days,
-        reasons,
-        kinds=request.kinds,
-        limit=request.limit,
-        moved=request.moved,
+    own_days: dict[int, dt.date] = {}
+    # a caller who names the earlier day wants no other
+    if request.before is None:
+        own_days = _own_days(selection, days, reasons)
+    notes = _notes_on_own_days(own_days, reasons)
+    for campaign_id in own_days:
+        reasons[campaign_id] = ""
+    find_changes = partial(
+        changes_between, selection, days, reasons, own_days=own_days, moved=request.moved
     )
-    notes = []
+    result = find_changes(kinds=request.kinds, limit=request.limit)
     # a caller who names a day knows which nights speak of it
     if request.after is None:
         notes.append(selection.note_on_nights())
-        notes.append(_note_on_a_later_day(pulls[0], days))
+        notes.append(_note_on_a_later_day(selection, pulls[0], days))
     notes.append(selection.note_on_windows(*days))
-    for kind, neighbour, meaning in _NEIGHBOURS:
-        if request.kinds is None or kind not in request.kinds or neighbour in request.kinds:
-            continue
-        others = changes_between(
-            selection, days, reasons, kinds=[neighbour], limit=1, moved=request.moved
-        )
-        if others.total:
-            notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
+    notes += _notes_on_neighbours(find_changes, request.kinds or ())
     return Comparison(result, [note for note in notes if note is not None])
+
+
+def _notes_on_neighbours(
+    find_changes: Callable[..., Changes], kinds: Sequence[ChangeKind]
+) -> list[str]:
+    """Return a sentence for each kind that was not requested, and belongs to one that was."""
+    notes = []
+    for kind, neighbour, meaning in _NEIGHBOURS:
+        if kind in kinds and neighbour not in kinds:
+            # only the number counts, and each change has it
+            others = find_changes(kinds=[neighbour], limit=1)
+            if others.total:
+                notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
+    return notes
 
 
 def _days(
@@ -523,20 +585,36 @@ def _days(
     return before, after
 
 
-def _note_on_a_later_day(last: DayOfPulls, days: Days) -> str | None:
-    """Return a sentence about the last day that was pulled if it was not compared."""
+def _note_on_a_later_day(selection: Selection, last: DayOfPulls, days: Days) -> str | None:
+    """Return a sentence about a later day that was not compared; `last` was pulled last."""
     before, after = days
     if last.day <= after:
-        return None
+        return _note_on_days_of_others(selection, days)
     if last.succeeded:
+        campaigns = "1 campaign" if last.succeeded == 1 else f"{last.succeeded:,} campaigns"
         return (
-            f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
+            f"{last.day} has rankings of {campaigns} only, fewer than is usual, "
             f"so {after} counts as the last day; to compare them, name {last.day} as the later day."
         )
     reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
     return (
         f"{reports} of {last.day} failed ({last.error}); {before} and {after} are the last days "
         "before it."
+    )
+
+
+def _note_on_days_of_others(selection: Selection, days: Days) -> str | None:
+    """Return a sentence about a later day of most campaigns that the selected ones lack."""
+    if selection.campaign_ids is None:
+        return None
+    before, after = days
+    all_campaigns = attrs.evolve(selection, campaign_ids=None)
+    last_day = usual_days(all_campaigns.days_of_pulls())[0]
+    if last_day <= after:
+        return None
+    return (
+        f"There are no rows of {selection.name} for {last_day}, the last day of most campaigns; "
+        f"{before} and {after} are its last days."
     )
 
 
@@ -582,12 +660,15 @@ def changes_between(
     limit: int | None,
     moved: int,
     only_ranked: bool = False,
+    own_days: Mapping[int, dt.date] | None = None,
 ) -> Changes:
     """Return the largest changes between two days, of campaigns without a reason against it.
 
     `kinds` and `only_ranked`, which leaves out keywords without any rank, choose among them.
+    `own_days` are the earlier days of campaigns that are compared with another one.
     """
     before, after = days
+    own_days = own_days or {}
     comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
     result = Changes((), Change)
     result.account = selection.account
@@ -599,6 +680,8 @@ def changes_between(
         _CHANGES,
         before=before,
         after=after,
+        own_ids=list(own_days),
+        own_days=list(own_days.values()),
         moved=moved,
         kinds=kinds,
         only_ranked=only_ranked,
@@ -628,7 +711,7 @@ def changes_between(
             before=rank_before,
             after=rank_after,
             url=url,
-            before_date=before,
+            before_date=own_days.get(campaign_id, before),
             after_date=after,
         )
         result.append(change)

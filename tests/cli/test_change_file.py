@@ -7,7 +7,7 @@ import openpyxl
 import pytest
 
 from tests.cli.running import Seorep
-from tests.history.databases import database_of, nightly
+from tests.history.databases import Pull, database_of, day, nightly
 
 BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
 AFTER = {11: 3, 12: 47, 13: 60, 21: None}
@@ -22,16 +22,19 @@ def rows_of(file: Path) -> list[dict[str, object]]:
     """Return the rows of a file, empty cells as None."""
     if file.suffix == ".csv":
         with file.open(encoding="utf-8", newline="") as opened:
-            return [
-                {
-                    name: int(cell) if cell.lstrip("-").isdigit() else cell or None
-                    for name, cell in row.items()
-                }
-                for row in csv.DictReader(opened)
-            ]
-    (sheet,) = openpyxl.load_workbook(file)
-    header, *rows = sheet.values
-    return [dict(zip(map(str, header), row, strict=True)) for row in rows]
+            header, *lines = csv.reader(opened)
+        rows = [[value_of(text) for text in line] for line in lines]
+    else:
+        (sheet,) = openpyxl.load_workbook(file)
+        header, *rows = map(list, sheet.values)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def value_of(text: str) -> object:
+    """Return what a cell of CSV stands for."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return text or None
 
 
 @pytest.mark.parametrize("name", ["fell.xlsx", "fell.csv"])
@@ -116,7 +119,7 @@ def test_a_table_names_the_engines_and_the_sign(
     ended = seorep("changes", database, "--kind", "fell")
     assert "Google" in ended.out
     assert "-7" in ended.out
-    assert "moved: + is better" in ended.err
+    assert "moved: + is better" in ended.out
     assert '"engine_a"' in seorep("changes", database, "--json").out
 
 
@@ -134,6 +137,24 @@ def test_changes_need_no_profile(
 ) -> None:
     monkeypatch.setenv("SEOREP_PROFILE", "nobody")
     assert seorep("changes", database).code == 0
+
+
+def test_a_redirected_table_has_account_days_and_what_is_missing(
+    seorep: Seorep, tmp_path: Path
+) -> None:
+    late = Pull(day(2), day(-28), day(2), {11: 9, 21: 9}, failed=(3,))
+    failed = Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,))
+    nights = [*nightly({11: 1, 21: 2, 31: 3}), failed, late]
+    database = database_of(tmp_path / "b.duckdb", nights)
+    ended = seorep("changes", database, "--kind", "fell", "--exit-code")
+    heading, own_day, left_out, columns, *rows = ended.out.splitlines()
+    assert (ended.code, ended.err) == (10, "")
+    assert heading.startswith("acme, 2026-03-02 to 2026-03-03: 2 changes")
+    reason = "because the report of 2026-03-02 failed (ServerError): campaigns 2"
+    assert own_day == f"Note: compared with 2026-03-01, {reason}"
+    assert left_out.startswith("Note: not compared, because")
+    assert "before_date  before" in columns
+    assert len(rows) == 2
 
 
 def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,7 +198,7 @@ def test_looking_changes_nothing(seorep: Seorep, tmp_path: Path) -> None:
 def test_a_difference_of_clocks_is_in_a_persons_units(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, seconds: float, words: str
 ) -> None:
-    # the service runs in this process, too, and keeps its own clock
+    # The service runs in this process and keeps its own clock.
     clock = SimpleNamespace(time=lambda: time.time() + seconds)
     monkeypatch.setattr(doctor, "time", clock)
     (line,) = lines(seorep, "clock")

@@ -131,7 +131,7 @@ def test_an_option_given_twice_is_refused(
     assert f"Error: {name}: given 2 times; give it once." in ended.err
 
 
-# --- Lists that stand in the command, too, so that help needs no more than click
+# --- Lists that the command repeats, so that help needs only click
 
 
 def test_the_largest_id_is_that_of_the_service() -> None:

@@ -65,7 +65,7 @@ def test_the_second_night_says_what_changed(tmp_path: Path, seorep: Seorep) -> N
         assert seorep("pull", *before, *target, today=yesterday).code == 0
         ended, slept = nightly(tmp_path)
     assert (ended.code, slept) == (0, "0\n")
-    assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.err
+    assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.out
 
 
 @pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n600\n1800\n")])
@@ -75,6 +75,7 @@ def test_it_sleeps_only_where_a_retry_may_help(
     with seorep.account(failing={2: status}):
         ended, seconds = nightly(tmp_path)
     assert (ended.code, seconds) == (code, slept)
+    assert f"1 report failed; exit code {code}" in ended.err
 
 
 def test_a_second_run_that_could_not_write_pulls_after_all(tmp_path: Path, seorep: Seorep) -> None:
@@ -122,6 +123,10 @@ def test_nothing_is_fetched_again_where_it_could_not_be_written(
     with seorep.account(campaigns=30) as sandbox:
         ended, slept = nightly(tmp_path, program=str(tmp_path / "fails_once.py"))
         assert (ended.code, slept) == (0, "0\n600\n")
+        # each try ends with a line
+        first, second = re.findall(r"^20.*UTC: acme.*", ended.err, re.MULTILINE)
+        assert first.endswith(": acme: nothing written; exit code 7")
+        assert second.endswith(": 30 campaigns, 180 rows; exit code 0")
         # the campaigns, a report of each, and the look at one with which a resumed pull begins
         assert sandbox.stats.requests <= 2 + 30 + 1
 

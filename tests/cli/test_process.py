@@ -291,7 +291,7 @@ def resume(line: str, folder: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, seorep: Seorep) -> Iterator[Path]:
-    """A folder beside a service of which each pull takes about a second."""
+    """A folder beside a service; each pull takes about a second."""
     with seorep.account(campaigns=CAMPAIGNS, keywords=3, latency=0.05):
         yield tmp_path
 

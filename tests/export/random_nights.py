@@ -101,7 +101,7 @@ class World:
         return page({"rows": rows, "totals": totals}, len(rows))
 
     def rows(self, feed: Feed, id_: int, parameters: Mapping[str, str]) -> list[Row]:
-        """Return the rows of a report, as the wire has them."""
+        """Return the rows of a report on the wire."""
         row: Row = {"competitors": self.number}
         if feed is Feed.CAMPAIGN:
             row["keywordPhrase"] = self.name(id_)

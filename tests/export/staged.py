@@ -1,4 +1,4 @@
-"""A look at what a pull has staged, as the next pull will find it."""
+"""A look at the staging of a pull, which the next pull will find."""
 
 import urllib.parse
 from pathlib import Path

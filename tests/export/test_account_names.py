@@ -14,7 +14,8 @@ from seorep_async.export import PullSummary, preview, pull_to
 from tests.export.accounts import Account, reports_in
 from tests.scripted_api import quick_client, serving
 
-START, END = "2023-03-01", "2023-03-31"
+START = "2023-03-01"
+END = "2023-03-31"
 
 
 async def pull(client: SeoRepClient, out: Path, night: str, **options: Any) -> PullSummary:

@@ -23,7 +23,8 @@ from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import Service, serving
 
 pytestmark = pytest.mark.heavy
-START, END = dt.date(2023, 2, 27), dt.date(2023, 3, 1)
+START = dt.date(2023, 2, 27)
+END = dt.date(2023, 3, 1)
 TABLES = {
     "keyword_rankings": Feed.CAMPAIGN,
     "campaign_periods": Feed.CAMPAIGN_BY_DATE,
@@ -33,7 +34,7 @@ TABLES = {
 
 @asynccontextmanager
 async def small_service() -> AsyncIterator[tuple[SeoRepClient, Service]]:
-    """Serve three campaigns with seven keywords, of which a report of each feed fails."""
+    """Serve three campaigns with seven keywords. One report of each feed fails."""
     failing = [(Feed.CAMPAIGN, 2), (Feed.CAMPAIGN_BY_DATE, 3), (Feed.KEYWORD_BY_DATE, 20)]
     now = world(1, {1: {10, 20, 30}, 2: {40}, 3: {20, 50, 60}}, 1, failing)
     pull = Pull("acme", FIRST_NIGHT, START, END, tuple(Feed), None, now)

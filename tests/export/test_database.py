@@ -63,6 +63,9 @@ def change(out: Path, *statements: str) -> None:
             opened.execute(statement)
 
 
+ANOTHER_ADDRESS = "of the service http://.*, not http://"
+
+
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
@@ -71,32 +74,36 @@ def change(out: Path, *statements: str) -> None:
             Account(2),
             "of the service's account 1, and these campaigns are of account 2",
         ),
-        (Account(1), Account(1), None),
-        (Account(0), Account(0), "of the service http://.*, not http://"),
-        (Account(None), Account(None), "of the service http://.*, not http://"),
-        (Account(1), Account(1, lists=False), "of the service http://.*, not http://"),
-        (Account(1, lists=False), Account(1), "of the service http://.*, not http://"),
+        (Account(0), Account(0), ANOTHER_ADDRESS),
+        (Account(None), Account(None), ANOTHER_ADDRESS),
+        (Account(1), Account(1, lists=False), ANOTHER_ADDRESS),
+        (Account(1, lists=False), Account(1), ANOTHER_ADDRESS),
     ],
 )
 async def test_a_name_belongs_to_an_account_or_else_to_an_address(
-    tmp_path: Path, first: Account, second: Account, words: str | None
+    tmp_path: Path, first: Account, second: Account, words: str
 ) -> None:
     out = tmp_path / "x.duckdb"
-    ids = [1, 2]
     async with served(first) as (client, _):
-        await pull(client, out, ids)
+        await pull(client, out, [1, 2])
     async with served(second) as (client, service):
-        if words is None:
-            await pull(client, out, ids)
-            return
         with pytest.raises(
             ConfigurationError, match=f"{words}.*give this account a name of its own with account="
         ):
-            await pull(client, out, ids)
+            await pull(client, out, [1, 2])
         assert not reports_in(service)
         assert not folder_of(out, "acme").exists()
-        await pull(client, out, ids, account="globex")
-    counts = ask(out, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1")
+
+
+async def test_a_name_is_that_of_its_account_at_another_address(pulled: Path) -> None:
+    async with served(Account(1)) as (client, _):
+        assert (await pull(client, pulled, [1, 2])).ok
+
+
+async def test_another_account_has_a_name_of_its_own(pulled: Path) -> None:
+    async with served(Account(2)) as (client, _):
+        await pull(client, pulled, [1, 2], account="globex")
+    counts = ask(pulled, "SELECT account, count(*) FROM keyword_rankings GROUP BY 1 ORDER BY 1")
     assert counts == [("acme", 2), ("globex", 2)]
 
 

@@ -18,7 +18,9 @@ from tests.scripted_api import Service, quick_client, serving
 PLAIN: dict[str, Any] = {}
 GOOGLE = {"engine_names": EngineNames(engine_a="goo")}
 BY_FILTER = {"feed_search_param": FeedSearchParam.FILTER}
-NIGHT, START, END = "2023-04-02", "2023-03-01", "2023-03-31"
+NIGHT = "2023-04-02"
+START = "2023-03-01"
+END = "2023-03-31"
 OTHER_READINGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, GOOGLE, "engine names engineA, engineB and wmt, not goo, engineB and wmt"),
     ({"sort_metric": "rank"}, PLAIN, "another sort_metric=…"),

@@ -173,8 +173,10 @@ async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
         await pull(client, tmp_path / "x.xlsx", feeds=Feed)
     sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
     campaigns = sheets["campaigns"]
-    company, id_ = campaigns[0].index("company"), campaigns[0].index("campaign_id")
-    companies = {row[id_]: row[company] for row in campaigns[1:]}
+    header, *rows = campaigns
+    company = header.index("company")
+    id_ = header.index("campaign_id")
+    companies = {row[id_]: row[company] for row in rows}
     for feed in Feed:
         header, *rows = sheets[table_of(feed).name]
         assert header[0] == "company"

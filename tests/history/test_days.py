@@ -40,35 +40,25 @@ def page_of(database: Path, **options: Any) -> str:
 
 
 def last_30_days(last_day: int) -> list[Pull]:
-    """Return a pull for each night whose window ends so many days after it."""
+    """Return a pull for each night, whose window ends `last_day` days after it."""
     return [Pull(night, night - 30 * A_DAY, night + last_day * A_DAY, RANKS) for night in NIGHTS]
 
 
-SHAPES: dict[str, tuple[list[Pull], int]] = {
-    "two years in months": (
-        [Pull(dt.date(2026, 3, 3), first, last_of_month(first), RANKS) for first in MONTHS],
-        24,
-    ),
-    "thirty nights of the last 30 days": (last_30_days(-1), 30),
-    "the default window each night": (
-        [Pull(night, *full_months(night), RANKS) for night in NIGHTS],
-        2,
-    ),
-    "month to date": (
-        [Pull(night, night.replace(day=1), last_of_month(night), RANKS) for night in NIGHTS],
-        30,
-    ),
-    "a window in the future": (
-        [Pull(night, dt.date(2027, 1, 1), dt.date(2027, 1, 31), RANKS) for night in NIGHTS],
-        1,
-    ),
-    # The account's clock is a day ahead of UTC: its first two nights have the same ranking day.
-    "month to date, a day east of UTC": (
-        [Pull(day(number - 1), day(0), day(number), RANKS) for number in range(7)],
-        6,
-    ),
-    "a day east of UTC": (last_30_days(1), 30),
-}
+SHAPES: dict[str, tuple[list[Pull], int]] = {}
+"""Pulls of each shape, and the number of their ranking days."""
+SHAPES["thirty nights of the last 30 days"] = (last_30_days(-1), 30)
+months = [Pull(dt.date(2026, 3, 3), first, last_of_month(first), RANKS) for first in MONTHS]
+SHAPES["two years in months"] = (months, 24)
+default_windows = [Pull(night, *full_months(night), RANKS) for night in NIGHTS]
+SHAPES["the default window each night"] = (default_windows, 2)
+to_date = [Pull(night, night.replace(day=1), last_of_month(night), RANKS) for night in NIGHTS]
+SHAPES["month to date"] = (to_date, 30)
+FUTURE = (dt.date(2027, 1, 1), dt.date(2027, 1, 31))
+SHAPES["a window in the future"] = ([Pull(night, *FUTURE, RANKS) for night in NIGHTS], 1)
+# The account's clock is a day ahead of UTC: its first two nights have the same ranking day.
+east = [Pull(day(number - 1), day(0), day(number), RANKS) for number in range(7)]
+SHAPES["month to date, a day east of UTC"] = (east, 6)
+SHAPES["a day east of UTC"] = (last_30_days(1), 30)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

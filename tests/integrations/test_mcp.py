@@ -486,7 +486,6 @@ def test_wrong_arguments_of_a_tool_are_named(
 
 async def test_questions_in_parallel_are_answered_as_if_alone(database: Path) -> None:
     questions: list[tuple[str, dict[str, Any]]] = [
-        ("history", {"sql": f"{RANKINGS} WHERE campaign_id = 1"}),
         ("history", {"sql": RANKINGS}),
         ("changes", {"limit": 1}),
     ]

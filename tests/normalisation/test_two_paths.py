@@ -236,13 +236,13 @@ def test_a_few_thousand_tags_are_remembered() -> None:
     reader = Decoder(EngineNames())
     row = wire_row(KeywordRanking, 1)
     rows = [row | {"tags": [{"id": number, "label": "a"}]} for number in range(1, 12_001)]
+    pages = (rows[:4_000], rows[4_000:8_000], rows[8_000:])
+    bodies = [as_bytes(envelope(page, "nested")) for page in pages]
     sizes = []
     tracemalloc.start()
     try:
-        for first in (0, 4_000, 8_000):
-            body = as_bytes(envelope(rows[first : first + 4_000], "nested"))
+        for body in bodies:
             FeedPage(reader, KeywordRanking, 1)(body)
-            del body
             sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
@@ -250,7 +250,7 @@ def test_a_few_thousand_tags_are_remembered() -> None:
 
 
 def rows_with(changes: dict[str, Any], *places: int) -> list[dict[str, Any]]:
-    """Return 120 rows, of which those at the places are changed, or all."""
+    """Return 120 rows with changes: in those at the places, or in all."""
     rows = []
     for place in range(120):
         number = place + 1

@@ -370,7 +370,7 @@ async def test_a_page_that_fails_fails_the_listing(
 
 
 def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[ApiRequest], Any]:
-    """Serve 50 items on pages of 10, of which those after one wait for the event."""
+    """Serve 50 items on pages of 10. Pages after the given one wait for the event."""
 
     async def script(request: ApiRequest) -> Any:
         if request.page > page:

@@ -38,15 +38,15 @@ def body(records: int, size: int, page: int, pages: int, *, is_list: bool = Fals
 
 @attrs.define(slots=False)
 class Paging:
-    """How a service pages.
+    """The paging of a service.
 
     Attributes:
-        records: of a campaign's report, or of the list of campaigns (campaign 0).
+        records: the length of a campaign's report, or of the list of campaigns (campaign 0).
         default: records a page without a limit.
         most: the largest limit that is taken as it stands.
         beyond: the answer to a limit beyond that: `lowered`, `ignored`, a status, None for silence,
             `old count` (of pages), or `cut` (the whole report to the limit).
-        if_large: whether only a report that is longer than `most` is answered so.
+        if_large: whether only reports that are longer than `most` get that answer.
         requests: the queries so far, as the numbers of campaign, limit and page.
     """
 

@@ -116,11 +116,11 @@ async def test_a_result_has_every_field_of_the_reference(
     model, lines = result_of(operation)
     results, came = await both_of(operation, client)
     assert results
-    for model_, wire in zip(results, came, strict=True):
-        assert type(model_) is model
+    for instance, wire in zip(results, came, strict=True):
+        assert type(instance) is model
         documented = set(wire) - UNDOCUMENTED.get(operation.resource, set())
         assert documented == {line.name for line in lines}
-        assert_faithful(model_, wire)
+        assert_faithful(instance, wire)
 
 
 # --- create, get, list, update, delete, gone

@@ -209,7 +209,7 @@ def test_an_extra_parameter_named_like_a_feed_s_is_refused(
 BAD_VALUES = [
     10**5000,
     -(10**5000),
-    [10**5000],  # Python does not write out so many digits
+    [10**5000],  # Python refuses to write out its digits
     object(),
     float("nan"),
     float("inf"),

@@ -42,7 +42,7 @@ class FakeTime:
 
     @property
     def monotonic(self) -> float:
-        """What the clock shows."""
+        """The time that the clock shows."""
         return time.monotonic() + self._skipped
 
     async def _sleep(self, seconds: float) -> None:

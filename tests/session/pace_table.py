@@ -41,10 +41,9 @@ class Case:
     options: dict[str, Any] = attrs.field(factory=dict)
 
     def run(self, seed: int) -> Figures:
-        limiter = self.limiter(seed) if callable(self.limiter) else self.limiter or Limiter()
-        return simulate(
-            SimulatedService(limiter, seed=seed, **self.service), self.pages, **self.options
-        )
+        limiter = self.limiter(seed) if callable(self.limiter) else self.limiter
+        service = SimulatedService(limiter or Limiter(), seed=seed, **self.service)
+        return simulate(service, self.pages, **self.options)
 
 
 @attrs.frozen

@@ -101,15 +101,15 @@ class SimulatedService:
     A refusal comes sooner than an answer, after a fifth of the latency.
 
     Attributes:
-        limiter: lets attempts through, or a limit as the sandbox takes it. All pass by default.
+        limiter: lets attempts through, or a limit of the sandbox. All pass by default.
         latency: seconds that an answer takes.
         jitter: the part of the latency that an answer takes more or less.
         status: of a refusal, 429 or 503.
         retry_after: seconds that a refusal asks to wait, or None to leave it to the limiter.
-        down: the times from when to when there is an outage.
+        down: begin and end of an outage.
         outage: a status, `refused` (no connection), `reset` (it breaks), or `hang` (no answer).
-        says: the answer to a path with its query, as a status or whole. None is silence, and 200
-            asks the limiter.
+        says: the status or the reply to a path with its query. None is silence, and 200 asks the
+            limiter.
         stall: the most seconds for which client and service stand still, every few seconds.
         started, paths: the times at which attempts started, and their paths.
         accepted: the times at which attempts were let through, by client.
@@ -269,7 +269,7 @@ async def session_above(
 async def pull(
     session: Session, pages: int | Iterable[str], in_progress: int = 32
 ) -> list[SeoRepError]:
-    """Request some pages, or some paths, as a pull does, a few at a time, and return the errors."""
+    """Request pages or paths like a pull, a few at a time, and return the errors."""
     paths = map(str, range(pages)) if isinstance(pages, int) else pages
     errors: list[SeoRepError] = []
     room = asyncio.Semaphore(in_progress)

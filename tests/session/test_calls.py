@@ -35,9 +35,11 @@ def get(path: str, **options: Any) -> Request[bytes]:
 async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None:
     in_flight: list[int] = []
     session, _ = await connect_session(FINE, max_concurrency=1)
-    await session.send(
-        Request("GET", "/v3/x", lambda body: in_flight.append(session.stats.in_flight))
-    )
+
+    def decode(body: bytes) -> None:
+        in_flight.append(session.stats.in_flight)
+
+    await session.send(Request("GET", "/v3/x", decode))
     assert in_flight == [0]
 
 
@@ -66,9 +68,8 @@ async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Co
 async def test_call_that_never_succeeds_ends_before_its_deadline(
     connect: Connect, fake_time: FakeTime
 ) -> None:
-    client, server = await connect(
-        forever=answer(b"down", status=500), call_timeout=100, max_attempts=100
-    )
+    down = answer(b"down", status=500)
+    client, server = await connect(forever=down, call_timeout=100, max_attempts=100)
     error = await failure(client, errors.DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
     assert error.method == "GET"
@@ -93,9 +94,8 @@ FAULTS: dict[str, Step] = SLOW | {
 
 @pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
 async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> None:
-    client, _ = await connect(
-        forever=step, call_timeout=0.1, attempt_timeout=1e6, backoff_initial=0.02
-    )
+    limits = {"call_timeout": 0.1, "attempt_timeout": 1e6, "backoff_initial": 0.02}
+    client, _ = await connect(forever=step, **limits)
     began = time.monotonic()
     await failure(client, errors.SeoRepError)
     assert time.monotonic() - began < LONG
@@ -193,10 +193,9 @@ async def test_closing_the_client_ends_its_calls_and_says_so(
     assert isinstance(in_flight, errors.ConnectionFailedError)
     assert in_flight.message[:21] == "the client was closed"
     assert in_flight.attempts == 1
-    assert all(
-        isinstance(end, errors.ConfigurationError) and "client is closed" in end.message
-        for end in waiting
-    )
+    for end in waiting:
+        assert isinstance(end, errors.ConfigurationError)
+        assert "client is closed" in end.message
 
 
 async def test_a_retry_that_closing_prevents_ends_in_its_failure(

@@ -42,10 +42,12 @@ async def round_of(client: SeoRepClient, chance: random.Random) -> None:
         if how == "timeout":
             with client.timeout(chance.random() * 0.01 + 0.001):
                 calls.append(asyncio.ensure_future(client.campaigns.get(1)))
-        for call in calls if how == "cancel" else []:
-            call.cancel()
+        if how == "cancel":
+            for call in calls:
+                call.cancel()
         ends = await asyncio.gather(*calls, return_exceptions=True)
-        assert all(not isinstance(end, Exception) or isinstance(end, SeoRepError) for end in ends)
+        failures = [end for end in ends if isinstance(end, Exception)]
+        assert all(isinstance(failure, SeoRepError) for failure in failures)
         assert client.stats.in_flight == 0
 
 
@@ -55,22 +57,20 @@ async def pulled(client: SeoRepClient) -> Any:
 
 async def rounds(count: int, seed: int) -> None:
     chance = random.Random(seed)
-    async with Sandbox(
-        campaigns=20, keywords=3, latency=0.002, faults="resets=5%,cut=5%,hang=2%"
-    ) as box:
+    faults = "resets=5%,cut=5%,hang=2%"
+    async with Sandbox(campaigns=20, keywords=3, latency=0.002, faults=faults) as box:
         for _ in range(count):
             before = asyncio.all_tasks()
-            little: dict[str, Any] = {
-                "attempt_timeout": 0.1,
-                "backoff_initial": 0.01,
-                "max_attempts": 3,
-            }
-            settings = Settings(max_concurrency=chance.choice([1, 3, 16]), **little)
+            settings = Settings(
+                max_concurrency=chance.choice([1, 3, 16]),
+                attempt_timeout=0.1,
+                backoff_initial=0.01,
+                max_attempts=3,
+            )
             await round_of(SeoRepClient(box.base_url, box.api_key, settings=settings), chance)
             left = [task for task in asyncio.all_tasks() - before if not task.done()]
-            assert [
-                task for task in left if any(part in repr(task) for part in OURS)
-            ] == []  # others are the server's
+            # Other tasks are those of the server.
+            assert not [task for task in left if any(part in repr(task) for part in OURS)]
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -27,7 +27,7 @@ CANARY = Canary(PASSWORD, CREDENTIALS)
 async def tunnel(
     heads: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Open a tunnel, as a proxy does, and keep what was asked."""
+    """Open a tunnel like a proxy, and keep the head of the request."""
     heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
     upstream, downstream = await asyncio.open_connection(*heads[-1].split()[1].split(":"))
     writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")

@@ -208,7 +208,7 @@ def test_text_without_the_key_is_left_alone(key: str) -> None:
 
 
 class Interrupt(BaseException):
-    """What ends an attempt from outside, as Ctrl-C does in a notebook."""
+    """Ends an attempt from outside, like Ctrl-C in a notebook."""
 
 
 async def test_what_traces_every_session_sees_no_key(

@@ -32,12 +32,11 @@ async def sharing(
     """Open clients that share limits."""
     limits = limits or Limits()
     async with AsyncExitStack() as stack:
-        yield [
-            await stack.enter_async_context(
-                session_above(service, number, limits=limits, **settings)
-            )
-            for number in range(count)
-        ]
+        sessions = []
+        for number in range(count):
+            opening = session_above(service, number, limits=limits, **settings)
+            sessions.append(await stack.enter_async_context(opening))
+        yield sessions
 
 
 async def turn() -> None:
@@ -283,10 +282,8 @@ def test_clients_of_two_loops_share_no_limits_at_once() -> None:
 @pytest.mark.parametrize("own", [16, 64])
 def test_settings_show_the_shared_numbers(own: int) -> None:
     limits = Limits(max_concurrency=64, requests_per_second=5)
-    settings = client_of(
-        limits=limits, settings=Settings(max_concurrency=own, call_timeout=7)
-    ).settings
-    assert settings == Settings(max_concurrency=64, requests_per_second=5, call_timeout=7)
+    client = client_of(limits=limits, settings=Settings(max_concurrency=own, call_timeout=7))
+    assert client.settings == Settings(max_concurrency=64, requests_per_second=5, call_timeout=7)
 
 
 @pytest.mark.parametrize("imitate", [pickle.dumps, copy.copy, copy.deepcopy])

@@ -1,4 +1,4 @@
-"""What a simulation does when the test's own time is over."""
+"""A simulation ends when the test's own time is over."""
 
 import asyncio
 import signal
@@ -9,7 +9,7 @@ from tests.session.virtual_loop import run
 
 
 class Alarm(BaseException):
-    """What pytest-timeout raises is no Exception either."""
+    """Not an Exception, like the one that pytest-timeout raises."""
 
 
 async def interrupted() -> None:

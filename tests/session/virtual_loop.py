@@ -31,7 +31,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def alarms(self) -> list[asyncio.TimerHandle]:
-        """What is to happen, in its order, and what will not."""
+        """The alarms to come, in their order, and cancelled ones."""
         return self._scheduled  # type: ignore[attr-defined, no-any-return]
 
     @property
