@@ -75,8 +75,7 @@ COMMENTS = {
     ),
 }
 _AS_OF_DESCRIPTION = (
-    "Ranking day, of which the ranks are: the last day of the window, or the night if that is "
-    "earlier."
+    "Ranking day of the row: the last day of its window, or its night if that is earlier."
 )
 _START_OF_OUR_COMMENTS = "The rows of "
 """The comments on views begin like this in every version."""

@@ -591,8 +591,9 @@ def _note_on_a_later_day(selection: Selection, last: DayOfPulls, days: Days) -> 
     if last.day <= after:
         return _note_on_days_of_others(selection, days)
     if last.succeeded:
+        campaigns = "1 campaign" if last.succeeded == 1 else f"{last.succeeded:,} campaigns"
         return (
-            f"{last.day} has rankings of {last.succeeded:,} campaigns only, fewer than is usual, "
+            f"{last.day} has rankings of {campaigns} only, fewer than is usual, "
             f"so {after} counts as the last day; to compare them, name {last.day} as the later day."
         )
     reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"

@@ -124,8 +124,8 @@ class RowReader(Generic[M]):
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
-            # If the first row is current, a later one is odd, perhaps the last one. Reading all rows
-            # as older ones would only fail there once more.
+            # If the first row is current, a later one is odd, perhaps the last. Reading all rows as
+            # older ones would only fail there once more.
             if self._is_current(self._first_row(body)):
                 raise
         return self._read_other_page(body, number, Others())

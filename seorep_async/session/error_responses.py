@@ -50,12 +50,13 @@ _MESSAGES = {
     403: "the API key was refused, or may not see this",
     404: "there is no such object",
     429: "the service asks for fewer requests",
-    500: "the service failed; a wrong parameter can cause this too",
     503: "the service is not available now",
 }
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
+_PAGING = ("page", "limit", "")
+"""The client's own parameters; the empty name is that of an empty query."""
 _AT_FIRST_CONTACT = 2
 """Attempts in all, if a page answers before the key has worked."""
 
@@ -194,6 +195,7 @@ class ErrorReader:
         """Return the failure of a success whose body can't be decoded, or is an error itself."""
         if isinstance(error, ProtocolError):
             encoding = response.headers.get("Content-Encoding", "identity")
+            # A proxy that compresses in its own way will do so again.
             if encoding.lower() not in _ENCODINGS:
                 problem = "the response has a Content-Encoding that this client did not ask for"
                 error = error.evolve(message=f"{problem} ({encoding})")
@@ -291,10 +293,23 @@ def _status_error(
         # it is about the rate or about time, not about the key or the parameters
         error_type = RateLimitedError
         message = "the service asks to try again later"
+    elif status == 500 and _has_parameters(request):
+        message = f"{message}; a wrong parameter can cause this too"
     reason = "" if request.private else reason_in_body(response.body)
     if reason:
         message = f"{message}; the service said: {reason}"
     return error_type(message)
+
+
+def _has_parameters(request: Request[Any]) -> bool:
+    """Return whether parameters of the caller may be wrong.
+
+    In a pull, all requests have the same ones, and the others would fail as well.
+    """
+    if request.lane is not None:
+        return False
+    names = {parameter.partition("=")[0] for parameter in request.query.split("&")}
+    return request.body is not None or bool(names.difference(_PAGING))
 
 
 def _status_of(error: StatusError) -> int:

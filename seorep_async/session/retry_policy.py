@@ -314,7 +314,7 @@ def decide(
         return failure.error
     cost = _cost_of_retry(failure, probe=probe)
     if cost > tokens:
-        problem = f"{failure.error.message}; not retried: this client's retry quota is used up"
+        problem = f"{failure.error.message}; not tried again: too many requests failed already"
         return failure.error.evolve(message=problem)
 
     if pause is None:

@@ -295,7 +295,11 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
 @pytest.mark.parametrize(
     ("last", "last_day", "note"),
     [
-        (Pull(day(2), day(-28), day(2), {11: 3}), day(1), "2026-03-03 has rankings of 1 camp"),
+        (
+            Pull(day(2), day(-28), day(2), {11: 3}),
+            day(1),
+            "2026-03-03 has rankings of 1 campaign only",
+        ),
         (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
         (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
         (
