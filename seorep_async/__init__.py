@@ -15,8 +15,8 @@ from importlib import import_module
 
 from seorep_async.version import __version__ as __version__
 
-# Public names are loaded when they are first used: aiohttp takes 0.3 s, and `seorep --help` need
-# not wait. Editors and type checkers read the same names in `__init__.pyi`.
+# Public names are loaded when they are first used: importing aiohttp takes 0.3 s, which
+# `seorep --help` should not cost. Editors and type checkers read the same names in `__init__.pyi`.
 _MODULES_OF_NAMES = {
     "SeoRepClient": "seorep_async.client",
     "AttemptTimeoutError": "seorep_async.errors",
@@ -100,7 +100,7 @@ def __getattr__(name: str) -> object:
 
 
 def _load(module: str) -> object:
-    # One thread at a time. A thread that imports a room and one that imports a module of that room
+    # One thread at a time. A thread that imports a package and one that imports a module of it
     # would wait for each other's import locks, and Python would give one of them half a module.
     with _loading:
         return import_module(module)

@@ -41,7 +41,7 @@ def _first_rows(rows: Sequence[object]) -> str:
 
 @attrs.frozen(weakref_slot=False)
 class RankingReport(Model, Tabular, Generic[R_co]):
-    """Every row of one feed for one campaign or keyword, with the request that it responds to.
+    """Every row of one feed for one campaign or keyword, with the request that it answers.
 
     Attributes:
         feed: the feed that was requested.
@@ -54,7 +54,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         version: `metadata.version` of the response, or None. It is not compared, because it depends
             on the shape of the response.
         extra: unknown fields of the envelope, unchanged.
-        account: name of the account in tables: that of the client. It is not compared.
+        account: name of the account in tables, taken from the client. It is not compared.
         snapshot_date: UTC day on which the report was fetched, or on which its pull began. It is
             not compared.
         compared: whether changes from the previous period were requested. If not, every change is
@@ -83,7 +83,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     extra: Mapping[str, Any] = extra_field()
     """Unknown fields of the envelope, unchanged."""
     account: str | None = attrs.field(default=None, eq=False)
-    """Name of the account in tables: that of the client. It is not compared."""
+    """Name of the account in tables, taken from the client. It is not compared."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
     """UTC day on which the report was fetched, or on which its pull began. It is not compared."""
     compared: bool = True
@@ -200,7 +200,7 @@ class FailedReport(PullOutcome[Never]):
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
-        # Otherwise each further table would lengthen the traceback.
+        # Raised again and again, the error would collect a longer traceback each time.
         raise self.error.with_traceback(None)
 
 
@@ -220,8 +220,8 @@ Outcome: TypeAlias = PulledReport[R] | FailedReport
 class PullOutcomes(TableList[Outcome[R]]):
     """The outcomes of an awaited pull: a list in the order of its ids, and a table of all rows.
 
-    Slices, copies and sums stay such lists. Every table of them raises the error of the first
-    outcome that failed, unless `skip_failures=True` leaves failures out. Without any report it has
+    Slices, copies and concatenations are `PullOutcomes` too. Every conversion to a table raises the
+    error of the first outcome that failed, unless `skip_failures=True` leaves failures out. Without any report it has
     the feed's columns and no rows.
     """
 

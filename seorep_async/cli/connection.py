@@ -28,7 +28,7 @@ class Connection:
     """A service, or an embedded sandbox, and how to talk to it.
 
     Attributes:
-        access: address, key and account of the service; a running sandbox has its own.
+        access: address, key and account of the service; a sandbox brings its own.
         sandbox: runs while the client is open, or None.
     """
 
@@ -38,7 +38,7 @@ class Connection:
 
     @asynccontextmanager
     async def opened(self, **settings: Any) -> AsyncGenerator[SeoRepClient]:
-        """Open a client, with some settings replaced, and run the sandbox as long.
+        """Open a client, with some settings replaced, and run the sandbox while it is open.
 
         Raises:
             UsageError: the address, the key or the account's name can't be used.
@@ -97,7 +97,7 @@ def connect(service: Service) -> Connection:
 
 
 def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
-    """Put the values of `-c NAME=VALUE` in the place of a profile's."""
+    """Put the values of `-c NAME=VALUE` in place of the profile's."""
     refuse_unknown(options, _SETTINGS, "-c")
     values = {name: _toml_value(value) for name, value in options.items()}
     sources = {name: f"-c {name}" for name in options}

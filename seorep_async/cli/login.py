@@ -41,6 +41,7 @@ def log_in(name: str | None) -> None:
         api_key=key,
         sources={"base_url": "the address", "api_key": "the key"},
     )
+    # The count tries the key as well.
     campaigns = wait_for(
         _count_campaigns(Connection(access=access, settings=Settings(max_attempts=2)))
     )

@@ -33,7 +33,7 @@ _NO_WRAPPING = 1_000_000
 
 
 def messages(*, quiet: bool = False) -> Console:
-    """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
+    """Return a console on stderr; in a log, messages are not wrapped."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return Console(
         stderr=True,
@@ -50,7 +50,7 @@ def messages(*, quiet: bool = False) -> Console:
 
 
 def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
-    """Print the reason for the command's end, and return its exit code.
+    """Print why the command ended, and return its exit code.
 
     Args:
         as_json: whether stdout gets the error as JSON as well.
@@ -58,7 +58,7 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     Raises:
         Exception: the error itself if it is a bug, whose traceback is needed.
     """
-    # a full disk is no bug, though Python has no other name for it
+    # a full disk is not a bug, though Python reports it as a plain OSError
     if isinstance(error, OSError):
         error = _expected_os_error(error)
     code = code_of(error)
@@ -75,12 +75,14 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
 
 
 def _expected_os_error(error: OSError) -> Exception:
-    """Return an error for people in place of one of the system that is no bug."""
+    """Replace an error of the system that is not a bug with a readable one."""
     # click wrote help or a version
     if error.errno == errno.ENOSPC:
         return _unwritable(error)
     if isinstance(error, FileNotFoundError) and not _has_working_directory():
-        return UsageError("the working directory is gone; change to another folder, and repeat")
+        return UsageError(
+            "the working directory is gone; change to another folder, and run the command again"
+        )
     return error
 
 
@@ -93,7 +95,7 @@ def _has_working_directory() -> bool:
 
 
 def show_usage_error(error: click.UsageError) -> None:
-    """Print an error in the options, without control characters of a file's name, say."""
+    """Print an error in the options, without control characters, for example from a file name."""
     # an error that was found after parsing has no context
     if error.ctx is not None:
         hint = f"Try '{error.ctx.command_path} --help' for help."
@@ -121,7 +123,7 @@ def stdout_width() -> int:
 
 
 def write(text: str) -> None:
-    """Write text to stdout at once; a terminal gets no characters that it would obey.
+    """Write text to stdout at once; a terminal is sent no control characters.
 
     Raises:
         Exit: the reader has closed the pipe, as `head` does.
@@ -167,12 +169,12 @@ def _unwritable(error: OSError) -> Exception:
 
 
 def as_json(facts: object, indent: int | None = 2) -> str:
-    """Return facts as JSON for a program."""
+    """Return facts as JSON."""
     return printable_json(facts, indent=indent, default=plain_value) + "\n"
 
 
 def plain_value(value: object) -> object:
-    """Return a value of a type that JSON does not know as one that it knows."""
+    """Convert a value that JSON can't represent."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):

@@ -142,7 +142,7 @@ class PullArguments:
         """Refuse options that contradict each other.
 
         Raises:
-            UsageError: they do.
+            UsageError: two options contradict each other.
         """
         target = self.target(windows[0]).lower()
         is_by_month = len(windows) > 1 or self.skip_complete
@@ -159,7 +159,7 @@ class PullArguments:
             raise click.UsageError("-o: several months, or --skip-complete, need a .duckdb file.")
         # otherwise each run would fetch the first months again, and never reach the last ones
         if self.max_requests and len(windows) > 1 and not self._goes_on:
-            advice = "needs --skip-complete, or it would begin again each time"
+            advice = "needs --skip-complete, otherwise each run would start over"
             raise click.UsageError(f"--max-requests with several months {advice}.")
         if self.to_stdout:
             self._check_stdout()
@@ -231,8 +231,8 @@ def _month(value: str, today: dt.date) -> Days:
     try:
         return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
     except (ValueError, OverflowError):
-        expected = "a month such as 2023-03, this or last, nor 2021-01..2022-12"
-        problem = f"--month: {value!r} is not {expected}.{_likely_month(value)}"
+        expected = "a month (2023-03, this, last) nor a range (2021-01..2022-12)"
+        problem = f"--month: {value!r} is neither {expected}.{_likely_month(value)}"
         raise click.UsageError(problem) from None
 
 
@@ -294,7 +294,7 @@ def read_ids(value: str) -> tuple[int, ...]:
 
     A file has one id a line, or is a CSV with the column campaign_id or id.
     """
-    # @ for a file, as curl has it
+    # @ for a file, as in curl
     if not value.startswith("@"):
         return tuple(campaign_id(part) for part in value.split(","))
     name = "stdin" if value == "@-" else value[1:]
@@ -302,7 +302,7 @@ def read_ids(value: str) -> tuple[int, ...]:
     header = [cell.strip() for cell in lines[0][1]] if lines else []
     column = next((header.index(name) for name in _ID_COLUMNS if name in header), None)
     if column is not None:
-        # a CSV with a header: its other columns, such as a company, are of no interest
+        # a CSV with a header: its other columns, such as a company, are ignored
         lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
     ids = []
     for number, cells in lines:
@@ -381,7 +381,7 @@ def _text_of(path: str) -> str:
     section=_WHAT,
     metavar="DATE",
     type=day,
-    help="First day.  [default: the first day of the last three full months]",
+    help="First day.  [default: the first of the three months that end with --to]",
 )
 @option(
     "--to",
@@ -403,8 +403,8 @@ def _text_of(path: str) -> str:
     section=_WHAT,
     metavar="MONTH",
     type=not_empty,
-    help="A month: 2023-03, last, or this up to today; or several, each pulled by itself into a "
-    "database (.duckdb): 2021-01..2022-12 or 2021-01..last.",
+    help="A month: 2023-03, last, or this (up to today). A range, 2021-01..2022-12 or "
+    "2021-01..last, pulls each month separately, into a database (.duckdb).",
 )
 @option(
     "--campaign",
@@ -477,23 +477,23 @@ def _text_of(path: str) -> str:
     "--retry-failed",
     section=_HOW,
     is_flag=True,
-    help="Fetch what failed, or was not requested yet, in this night's last pull of these days, or "
-    "of each month. Without such a pull, fetch everything, with a warning. On a later day, repeat "
+    help="Fetch only the reports that tonight's last pull of the same days, or of each month, did "
+    "not complete. Without such a pull, fetch everything, with a warning. On a later day, repeat "
     "the --snapshot-date and the days (--from, --to), because --last names other days.",
 )
 @option(
     "--skip-complete",
     section=_HOW,
     is_flag=True,
-    help="Skip months that the database has complete, pulled after their last day.",
+    help="Skip months that were pulled completely into the database after their last day.",
 )
 @option(
     "--max-requests",
     section=_HOW,
     metavar="N",
     type=count,
-    help="Stop after about N requests, once reports that have begun are complete; keep them, and "
-    "exit with 5. The same command continues. Several months also need --skip-complete.",
+    help="Stop after about N requests and the end of the reports in progress; keep what was "
+    "fetched, and exit with 5. The same command continues. Several months also need --skip-complete.",
 )
 @option(
     "--force",
@@ -539,7 +539,7 @@ def _text_of(path: str) -> str:
     "--verbose",
     section=_SHOWN,
     is_flag=True,
-    help="Show retries and found limits as they happen.",
+    help="Show retries and the limits that are found, as they happen.",
 )
 @service_options
 def pull(service: Service, **values: Any) -> int:

@@ -299,8 +299,10 @@ def _advice_on_refused(run: PullRun, failed: Collection[int], ids: str) -> str:
     failures = [failure for pull in run.pulls for failure in pull.failures]
     requested = run.arguments.campaign_ids or ()
     advice = ""
+    # If all failed, leaving them out would leave nothing.
     if campaigns.difference(failed):
-        advice = f"; --exclude {ids} leaves it out"
+        them = "it" if len(failed) == 1 else "them"
+        advice = f"; --exclude {ids} leaves {them} out"
         if set(failed) <= set(requested):
             advice = f"; take {ids} out of --campaign"
     if requested and any(failure.status == 404 for failure in failures):

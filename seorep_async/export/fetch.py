@@ -262,7 +262,8 @@ class Fetcher:
         ids = [id_ for id_ in missing if id_ not in failed]
         if not ids:
             return
-        # keywords may be needed of campaigns whose rows are not: then it is another stage
+        # Reports of campaigns may be fetched only for the ids of their keywords. People see that as
+        # a stage of the keyword feed.
         stored = self.staging.count(feed)
         if feed in request.feeds:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
@@ -273,7 +274,7 @@ class Fetcher:
             for id_, error in errors.items():
                 await group.add(FailedReport(id_, error))
             pull = self.client.rankings.pull(
-                # each report takes at least one request
+                # each report takes at least one request; None is no limit
                 valid_ids[: self.tracker.requests_left()],
                 request.start_date,
                 request.end_date,

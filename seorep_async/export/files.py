@@ -305,7 +305,7 @@ def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
 
 
 def _other_period(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
-    """Name first and last day of an earlier pull, and another account; None if both are equal."""
+    """Return a note that other days or another account are replaced; None if both are the same."""
     start_date = _comparable(pull.get("start_date"))
     end_date = _comparable(pull.get("end_date"))
     account = _comparable(pull.get("account"))
@@ -320,7 +320,7 @@ def _other_period(request: ExportRequest, pull: Mapping[str, Any]) -> str | None
 
 
 def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str | None:
-    """Say that an earlier pull had more campaigns; None if it had not."""
+    """Return a note that an earlier pull had more campaigns; None if it had not."""
     requested = int(_comparable(pull.get("campaigns")) or 0)
     earlier = requested - int(_comparable(pull.get("failures")) or 0)
     if complete >= earlier:

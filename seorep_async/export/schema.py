@@ -1,4 +1,4 @@
-"""The tables and views of a database of pulls: making them, and finding out why one takes no pull.
+"""The tables and views of a database of pulls, and why a database can't accept a pull.
 
 `history` reads the same database, so it uses the checks and the views of this file.
 """
@@ -41,7 +41,7 @@ COUNTED_REPORTS = f"""
         ORDER BY snapshot_date DESC, start_date, end_date DESC
     ) = 1
 """
-"""The report that counts of each account, campaign and ranking day.
+"""The report that counts for each account, campaign and ranking day.
 
 It is the one of the latest night; of that night, the one with the longest window.
 """
@@ -99,7 +99,7 @@ _COLUMNS = """
     FROM duckdb_columns()
     WHERE schema_name = 'main' AND database_name = current_database()
 """
-# Even a unique index on a key is one: some versions of DuckDB refuse to delete a row and insert
+# Even a unique index on a key is a restriction: some versions of DuckDB refuse to delete a row and insert
 # its key again in one transaction.
 _RESTRICTIONS = """
     SELECT
@@ -131,7 +131,7 @@ def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
 _NEWER = "a newer DuckDB made it; install that version, or name another file"
 _ANOTHER_PROGRAM = "another program"
 _IN_ANOTHER_PROGRAM = (
-    f"it is open in {_ANOTHER_PROGRAM}, or a pull writes it; close it there, and run this again"
+    f"it is open in {_ANOTHER_PROGRAM}, or a pull is writing it; close it there, and run this again"
 )
 _IN_THIS_PROGRAM = "this program has it open already; close that, and run this again"
 _DAMAGED = "it is damaged; restore a backup"
@@ -154,7 +154,7 @@ _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database
 
 
 def why_closed(error: Exception) -> str | None:
-    """Return why a database can't be opened, and what to do; None if it may be no database."""
+    """Return why a database can't be opened, and what to do; None if it may not be a database at all."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))
@@ -194,7 +194,7 @@ def first_line(error: Exception) -> str:
     """Return DuckDB's description of a problem as one line."""
     message = str(error)
     if any(words in message for words in _NO_DATABASE):
-        return "it is no DuckDB database"
+        return "it is not a DuckDB database"
     return message.partition("\n")[0].rstrip("!")
 
 
@@ -217,7 +217,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     for name, query in VIEWS.items():
         database.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
         database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
-        # a view has no comments of the table that it reads
+        # a view does not inherit the comments of its table
         descriptions = {column.name: column.description for column in rankings.columns}
         descriptions["as_of"] = _AS_OF_DESCRIPTION
         for column_name, description in descriptions.items():
@@ -235,8 +235,8 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     existing = found_columns(database)
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
-        yield "its table pulls, which says whose rows it holds, is missing; put it back"
-    # `CREATE OR REPLACE VIEW` would take a view of somebody else away
+        yield "its table pulls, which says whose rows it holds, is missing; restore it"
+    # `CREATE OR REPLACE VIEW` would overwrite somebody else's view
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
         if name in tables:
             is_ours = kind == "table"
@@ -253,7 +253,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         ((path,),) = database.execute(_PATH).fetchall()
         reason = "an older version made it, or columns were dropped or renamed"
         script = f"duckdb.connect({path!r}).execute({'; '.join(statements)!r})"
-        advice = f"to make it one of this version, run in Python: import duckdb; {script}"
+        advice = f"to upgrade it to this version, run in Python: import duckdb; {script}"
         yield f"{reason}; {advice} (or move it away, and pull its dates again)"
     for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
         if name not in tables:

@@ -119,7 +119,7 @@ class ChangeFile:
         """Check that a file can be written, and that it replaces nothing but changes.
 
         Raises:
-            ConfigurationError: it can't, or it would.
+            ConfigurationError: it can't be written, or it holds something else.
         """
         file = cls(Path(out), Path(os.path.realpath(out)))
         if file.path.suffix.lower() not in (".xlsx", ".csv"):

@@ -193,8 +193,8 @@ class Figures:
         ranked: the engines in which any keyword is ranked.
         moves: lists of changes, by their title.
         groups: by their kind, the largest groups.
-        names_campaigns: whether a change tells its campaign: there are several.
-        warnings: sentences about days that compare badly.
+        names_campaigns: whether each change names its campaign, because there are several.
+        warnings: sentences about days that are hard to compare.
         notes: sentences about what the charts and figures leave out.
     """
 
@@ -214,15 +214,15 @@ class Figures:
 
 
 def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None) -> Figures:
-    """Return the figures of the days from `first` to `last`, each None for no bound.
+    """Return the figures of the days from `first` to `last`; None means no bound.
 
     Raises:
-        ConfigurationError: there are no rankings of such a day.
+        ConfigurationError: there are no rankings in that range.
     """
     dates = _dates(selection, first, last)
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
-    # the day before the last is compared, also where the charts leave it out
+    # the day before the last is compared even if the charts leave it out
     days = _days(selection, sorted({*drawn, *dates[-2:]}))
     shown_days = [day for day in days if day["as_of"] in drawn]
     # the last day is compared with the one before it, and with the first one
@@ -307,7 +307,7 @@ def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
     """Return the largest changes of each list; of lost keywords, those whose rank was best."""
-    # the same for each list, and a query that reads all rows of two days
+    # asked once: it is the same for each list, and the query reads all rows of two days
     reasons = reasons_against(selection, ends)
     moves = {}
     for title, kinds in _MOVES.items():
@@ -336,7 +336,7 @@ def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dic
 def _notes(dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int) -> list[str]:
     notes = []
     if len(dates) == 1:
-        notes.append("One day is shown; changes appear with a second.")
+        notes.append("One day is shown; changes appear once there is a second day.")
     if incomplete:
         notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that others have.")
     if len(drawn) < len(dates):

@@ -89,7 +89,7 @@ _COMPLETE_WINDOWS = """
 def fails_again(error: str, status: int | None) -> bool:
     """Return whether a report would fail again.
 
-    `error` is the name of its error's class, and `status` that of the response.
+    `error` is the class name of its error; `status` is the response's status.
     """
     is_permanent = error in _PERMANENT_ERRORS or error == "RedirectError"
     return is_permanent and status not in _RETRYABLE_STATUSES
@@ -102,8 +102,8 @@ class History:
     Attributes:
         label: the database's name in messages.
         connection: a connection to DuckDB with the eight tables, and the views
-            `keyword_rankings_by_day` and `keyword_rankings_latest`. It can't write, nor reach any
-            other file, and its settings are locked.
+            `keyword_rankings_by_day` and `keyword_rankings_latest`. It can neither write nor
+            reach any other file, and its settings are locked.
     """
 
     label: str
@@ -115,7 +115,7 @@ class History:
         return [name for (name,) in rows.fetchall()]
 
     def account(self, name: str | None) -> str:
-        """Return the account of a name; without a name, the only account.
+        """Return the account with this name; without a name, the only account.
 
         Raises:
             ConfigurationError: there are several accounts, or none of this name.
@@ -208,9 +208,9 @@ def _connect(path: Path, wait_seconds: float) -> Any:
 
 
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse a database that no pull made, or that was changed so that no pull takes it."""
+    """Refuse a database that no pull made, or that was changed in a way that no pull accepts."""
     columns = found_columns(connection)
-    # a database of something else has none of them
+    # an unrelated database has none of them
     for table in all_tables():
         if table.name not in columns:
             raise _refusal(path, f"it has no table {table.name}")
@@ -221,7 +221,7 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make this version's views, of this connection alone, where the database has others."""
+    """Shadow views of another version with temporary ones of this version."""
     for name, query in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
     definitions: dict[bool, set[str]] = {True: set(), False: set()}
@@ -243,7 +243,7 @@ def _refusal(path: Path, problem: str) -> ConfigurationError:
 
 @contextmanager
 def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
-    """Open a database for this package's own questions, whose errors are an `ExportError`."""
+    """Open a database for this package's own questions; an error is raised as an `ExportError`."""
     duckdb = require("duckdb")
     try:
         with open_history(database) as history:
@@ -263,14 +263,14 @@ def complete_windows(
     """Return the pulls so far: whether each window is complete, and when it was last pulled.
 
     A window is complete once a pull that began after its last day (UTC) left only failures that
-    would fail again: status 403, 404 and other 4xx but 408 and 429, a response that can't be
+    would fail again: status 403, 404 and other 4xx except 408 and 429, a response that can't be
     decoded, or a value that can't be written.
 
     Args:
         database: a file that pulls wrote.
         account: the account of the pulls.
         selection: as in the table `pulls`; None is every campaign.
-        compared: whether only pulls count that requested changes from the previous period.
+        compared: count only pulls that requested changes from the previous period.
 
     Returns:
         By first day, last day and feed: whether the window is complete, and the start of its last

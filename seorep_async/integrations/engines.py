@@ -44,7 +44,7 @@ _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
 _INT64 = range(-(2**63), 2**63)
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
-"""Limits of earlier calls that nobody uses now: the next call knows the rate that they found."""
+"""Limits of earlier calls that are not in use; the next call starts from the rate they found."""
 
 
 def pull_table(
@@ -63,7 +63,7 @@ def pull_table(
 ) -> pa.Table:
     """Pull a feed of some campaigns, wait for it, and return one Arrow table.
 
-    Rows stand in the order of the campaigns.
+    Rows are in the order of the campaigns.
 
     Args:
         ids: campaign ids. For `Feed.KEYWORD_BY_DATE`, every keyword of these campaigns is pulled.
@@ -73,8 +73,8 @@ def pull_table(
         snapshot_date: the day of every row. It must be given: each worker's own day would mix two
             nights in a task that is tried again after midnight.
         account: the account's name in every row. None is the host of the service, such as
-            `api.example.com`: then the rows of two accounts of one service can't be told apart.
-            No table is checked for that, so name the account as soon as there are two.
+            `api.example.com`: with two accounts on one service you must name them, because nothing
+            checks that their rows can be told apart.
         base_url: the service. Default: the worker's environment variable `SEOREP_BASE_URL`.
         api_key_env: the name of the worker's environment variable that holds the key.
         settings: of the client. The caller divides `max_concurrency` and `requests_per_second`
@@ -84,8 +84,8 @@ def pull_table(
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
-        SeoRepError: a report failed. With "rows": none succeeded, and the key is refused, or may
-            be.
+        SeoRepError: a report failed. With "rows": no report succeeded, and the key was, or may have
+            been, refused.
         ImportError: the extra `arrow` is missing.
     """
     checked_feed = check_feed(feed)
@@ -181,8 +181,8 @@ async def _pull(
             table = await _TablePull(client, request).run()
             nothing_succeeded = None not in errors
             if AuthenticationError in errors and nothing_succeeded:
-                # Whether the key or each campaign was refused is unknown, if the pull's own
-                # question about the key failed. This one answers it, or raises.
+                # If the pull's own question about the key failed, nobody knows whether the key or
+                # each campaign was refused. This request settles it, or raises.
                 await client.campaigns.list(limit=1).page(1)
             return table
 
@@ -191,7 +191,7 @@ async def _pull(
 def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
     """Lend limits that no other call uses now: those of an earlier call, or new ones."""
     free = _free_limits.setdefault((service, settings), [])
-    # threads of one worker may call at once, so to look first and take then would not do
+    # threads of one worker may call at once, so a look before the pop would be a race
     try:
         limits = free.pop()
     except IndexError:
@@ -241,7 +241,9 @@ class _TablePull:
                 if 1 <= keyword_id <= MAX_ID:
                     owners.setdefault(keyword_id, []).append(campaign_id)
                 else:
-                    problem = f"the service listed the keyword {keyword_id}, which is no valid id"
+                    problem = (
+                        f"the service listed the keyword {keyword_id}, which is not a valid id"
+                    )
                     self._fail(DecodeError(problem), campaign_id, keyword_id)
         return owners
 
@@ -261,7 +263,7 @@ class _TablePull:
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request
-        # a report that was pulled for the ids of its keywords
+        # a report that was pulled only for its keyword ids
         if report.feed is not request.feed:
             keyword_ids = [row.keyword_id for row in report.rows]
             self._keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
@@ -307,7 +309,7 @@ class _TablePull:
 
 
 async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOutcome[Any], None]:
-    """Yield outcomes, and raise a refused key. `raising` ends the pull at a forbidden campaign."""
+    """Yield outcomes, and raise if the key is refused. `raising` ends the pull at a forbidden campaign."""
     forbidden: AuthenticationError | None = None
     async with pull:
         async for outcome in pull:

@@ -166,8 +166,8 @@ def _read_metadata(page: RawPage) -> None:
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
     unknown = dict(metadata)
-    page.total_pages = _count(unknown.pop("total_pages", None))
-    page.total_records = _count(unknown.pop("total_records", None))
+    page.total_pages = _whole_number(unknown.pop("total_pages", None))
+    page.total_records = _whole_number(unknown.pop("total_records", None))
     # A version that is not a boolean is kept as an unknown field.
     version = unknown.get("version")
     if values.is_boolean(version):
@@ -202,6 +202,7 @@ def refuse_another_row(rows: Iterable[Any], subject: Subject) -> None:
 
 
 def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -> None:
+    """Raise an error if an object names another campaign or keyword, beside its fields or nested."""
     if not isinstance(value, dict):
         return
     ids = {f"{kind}_id": value.get(f"{kind}_id"), f"{kind}Id": value.get(f"{kind}Id")}
@@ -209,7 +210,7 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
     if isinstance(nested, dict):
         ids[f"{kind}.id"] = nested.get("id")
     for name, id in ids.items():
-        if _count(id) not in (None, requested_id):
+        if _whole_number(id) not in (None, requested_id):
             problem = (
                 f"the response is about {values.describe(id)}, not about {requested_id}, which "
                 "was asked for"
@@ -217,7 +218,7 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
             raise refused(f"{path}{name}", problem)
 
 
-def _count(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     # Asked first, because an error costs more than all the rest.
     if value is None:
         return None
@@ -254,7 +255,7 @@ def _is_false(value: object) -> bool:
 
 def _error_code(envelope: Mapping[str, Any]) -> int | None:
     for name in ("code", "status"):
-        code = _count(envelope.get(name))
+        code = _whole_number(envelope.get(name))
         if code is not None and 400 <= code <= 599:
             return code
     return None

@@ -1,4 +1,4 @@
-"""Checks whether the pages of a listing add up: every row once, all that were announced. No I/O."""
+"""Checks whether the pages of a listing add up: each row once, and as many as announced. No I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ledger(Generic[T]):
     """Checks the pages of one listing, in order.
 
     Attributes:
-        last_page: the number of the last page, or None if only reading on can find it.
+        last_page: the number of the last page, or None if it can only be found by reading on.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Ledger(Generic[T]):
         self._ended = True
         if self.last_page is None or self.last_page == 1:
             return
-        # If all announced records are there, an empty last page is no hole.
+        # If all announced records are there, an empty last page is not a gap.
         if not self.has_all_records():
             raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
 
@@ -94,7 +94,7 @@ class Ledger(Generic[T]):
             return
         if page.total_pages != self.last_page:
             announced = f"page 1 announced {self.last_page} pages"
-            problem = f"{announced}, page {page.number} {page.total_pages}"
+            problem = f"{announced}, but page {page.number} announced {page.total_pages}"
             raise self._error(problem, page.number)
 
     def has_all_records(self) -> bool:
@@ -114,7 +114,7 @@ class Ledger(Generic[T]):
             return False
         if self._records is not None and self._received > self._records:
             return False
-        # A short page is the last. After a full one, the announced records may be too few.
+        # A short page is the last. After a full one, the announced number may be too low.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:

@@ -130,7 +130,7 @@ class Crawl(Generic[T]):
             try:
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
-                if reading.ends_with(error):
+                if reading.end_at(error):
                     self._end(reading)
                 else:
                     reading = await self._fail(reading, error)

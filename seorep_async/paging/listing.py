@@ -27,8 +27,8 @@ class Listing(Generic[T, R_co]):
     - `async for item in listing` gives items one at a time while pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 
-    Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not
-    add up.
+    Every use fetches it again, and may raise a SeoRepError; it is a PaginationError if the pages
+    do not add up.
 
     Attributes:
         query: the requests of its pages.
@@ -55,8 +55,8 @@ class Listing(Generic[T, R_co]):
     async def pages(self) -> AsyncGenerator[Page[T], None]:
         """Give the pages, in order; the next ones are fetched ahead in a bounded window.
 
-        If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())`
-        says exactly when.
+        If you stop early, it is cleaned up eventually; with
+        `async with contextlib.aclosing(listing.pages())` it is cleaned up at once.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
         reading = Reading(self.query, schedule, self._session.settings.max_pages)
@@ -71,7 +71,7 @@ class Listing(Generic[T, R_co]):
             number: from 1; beyond the end most services send an empty page.
 
         Raises:
-            ConfigurationError: `number` is not an integer from 1.
+            ConfigurationError: `number` is not an integer of 1 or more.
         """
         if type(number) is not int or number < 1:
             problem = f"page must be an integer from 1, got {number!r}"
@@ -80,7 +80,7 @@ class Listing(Generic[T, R_co]):
         return await self._session.send(self.query.page(number, schedule))
 
     async def first_page(self) -> Page[T]:
-        """Fetch page 1 of the size that a whole reading has; see `Settings.page_size`."""
+        """Fetch page 1 at the page size of a whole reading; see `Settings.page_size`."""
         schedule = Schedule(self._session.call_timeout.deadline())
         return await self.reading(schedule).fetch(self._session, 1)
 
@@ -93,7 +93,7 @@ class Listing(Generic[T, R_co]):
         return await self._read_whole(Schedule(self._session.call_timeout.stream_deadline()))
 
     def reading(self, schedule: Schedule, number: int = 0) -> Reading[T]:
-        """Begin to read it whole, in a crawl as the one with this number."""
+        """Begin to read the whole listing; `number` is its place in a crawl."""
         max_pages = self._session.settings.max_pages
         return Reading(self.query, schedule, max_pages, number, self.query.page_size)
 
@@ -139,7 +139,7 @@ class Listing(Generic[T, R_co]):
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(
-                f"a Listing has no {name!r}; if its result has, `await` is missing: "
+                f"a Listing has no {name!r}; if its result has one, you forgot `await`: "
                 f"(await listing).{name}",
                 name=name,
                 obj=self,
@@ -155,7 +155,7 @@ ModelListing: TypeAlias = Listing[T, ModelList[T]]
 
 
 class _PagesAhead(Generic[T]):
-    """The pages of a listing by itself that were requested and not taken yet: a queue of tasks."""
+    """A queue of tasks: the pages, requested but not yet taken, of a listing outside a crawl."""
 
     def __init__(self, session: Session, reading: Reading[T]) -> None:
         self._session = session
@@ -175,7 +175,7 @@ class _PagesAhead(Generic[T]):
             self._changed.clear()
             await self._changed.wait()
         if self._error is not None:
-            if isinstance(self._error, NotFoundError) and self._reading.ends_with(self._error):
+            if isinstance(self._error, NotFoundError) and self._reading.end_at(self._error):
                 return None
             raise self._error
         self._tasks.popleft()

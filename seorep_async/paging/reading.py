@@ -127,17 +127,21 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             self._complete(self.ledger)
         return is_new
 
-    def ends_with(self, error: SeoRepError) -> bool:
-        """Return whether an error in place of the next page is the end of the listing."""
+    def end_at(self, error: SeoRepError) -> bool:
+        """Complete the listing if an error in place of the next page is its end.
+
+        Return whether it was.
+        """
         ledger = self.ledger
         if self.is_given_up or not isinstance(error, NotFoundError):
             return False
         if ledger is None or ledger.last_page is not None:
             return False
         # Some services have no page beyond the end.
-        if ledger.has_all_records():
-            self._complete(ledger)
-        return self.is_complete
+        if not ledger.has_all_records():
+            return False
+        self._complete(ledger)
+        return True
 
     def _complete(self, ledger: Ledger[T]) -> None:
         ledger.finish()

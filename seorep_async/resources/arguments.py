@@ -50,7 +50,7 @@ _OTHER_WAYS = {
     "page": "Write .page(…) after the call.",
     "timeout": "Write `with client.timeout(…):` around the call.",
 }
-"""The way to what some other clients take as an argument."""
+"""How to do here what some other clients do with an argument."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST_NAME = 100
 
@@ -69,7 +69,7 @@ def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
 def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
     """Make a method that takes `**options` name a misspelt one, such as `start=`.
 
-    Python alone would name the arguments that are missing then, such as `start_date`.
+    Python itself would complain about missing arguments, such as `start_date`, instead.
     """
     parameters = inspect.signature(method).parameters.values()
     names = [
@@ -118,7 +118,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
         # a million ids take 0.1 s like this
         return dict.fromkeys(msgspec.convert(ids, _IDS))
     except (msgspec.ValidationError, UnicodeError):
-        # half a surrogate pair is a UnicodeError; one by one, the wrong id is named
+        # checked one by one, so that the error names the wrong id
         return dict.fromkeys(check_id(name, value) for value in ids)
 
 
@@ -202,7 +202,7 @@ def required_strings(**values: object) -> dict[str, str]:
     strings: dict[str, str] = {}
     for name, value in values.items():
         if not isinstance(value, str) or not value:
-            raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
+            raise ConfigurationError(f"{name} must be a non-empty string", argument=name)
         strings[name] = _sendable(value)
     return strings
 
@@ -236,8 +236,8 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
 def asks_to_compare(value: object) -> bool:
     """Return whether a value of `compare_previous_period` requests changes.
 
-    The reference does not name its values: all request them but None, False, 0, an empty value, and
-    the strings `0`, `false`, `no` and `off` in any case.
+    The reference lists no values. Every value requests changes except None, False, 0, an empty
+    value, and the strings `0`, `false`, `no` and `off`, regardless of case.
     """
     string = plain_string(value) if isinstance(value, str) else str(value)
     return bool(value) and string.strip().lower() not in _NO
@@ -253,11 +253,11 @@ def build_params(
     """Return the documented parameters that are not None, checked, and then the additional ones.
 
     Args:
-        documented: the documented parameters; those that are None are not sent, and their names
-            are taken all the same.
+        documented: the documented parameters; those that are None are not sent, but their names
+            are reserved nevertheless.
         extra_params: the additional ones.
         argument: the caller's name for the additional ones.
-        places: arguments of documented parameters that have another name.
+        places: for documented parameters whose argument has another name, that argument.
 
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
@@ -284,7 +284,7 @@ def _checked_name(
 ) -> str:
     """Return the name of an additional parameter, which must not be a documented one."""
     if not isinstance(name, str) or not name:
-        problem = f"{argument}: a name must be a string that is not empty, got {described(name)}"
+        problem = f"{argument}: a name must be a non-empty string, got {described(name)}"
         raise ConfigurationError(problem, argument=argument)
     if SURROGATE.search(name):
         problem = f"{argument}: the name {short_repr(name)} is not valid Unicode"
@@ -293,14 +293,14 @@ def _checked_name(
     documented_name = name.removesuffix("[]")
     if documented_name in documented:
         place = places.get(documented_name, f"{documented_name}=…")
-        problem = f"{argument}: {plain_string(name)!r} has a place of its own: {place}"
+        problem = f"{argument}: {plain_string(name)!r} is an argument of its own: {place}"
         raise ConfigurationError(problem, argument=argument)
     return plain_string(name)
 
 
 def _checked(name: str, value: object) -> ParamValue:
     """Return a parameter's value as it can be sent; a secret one stays masked."""
-    # a plain integer in place of a masked one would be shown
+    # converting a masked integer to a plain one would reveal it
     if not isinstance(value, SecretInteger):
         number = plain_integer(value)
         if number is not None:

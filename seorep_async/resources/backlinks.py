@@ -94,17 +94,17 @@ class Backlinks(DeletableEndpoint[Backlink]):
     ) -> Backlink:
         """Change a backlink.
 
-        None leaves a field as it is, `""` is sent as an empty one.
+        None leaves a field as it is; `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1; the other arguments: see `create`.
+            id: 1 to 2**31 - 1. `create` describes the other arguments.
 
         Raises:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such backlink.
         """
         extra_params = mask_secrets(extra_params)
-        # also those that are left out: `extra_params` may give none of them
+        # omitted ones are listed too, so that `extra_params` can't set them
         values: dict[str, Any] = {"date_published": None, "status": None}
         if date_published is not None:
             values["date_published"] = check_date("date_published", date_published)

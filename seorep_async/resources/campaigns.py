@@ -67,10 +67,10 @@ class Campaigns(DeletableEndpoint[Campaign]):
     ) -> Campaign:
         """Change a campaign.
 
-        None leaves a field as it is, `""` is sent as an empty one.
+        None leaves a field as it is; `""` is sent as an empty one.
 
         Args:
-            id: 1 to 2**31 - 1; the other arguments: see `create`.
+            id: 1 to 2**31 - 1. `create` describes the other arguments.
 
         Raises:
             ConfigurationError: there is nothing to change.

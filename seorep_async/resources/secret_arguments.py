@@ -50,7 +50,7 @@ class _Hidden:
 
 
 def described(value: object) -> str:
-    """Describe a refused value: a number or a date by itself, anything else by its type alone."""
+    """Describe a refused value: show a number or a date; of anything else, only the type."""
     if value is None or isinstance(value, int | float | dt.date):
         return short_repr(value)
     if isinstance(value, _Hidden):
@@ -61,7 +61,7 @@ def described(value: object) -> str:
 def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     """Return additional parameters with the values under secret names masked.
 
-    What is no mapping is hidden as a whole, and refused later.
+    Anything that is not a mapping is hidden as a whole, and refused later.
 
     Raises:
         ConfigurationError: a name is given twice.
@@ -110,7 +110,7 @@ def _hidden(value: Any) -> Any:
     try:
         is_secret = _is_secret(repr(value))
     except ValueError:
-        # Python refuses to write an integer of thousands of digits, which may be beside a secret
+        # Python refuses to write an integer of thousands of digits, and one may stand next to a secret
         is_secret = True
     return _hide(value) if is_secret else value
 

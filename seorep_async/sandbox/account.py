@@ -28,7 +28,7 @@ _CACHED_RECORDS = 20_000
 
 
 class Records:
-    """Records of one kind: seeded ones, seeded_record on demand, and those written since."""
+    """Records of one kind: seeded ones, made on demand, and those written since."""
 
     def __init__(self, make: Callable[[int], RecordData | None], seeded: range) -> None:
         self.seeded = seeded
@@ -92,7 +92,7 @@ class KeywordIds(Sequence[int]):
     @overload
     def __getitem__(self, index: slice) -> list[int]: ...
     def __getitem__(self, index: int | slice) -> int | list[int]:
-        # A range knows negative indices, steps and errors.
+        # A range handles negative indices, steps and index errors.
         positions = range(len(self))[index]
         if isinstance(positions, range):
             return [self._id_at(position) for position in positions]
@@ -104,9 +104,9 @@ class KeywordIds(Sequence[int]):
 
 
 class Account:
-    """One account. The same seed, any integer, makes the same account.
+    """One account. A seed may be any integer; the same seed makes the same account.
 
-    Campaigns and users have the ids from 1 to their number. `keywords` and `backlinks` are numbers
+    Campaigns and users are numbered from 1. `keywords` and `backlinks` are numbers
     per campaign.
     """
 
@@ -165,7 +165,7 @@ class Account:
             first = campaign_id * IDS_PER_CAMPAIGN + 1
             seeded = range(first, first + self._backlink_count)
         ids = []
-        # Added backlinks may be those of any campaign.
+        # Added backlinks may belong to any campaign.
         for backlink_id in self.backlinks.ids(seeded):
             backlink = self.backlinks.get(backlink_id)
             if backlink and backlink["campaign_id"] == campaign_id:

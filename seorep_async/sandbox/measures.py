@@ -1,4 +1,4 @@
-"""The facts of the ranking feeds: the metrics of keywords at a time, and their aggregates.
+"""The facts of the ranking feeds: the metrics of keywords at a given time, and their aggregates.
 
 All feeds report the same measures, so they agree. A keyword's rank in the campaign feed is that of
 the last month in its own feed. A campaign's month counts and averages the ranks of its keywords.
@@ -48,7 +48,7 @@ _LAST_POSITION = 100
 _MONTH_KEY = 0xD1342543DE82EF95
 _DAY_KEY = 0x9FB21C651E98DF25
 _DAYS_OF_A_MONTH = 30
-# Now and then a keyword drops out of the results: 10 months, or 3 days, of 256.
+# Now and then a keyword drops out of the results: in 10 of 256 months, or 3 of 256 days.
 _ABSENT_MONTHS = 10
 _ABSENT_DAYS = 3
 
@@ -88,7 +88,7 @@ def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
     """Return a keyword's metrics at a time.
 
     None is "not ranked", "not tracked" or "not measured". A rank of 0 occurs for places only, and
-    is another fact.
+    does not mean the same as None.
     """
     noise = mix(keyword.key ^ moment.month * _MONTH_KEY)
     rank_noise = noise
@@ -100,7 +100,7 @@ def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
         if trend is not None:
             measures[name] = _rank(trend, moment, rank_noise & 0xFF)
         rank_noise >>= 8
-    # Search volumes change by month, whatever ranks do.
+    # Search volumes change by month, even if ranks change by day.
     volumes = _volumes(keyword, noise >> 8 * len(RANKINGS))
     volumes["wmtRanking"] = measures["engineARanking"]
     if not keyword.measured:
@@ -125,7 +125,8 @@ def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
 
 
 def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
-    # A volume moves by at most two steps, within the steps that there are.
+    # A volume moves by at most two steps, and stays within the scale. `noise` is random bits, of
+    # which each line takes its own.
     step = keyword.volume_step + noise % 5 - 2
     step = min(max(step, 0), len(vocabulary.SEARCH_VOLUMES) - 1)
     searches = vocabulary.SEARCH_VOLUMES[step]
@@ -145,7 +146,7 @@ def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
 def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
     """Return the mean of an averaged metric, rounded, or the sum of another.
 
-    Halves are rounded up. None counts nowhere, 0 does.
+    Halves are rounded up. None is ignored; 0 is counted.
     """
     present = [value for value in values if value is not None]
     if not present:

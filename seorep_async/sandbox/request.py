@@ -103,7 +103,7 @@ def _read_strings(value: str) -> tuple[str, ...]:
     return tuple(part for part in value.split(",") if part)
 
 
-FILLED = Field("a string that is not empty", _read_filled)
+FILLED = Field("a non-empty string", _read_filled)
 STRING = Field("a string", str, absent="")
 CLEARABLE = Field("a string", lambda value: value or None)
 STRINGS = Field("an array of strings", _read_strings, absent=(), many=True)

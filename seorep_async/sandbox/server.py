@@ -24,7 +24,7 @@ _MOST_USERS = 100_000
 _FEED_NAMES = tuple(feed.name for feed in FEEDS)
 _check_filled = check_that(
     lambda value: isinstance(value, str) and value != "",
-    "a string that is not empty",
+    "a non-empty string",
     show_value=False,
 )
 _check_flag = check_that(lambda value: isinstance(value, bool), "True or False")

@@ -41,7 +41,7 @@ class DecodeTurns:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def wait(self, size: int) -> None:
-        """Wait until a body of this size may be decoded; do so before you await again."""
+        """Wait until a body of this size may be decoded, which the caller does before its next await."""
         if not self._waiting and self._has_room(size):
             self._take_room(size)
             return

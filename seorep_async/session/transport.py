@@ -47,7 +47,7 @@ class Transport:
 
     Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is
     never closed. Otherwise there are two sessions of our own. The one for writes and grants never
-    reuses a connection: what fails before it was sent was not executed. A read whose connection
+    reuses a connection, so a request that fails before it is sent was certainly not executed. A read whose connection
     failed uses it as well, because a failover kills all idle connections.
 
     Attributes:
@@ -93,7 +93,7 @@ class Transport:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return the options of each request that our own sessions get when they are created."""
+        """Return for each request the options that our own sessions are created with."""
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
@@ -129,7 +129,7 @@ class Transport:
         with warnings.catch_warnings(action="ignore"):
             loop = session.loop  # its name is deprecated, and there is no other
         if loop is not self._timeouts.loop:
-            return "is of another event loop: create it in this one"
+            return "belongs to another event loop; create it in this one"
         if session.trust_env:
             advice = "which could send the API key elsewhere: create it with trust_env=False"
             return f"takes proxies and passwords from the environment, {advice}"
@@ -184,7 +184,7 @@ class Transport:
             raise error.with_traceback(None) from None
 
     def _late(self, limit: TimeLimit, remaining: float, progress: Progress | None) -> Failure:
-        """Return the failure of an attempt that our time limit, or the end of the client, ended."""
+        """Return the failure of an attempt cut off by our time limit or by closing the client."""
         # a stand-in for aiohttp may raise a TimeoutError of its own, and records no progress
         is_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if is_sent else Sent.NO
@@ -231,7 +231,7 @@ class Transport:
             raise WireError(error) from None
 
     async def _receive(self, response: aiohttp.ClientResponse) -> Response:
-        """Receive the rest of a response; most are whole already."""
+        """Receive the rest of a response; most have arrived in full."""
         content = response.content
         headers = response.headers
         try:
@@ -239,7 +239,7 @@ class Transport:
                 body = self._counted(content.read_nowait())
             else:
                 body = await self._read(response)
-        except BaseException:  # the rest of the body would come, and nobody reads it
+        except BaseException:  # nobody would read the rest of the body
             response.close()
             raise
         retry_after = None
@@ -259,7 +259,7 @@ class Transport:
         return b"".join(chunks)
 
     def _counted(self, chunk: bytes, before: int = 0) -> bytes:
-        """Count the bytes of a chunk, and raise if they and those before it are too many."""
+        """Count the bytes of a chunk, and raise if the total is too large."""
         self.bytes_received += len(chunk)
         self._check_size(before + len(chunk))
         return chunk

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def arrow_schema(table: Table) -> pa.Schema:
     """Return a table's schema.
 
-    Each field has its description as metadata. Metadata for pandas make integers and booleans
+    Each field has its description as metadata. Metadata for pandas makes integers and booleans
     nullable, so that they do not become floats there.
     """
     pa = require("pyarrow")
@@ -74,7 +74,7 @@ def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
-    """Return rows as an Arrow table. Keys that are unknown in memory may be null in it."""
+    """Return rows as an Arrow table. Keys that a report in memory does not know may be null."""
     pa = require("pyarrow")
     schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
@@ -90,7 +90,7 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
 def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
     """Return columns of an Arrow table as a pandas data frame.
 
-    Dates and times are times of seconds, because dates of Arrow or of Python cannot be compared
+    Dates and times have a resolution of a second, because dates of Arrow or Python can't be compared
     with a string or a Timestamp, resampled or drawn. Nested values are Python objects.
     """
     pa = require("pyarrow")
@@ -109,7 +109,7 @@ def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
 
 
 def _as_object(value: Any) -> Any:
-    """Return a nested value as Python has it, where Arrow has JSON."""
+    """Return a nested value as Python objects, decoded from Arrow's JSON."""
     if value is None:
         return None
     if not isinstance(value, list):

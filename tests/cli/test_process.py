@@ -139,7 +139,8 @@ def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path) -> None:
     ended = program(leave, "pull", "--sandbox", "--quiet", cwd=REPO)
     assert (ended.returncode, ended.stderr) == (
         2,
-        "Error: the working directory is gone; change to another folder, and repeat\n",
+        "Error: the working directory is gone; change to another folder, and run the command "
+        "again\n",
     )
 
 

@@ -204,7 +204,7 @@ def test_a_campaign_in_place_of_another_is_told(tmp_path: Path) -> None:
 def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
     database = database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 7}))
     page = page_of(database, start_date=day(1))
-    assert "One day is shown; changes appear with a second." in page
+    assert "One day is shown; changes appear once there is a second day." in page
     assert "Movers" not in page
     assert panel(page, "Engine A")[1] == ["4 to 10", "1"]
     assert "One day is shown" not in page_of(database)

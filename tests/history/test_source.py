@@ -56,7 +56,7 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
     [
         (3, "must be the path of a file, got 3"),
         ("missing.duckdb", r"there is no such file; name a database that pulls wrote \(.duckdb\)"),
-        ("text.duckdb", "it is no DuckDB database"),
+        ("text.duckdb", "it is not a DuckDB database"),
         ("own.duckdb", "it has no table keyword_rankings"),
         ("empty.duckdb", "no pull wrote it"),
         (".", "there is no such file"),
@@ -133,7 +133,7 @@ def test_a_database_that_is_being_written_is_named(database: Path) -> None:
         assert other.stdout is not None
         other.stdout.readline()
         with pytest.raises(
-            ExportError, match=r"it is open in another program \(process \d+\), or a pull writes it"
+            ExportError, match=r"it is open in another program \(process \d+\), or a pull is writing it"
         ):
             changes(database)
         other.communicate()

@@ -502,7 +502,7 @@ def test_a_listing_that_lacks_its_await_says_so() -> None:
     )
     assert repr(listing) == "<Listing of campaign 42, not fetched: await it, or use `async for`>"
     for name in ("rows", "totals", "to_pandas"):
-        with pytest.raises(AttributeError, match=rf"`await` is missing: \(await listing\)\.{name}"):
+        with pytest.raises(AttributeError, match=rf"you forgot `await`: \(await listing\)\.{name}"):
             getattr(listing, name)
 
 

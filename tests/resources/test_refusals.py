@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[Callable[[Operation, str], bool], list[Any], Callable[[st
     "strings": (
         lambda operation, name: name in operation.required and name not in CHECKED,
         ["", None, 5],
-        lambda name, _: f"{name} must be a string that is not empty",
+        lambda name, _: f"{name} must be a non-empty string",
     ),
     "statuses": (
         lambda _, name: name == "status",
@@ -186,7 +186,7 @@ async def test_a_further_parameter_can_not_be_one_that_has_an_argument(
         places["page"] = ".page(…)"
     for name, place in places.items():
         said = await refusal(operation, operation.changing | {"extra_params": {name: "1"}})
-        assert said == f"extra_params: {name!r} has a place of its own: {place}"
+        assert said == f"extra_params: {name!r} is an argument of its own: {place}"
 
 
 @pytest.mark.parametrize("names", FeedSearchParam)
@@ -202,7 +202,7 @@ def test_an_extra_parameter_named_like_a_feed_s_is_refused(
     places["page"] = ".page(…)"
     for name, place in places.items():
         said = refused(pull, [1], *JANUARY, feed=feed, extra_params={name: "1"})
-        assert said == f"extra_params: {name!r} has a place of its own: {place}"
+        assert said == f"extra_params: {name!r} is an argument of its own: {place}"
     pull([1], *JANUARY, feed=Feed.KEYWORD_BY_DATE, extra_params={"campaign_id": 43})
 
 
@@ -238,7 +238,7 @@ def extra_of(extra: Any) -> str:
 
 def test_extra_params_that_are_no_mapping_of_strings_are_refused() -> None:
     for bad in ("", 5, None, b"x"):
-        problem = f"a name must be a string that is not empty, got {described(bad)}"
+        problem = f"a name must be a non-empty string, got {described(bad)}"
         assert extra_of({bad: "1"}) == f"extra_params: {problem}"
     for wrong in ("x=1", [("x", "1")], 5, b"x", {"x"}):
         kind = f"a value of type {type(wrong).__name__}"
@@ -265,6 +265,6 @@ def test_no_parameter_is_dropped_or_doubled() -> None:
         == "extra_params: 'tag' is given more than once; pass its values as one list"
     )
     said = refused(closed().users.list, role=["a"], extra_params={"role[]": "b"})
-    assert said == "extra_params: 'role[]' has a place of its own: role=…"
+    assert said == "extra_params: 'role[]' is an argument of its own: role=…"
     said = refused(closed(array_encoding=ArrayEncoding.COMMA).users.list, role=["a,b", "c"])
     assert said.startswith("role: a value with a comma can't be sent")

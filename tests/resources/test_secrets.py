@@ -248,7 +248,7 @@ async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> No
 
 async def test_what_is_no_password_is_refused_without_being_shown() -> None:
     users = SeoRepClient("https://api.example.com", KEY).users
-    said = r"^password must be a string that is not empty$"
+    said = r"^password must be a non-empty string$"
     with pytest.raises(errors.ConfigurationError, match=said):
         await users.create(**IDA | {"password": None})
     bad_passwords: list[Any] = [PASSWORD.encode(), [PASSWORD], "", 5]

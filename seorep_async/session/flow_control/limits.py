@@ -11,15 +11,16 @@ from seorep_async.settings import Settings
 class Limits:
     """The limits of one service, shared by clients of one process.
 
-    Pass them to each: `SeoRepClient(url, key, limits=limits)`. Clients that share them find the
-    service's limits once, keep to them together, and take turns. Each has its own key, retries,
-    retry quota and `stats`; `pace` and `concurrency` in them are those of all. Clients of another
-    event loop may use them once all are closed, or their loop is.
+    Pass the same object to each client: `SeoRepClient(url, key, limits=limits)`. The clients then
+    find the service's limits once, keep to them together, and take turns. Each has its own key,
+    retries, retry quota and `stats`; the `pace` and `concurrency` in their stats are shared.
+    Clients in another event loop may use the limits once all earlier clients, or their loop, are
+    closed.
 
     Args:
         max_concurrency: requests of all clients in flight at once, 1 to 1024.
-        requests_per_second: a hard cap on the rate of all, or None to let them find the service's
-            limit.
+        requests_per_second: a hard cap on the combined rate, or None to let the clients find
+            the service's limit.
 
     Raises:
         ConfigurationError: a value is out of its range or of the wrong type.
@@ -44,5 +45,5 @@ class Limits:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "limits cannot be pickled or copied: they hold for one process; create them in each"
+            "limits cannot be pickled or copied: they apply to one process; create them in each"
         )

@@ -109,11 +109,11 @@ class Pace:
         """Set the rate as the breaker closes."""
         self.refusals.end_hold()
         was_paused = self.paused_until > self.breaker.opened_at
-        was_open = now - max(self.breaker.opened_at, self.paused_until)
+        seconds_open = now - max(self.breaker.opened_at, self.paused_until)
         if self.rate.current == math.inf:
             # Rule 5: until the breaker opened, the service delivered its limit.
             delivered = self.delivered.per_second(now)
-            self.rate.start_from(delivered, self.delivered.accepted, was_open, self.last_start)
+            self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
             self.delivered.restart(now)
             return
         limit = None
@@ -126,7 +126,7 @@ class Pace:
             # Rule 5: since the breaker closed last, the service delivered its limit.
             limit = self.delivered.per_second(now)
             self.delivered.restart(now)
-        self.rate.cut(limit, was_open, self.last_start, now, was_paused=was_paused)
+        self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""

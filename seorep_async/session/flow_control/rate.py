@@ -122,11 +122,18 @@ class Rate(msgspec.Struct, eq=False):
         self.learnt += min(step, self.learnt / 4)
 
     def start_from(
-        self, delivered: float, accepted: int, was_open: float, last_start: float
+        self, delivered: float, accepted: int, seconds_open: float, last_start: float
     ) -> None:
-        """Set the first rate by the rate that was delivered until the first refusals."""
+        """Set the first rate by the rate that was delivered until the first refusals.
+
+        Args:
+            delivered: accepted attempts a second.
+            accepted: the number of these attempts.
+            seconds_open: how long nothing but probes went out, the pauses left out.
+            last_start: when the last attempt started.
+        """
         # Neither the accepted probe alone nor less than a second shows a low rate.
-        shows_rate = accepted > 1 and was_open > SPAN
+        shows_rate = accepted > 1 and seconds_open > SPAN
         least = _SLOWEST if shows_rate else _GUESS
         self.refused_at = delivered
         self.learnt = max(least, _DECREASE * delivered)
@@ -137,7 +144,7 @@ class Rate(msgspec.Struct, eq=False):
     def cut(
         self,
         delivered: float | None,
-        was_open: float,
+        seconds_open: float,
         last_start: float,
         now: float,
         *,
@@ -151,7 +158,7 @@ class Rate(msgspec.Struct, eq=False):
             # A second refusal so soon shows only that the rate is still too high.
             delivered = _DECREASE * self.learnt
         delivered = min(self.learnt, delivered)
-        if was_open > SPAN:
+        if seconds_open > SPAN:
             self.refused_at = delivered
         else:
             # Rule 5: a limiter that refuses at once delivered less than its limit, because the
