@@ -162,7 +162,7 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store the request, the campaigns to pull, and their records, or the reason for their absence."""
+        """Store the request, the campaigns to pull, and their records, or why there are none."""
         table = campaigns_table()
         group = _Group(self._format)
 

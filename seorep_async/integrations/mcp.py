@@ -122,13 +122,15 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        return types.ListToolsResult(tools=[_described(tool) for tool in _TOOLS.values()])
+        tools = [_described(tool) for tool in _TOOLS.values()]
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
         progress = context.session.report_progress
         call = _answer(agent, params.name, params.arguments or {}, progress)
         answer, is_error = await calls.run(call)
-        return types.CallToolResult(content=[types.TextContent(text=answer)], is_error=is_error)
+        content = types.TextContent(text=answer)
+        return types.CallToolResult(content=[content], is_error=is_error)
 
     server: Server = lowlevel.Server(
         "seorep",
@@ -143,7 +145,9 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
 
 def _described(tool: _Tool) -> Any:
     types = require("mcp_types")
-    schema = msgspec.json.schema(tool.arguments)["$defs"][tool.arguments.__name__]
+    definitions = msgspec.json.schema(tool.arguments)["$defs"]
+    schema = definitions[tool.arguments.__name__]
+    # the name of a class says nothing to an agent, and costs tokens
     del schema["title"]
     for described in schema["properties"].values():
         # null is accepted, but takes many words to say, and no model needs it
@@ -330,6 +334,9 @@ async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgres
         if arguments.group is not None:
             raise ConfigurationError("campaign_ids and group can't be combined; send one of them")
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
+    groups = []
+    if arguments.group is not None:
+        groups.append(arguments.group)
     async with _Progress(report) as progress:
         return await pull_to(
             agent.client,
@@ -338,7 +345,7 @@ async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgres
             arguments.end_date,
             out=agent.database,
             feeds=arguments.feeds or ["campaign"],
-            groups=() if arguments.group is None else [arguments.group],
+            groups=groups,
             account=agent.account,
             restart=arguments.restart,
             on_progress=progress.note,
@@ -405,9 +412,11 @@ class _Progress:
             latest = self._latest
             if latest is not None and self._before + latest.done > reported:
                 reported = self._before + latest.done
-                total = None if latest.total is None else self._before + latest.total
-                stage = f"{latest.stage.value}: {latest.rows:,} rows, {latest.failures:,} failures"
-                await self._report(reported, total, stage)
+                total = None
+                if latest.total is not None:
+                    total = self._before + latest.total
+                counts = f"{latest.rows:,} rows, {latest.failures:,} failures"
+                await self._report(reported, total, f"{latest.stage.value}: {counts}")
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
@@ -415,6 +424,7 @@ def _summarised(summary: PullSummary) -> str:
     columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
     failures = []
     for failure in summary.failures:
+        # an agent knows feeds by their values
         values = [getattr(failure, name) for name in columns[1:]]
         failures.append([failure.feed.value, *values])
     return excerpt(
@@ -435,7 +445,8 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
     """Return the answer of a page: the columns of these names."""
     all_names = [column.name for column in columns_of_model(model)]
     columns = dict(zip(all_names, model_columns(model, page.items), strict=True))
-    rows = list(zip(*[columns[name] for name in names], strict=True))
+    chosen_columns = [columns[name] for name in names]
+    rows = list(zip(*chosen_columns, strict=True))
     left_out = []
     is_last = page.total_pages is None or page.number >= page.total_pages
     if page.total_pages is not None and page.number > max(page.total_pages, 1):

@@ -161,7 +161,8 @@ async def ask(question: Question) -> str:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    if code == 1:  # Python's code for an exception, whose traceback is on stderr
+    # Python's code for an exception, whose traceback is on stderr
+    if code == 1:
         raise RuntimeError("a question's process failed")
     if not output:
         raise ConfigurationError(_out_of_memory("the process of the query was ended"))
@@ -178,9 +179,10 @@ def _command() -> list[str]:
 
 def environment_of_process() -> dict[str, str]:
     """Return an environment that finds the same modules, and holds no key of the service."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("SEOREP_")
-    }
+    environment = {}
+    for name, value in os.environ.items():
+        if not name.startswith("SEOREP_"):
+            environment[name] = value
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment
 
@@ -360,7 +362,8 @@ def _described(comparison: Comparison, database: str) -> str:
         rows.append([getattr(change, name) for name in _COLUMNS_OF_CHANGES])
     omissions = []
     if len(rows) < changes.total:
-        omission = f"{changes.total - len(rows)} smaller changes, beyond the limit"
+        smaller_changes = changes.total - len(rows)
+        omission = f"{smaller_changes} smaller changes, beyond the limit"
         if len(rows) == MOST_CHANGES:
             omission = f"{omission}: at most {MOST_CHANGES} rows an answer"
         omissions.append(omission)

@@ -66,7 +66,7 @@ class Decoder:
         return self._completed(raw_page, number, models)
 
     def model_page(self, body: bytes, model: type[M], number: int, subject: Subject) -> Page[M]:
-        """Decode a page of a list, whose `data` is an array (the service's reference, section 1)."""
+        """Decode a page of a list: its `data` is an array (the service's reference, section 1)."""
         page = envelopes.read_page(body, subject, is_feed=False)
         items = [
             self._converter.structure(wire, model, f"{page.items_path}[{place}]")

@@ -124,8 +124,8 @@ class RowReader(Generic[M]):
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
-            # If the first row is current, a later one is odd, perhaps the last one. Reading all rows
-            # as older ones would only fail there once more.
+            # If the first row is current, a later one is odd, perhaps the last. Reading all rows as
+            # older ones would only fail there once more.
             if self._is_current(self._first_row(body)):
                 raise
         return self._read_other_page(body, number, Others())
@@ -136,7 +136,11 @@ class RowReader(Generic[M]):
         names = self._unknown_names([first_row])
         if not self._is_current(first_row):
             # Most odd pages are odd in every row. Splitting them would cost a third of all time.
-            for others in (Others(names), Others(names, strings=True)):
+            kinds = [Others(names, strings=True)]
+            # Without unknown names, this has failed as a page of older rows.
+            if names:
+                kinds.insert(0, Others(names))
+            for others in kinds:
                 with suppress(*REFUSALS):
                     return self._read_other_page(body, number, others)
         return self._page(self._split_page(body), number, partial(self._read_slices, names))

@@ -195,6 +195,7 @@ class ErrorReader:
         """Return the failure of a success whose body can't be decoded, or is an error itself."""
         if isinstance(error, ProtocolError):
             encoding = response.headers.get("Content-Encoding", "identity")
+            # A proxy that compresses in its own way will do so again.
             if encoding.lower() not in _ENCODINGS:
                 problem = "the response has a Content-Encoding that this client did not ask for"
                 error = error.evolve(message=f"{problem} ({encoding})")

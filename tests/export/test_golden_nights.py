@@ -1,7 +1,8 @@
 """Nights are stored as ever: cell by cell and in order.
 
-`RENEW_GOLDEN=1` writes the tables of now as golden. By default, a night is stored in the formats
-that treat it differently; `pytest -m slow tests/export/test_golden_nights.py` stores the others.
+By default, a night is stored in the formats that treat it differently; `-m slow` stores it in the
+others. `RENEW_GOLDEN=1 python -m pytest -n 0 -m '' tests/export/test_golden_nights.py` writes what
+is stored now as golden.
 """
 
 import json

@@ -142,7 +142,7 @@ def test_nights_merge_and_failures_are_named(loaded: Loaded, tmp_path: Path) -> 
     assert comparable(rankings) == comparable(nights)
     for feed, expected in periods.items():
         assert comparable(loaded.rows(table_of(feed).name)) == comparable(expected), feed
-    names_in_tags = set()
+    names_in_tags: set[tuple[str, ...]] = set()
     for row in rankings:
         tags = row["tags"]
         if isinstance(tags, str):

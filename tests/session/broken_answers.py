@@ -18,7 +18,7 @@ from tests.session.scripted_server import (
 )
 
 PAGE = json.dumps(EMPTY_PAGE).encode()
-GZIPPED = gzip.compress(PAGE)
+GZIPPED = gzip.compress(PAGE, mtime=0)
 GZIP = ("Content-Encoding", "gzip")
 DEFLATE = ("Content-Encoding", "deflate")
 OK = b"HTTP/1.1 200 OK\r\n"
