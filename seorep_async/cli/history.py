@@ -64,7 +64,7 @@ def show_changes(
         if file is None:
             lines = [_headline(changes), *[f"Note: {note}" for note in notes]]
             heading = "".join(f"{line}\n" for line in lines)
-            write(heading + format_objects(rows, _columns_for_people(changes), format))
+            write(heading + format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
         else:
             messages().print(_headline(changes))
             write(f"{file.write(rows)}\n")
@@ -76,14 +76,6 @@ def show_changes(
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK
-
-
-def _columns_for_people(changes: Changes) -> list[str]:
-    columns = list(_COLUMNS_FOR_PEOPLE)
-    # the heading says the day before of all others
-    if any(change.before_date != changes.before for change in changes):
-        columns.insert(columns.index("before"), "before_date")
-    return columns
 
 
 def _names_in_changes(engines: str | None) -> dict[str, str]:

@@ -88,37 +88,11 @@ _CAMPAIGNS = """
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
-_OWN_DAYS = """
-    SELECT campaign_id, max(as_of)
-    FROM keyword_rankings_by_day
-    WHERE account = $account AND as_of < $before
-        AND campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
-        -- it has the later day, and was requested for the earlier one
-        AND campaign_id IN (
-            SELECT campaign_id
-            FROM keyword_rankings_by_day
-            WHERE account = $account AND as_of = $after
-        )
-        AND campaign_id IN (
-            SELECT campaign_id
-            FROM failures
-            WHERE account = $account AND table_name = 'keyword_rankings'
-                AND least(end_date, greatest(start_date, snapshot_date)) = $before
-        )
-    GROUP BY campaign_id
-    ORDER BY campaign_id
-"""
 _CHANGES = """
-    WITH own_days AS (
-        SELECT
-            unnest($own_ids::BIGINT[]) AS campaign_id,
-            unnest($own_days::DATE[]) AS own_day
-    ),
-    before AS (
+    WITH before AS (
         SELECT *
         FROM keyword_rankings_by_day
-        LEFT JOIN own_days USING (campaign_id)
-        WHERE account = $account AND as_of = coalesce(own_day, $before)
+        WHERE account = $account AND as_of = $before
             AND campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
     ),
     after AS (
@@ -359,8 +333,7 @@ def changes(
     """Return what changed between two days of a database, the largest changes first.
 
     Ranks are compared, never the sign of a `..._change`. A campaign is compared only if both days
-    have its report; if that of the earlier day failed, and no `before` is given, it is compared
-    with its own last day before, which is the `before_date` of its changes. `left_out` names the others: their report failed, or has no rows, because it
+    have its report. `left_out` names the others: their report failed, or has no rows, because it
     was not requested, or because the campaign is new or was deleted.
 
     Args:
@@ -487,31 +460,6 @@ class Comparison:
     notes: Sequence[str]
 
 
-def _own_days(selection: Selection, days: Days, reasons: Mapping[int, str]) -> dict[int, dt.date]:
-    """Return the last good day before of each campaign whose report of the earlier day failed.
-
-    Otherwise a fall over a failed night would never be among the changes of any two days.
-    """
-    left_out = [campaign_id for campaign_id, reason in reasons.items() if reason]
-    if not left_out:
-        return {}
-    before, after = days
-    of_left_out = attrs.evolve(selection, campaign_ids=left_out)
-    return dict(of_left_out.execute(_OWN_DAYS, before=before, after=after).fetchall())
-
-
-def _notes_on_own_days(
-    own_days: Mapping[int, dt.date], reasons: Mapping[int, str]
-) -> list[str | None]:
-    campaign_ids: dict[tuple[dt.date, str], list[int]] = {}
-    for campaign_id, day in own_days.items():
-        campaign_ids.setdefault((day, reasons[campaign_id]), []).append(campaign_id)
-    return [
-        f"compared with {day}, because {reason}: campaigns {listed(ids)}"
-        for (day, reason), ids in campaign_ids.items()
-    ]
-
-
 def compare(history: History, request: ComparisonRequest) -> Comparison:
     """Compare two days of an open history; see `changes`."""
     account = history.account(request.account)
@@ -519,17 +467,9 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     pulls = selection.days_of_pulls()
     days = _days(selection, pulls, request.before, request.after)
     reasons = reasons_against(selection, days)
-    own_days: dict[int, dt.date] = {}
-    # a caller who names the earlier day wants no other
-    if request.before is None:
-        own_days = _own_days(selection, days, reasons)
-    notes = _notes_on_own_days(own_days, reasons)
-    for campaign_id in own_days:
-        reasons[campaign_id] = ""
-    find_changes = partial(
-        changes_between, selection, days, reasons, own_days=own_days, moved=request.moved
-    )
+    find_changes = partial(changes_between, selection, days, reasons, moved=request.moved)
     result = find_changes(kinds=request.kinds, limit=request.limit)
+    notes: list[str | None] = []
     # a caller who names a day knows which nights speak of it
     if request.after is None:
         notes.append(selection.note_on_nights())
@@ -660,15 +600,12 @@ def changes_between(
     limit: int | None,
     moved: int,
     only_ranked: bool = False,
-    own_days: Mapping[int, dt.date] | None = None,
 ) -> Changes:
     """Return the largest changes between two days, of campaigns without a reason against it.
 
     `kinds` and `only_ranked`, which leaves out keywords without any rank, choose among them.
-    `own_days` are the earlier days of campaigns that are compared with another one.
     """
     before, after = days
-    own_days = own_days or {}
     comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
     result = Changes((), Change)
     result.account = selection.account
@@ -680,8 +617,6 @@ def changes_between(
         _CHANGES,
         before=before,
         after=after,
-        own_ids=list(own_days),
-        own_days=list(own_days.values()),
         moved=moved,
         kinds=kinds,
         only_ranked=only_ranked,
@@ -711,7 +646,7 @@ def changes_between(
             before=rank_before,
             after=rank_after,
             url=url,
-            before_date=own_days.get(campaign_id, before),
+            before_date=before,
             after_date=after,
         )
         result.append(change)

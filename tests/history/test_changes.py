@@ -166,32 +166,6 @@ def test_a_campaign_without_both_reports_is_left_out(
         assert f"not compared, because {reason}: campaigns 2" in caplog.text
 
 
-FALL_OVER_A_FAILED_NIGHT = [
-    *nightly({11: 1, 21: 2, 31: 3}),
-    Pull(day(1), day(-29), day(1), {11: 1}, failed=(2, 3)),
-    Pull(day(2), day(-28), day(2), {11: 9, 21: 9}, failed=(3,)),
-]
-
-
-def test_a_fall_over_a_failed_night_is_found(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    compared = changes(database_of(tmp_path / "a.duckdb", FALL_OVER_A_FAILED_NIGHT), kind="fell")
-    assert (compared.before, compared.after, compared.total) == (day(1), day(2), 2)
-    days = {change.campaign_id: (change.before_date, change.before) for change in compared}
-    assert days == {1: (day(1), 1), 2: (FIRST, 2)}
-    failed = f"the report of {day(1)} failed (ServerError)"
-    assert list(compared.left_out) == [3]
-    assert f"compared with {FIRST}, because {failed}: campaigns 2" in caplog.text
-
-
-def test_a_named_day_before_is_the_only_one(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", FALL_OVER_A_FAILED_NIGHT)
-    compared = changes(database, before=day(1))
-    assert [change.campaign_id for change in compared] == [1]
-    assert list(compared.left_out) == [2, 3]
-
-
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
     late = Pull(day(5), day(-29), day(1), {}, failed=(1, 2))
     pulls = [*nightly({11: 1, 21: 9}, {11: 5, 21: 9}), late]

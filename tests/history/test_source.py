@@ -133,7 +133,8 @@ def test_a_database_that_is_being_written_is_named(database: Path) -> None:
         assert other.stdout is not None
         other.stdout.readline()
         with pytest.raises(
-            ExportError, match=r"it is open in another program \(process \d+\), or a pull is writing it"
+            ExportError,
+            match=r"it is open in another program \(process \d+\), or a pull is writing it",
         ):
             changes(database)
         other.communicate()
