@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -154,10 +155,11 @@ def _why_read_only(place: Path, *, is_new: bool) -> str:
 
 
 def _user_name(user_id: int) -> str:
-    try:
-        return pwd.getpwuid(user_id).pw_name
-    except (KeyError, NameError):  # Windows has no such table
-        return f"user {user_id}"
+    # Windows has no such table.
+    if sys.platform != "win32":
+        with contextlib.suppress(KeyError):
+            return pwd.getpwuid(user_id).pw_name
+    return f"user {user_id}"
 
 
 def is_mounted(file: Path) -> bool:
