@@ -176,7 +176,7 @@ async def test_borrowed_session_of_another_loop_is_refused() -> None:
 
     async with await asyncio.to_thread(asyncio.run, new_session()) as session:
         with pytest.raises(
-            errors.ConfigurationError, match="another event loop: create it in this one"
+            errors.ConfigurationError, match="another event loop; create it in this one"
         ):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
