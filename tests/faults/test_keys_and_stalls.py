@@ -133,7 +133,8 @@ async def block(seconds: float, times: int) -> None:
 async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(
     limit: float, blocked: float, check: Check
 ) -> None:
-    settings = Settings(attempt_timeout=limit)
+    # The question about the page size would be one more request.
+    settings = Settings(attempt_timeout=limit, page_size=None)
     with serving_apart(latency=0.02) as server:
         async with SeoRepClient(server.base_url, "k", settings=settings) as client:
             blocking = asyncio.create_task(block(blocked, 3))
