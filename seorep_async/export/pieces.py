@@ -270,7 +270,7 @@ class BlockFile:
     def clear(self) -> None:
         """Drop everything, unread."""
         self._file.truncate(0)
-        # numbers begin anew, and so must what is remembered under them
+        # the next block is number 1 again, and must not be taken for the one in memory
         self._positions = [_Position()]
         self._read_block_again.cache_clear()
 

@@ -99,8 +99,8 @@ _COLUMNS = """
     FROM duckdb_columns()
     WHERE schema_name = 'main' AND database_name = current_database()
 """
-# Even a unique index on a key is a restriction: some versions of DuckDB refuse to delete a row and insert
-# its key again in one transaction.
+# Even a unique index on a key is a restriction: some versions of DuckDB refuse to delete a row and
+# insert its key again in one transaction.
 _RESTRICTIONS = """
     SELECT
         lower(table_name), 'unique index ' || index_name, lower(coalesce(expressions, sql))
@@ -154,7 +154,7 @@ _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database
 
 
 def why_closed(error: Exception) -> str | None:
-    """Return why a database can't be opened, and what to do; None if it may not be a database at all."""
+    """Return why a database can't be opened, and what to do; None if it may not be one at all."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.history.source import History, listed
+from seorep_async.history.source import RANKING_DAYS, History, listed
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,13 +24,6 @@ _CAMPAIGNS = """
     LEFT JOIN campaigns USING (account, campaign_id)
     GROUP BY ranked.campaign_id
     ORDER BY ranked.campaign_id
-"""
-_DAYS = """
-    SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
-    FROM keyword_rankings
-    WHERE account = $account
-        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
-    ORDER BY as_of
 """
 _ERRORS = """
     SELECT DISTINCT error
@@ -183,7 +176,7 @@ class Selection:
         Raises:
             ConfigurationError: there are no rankings.
         """
-        days: list[dt.date] = self.first_column(_DAYS)
+        days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
         # There are three reasons: their reports failed; others have rankings; nobody has any.

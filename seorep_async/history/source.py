@@ -41,12 +41,14 @@ _PERMANENT_ERRORS = (
 )
 _RETRYABLE_STATUSES = [status for status in range(400, 500) if cause_of_status(status).retryable]
 
-_DAYS = """
+RANKING_DAYS = """
     SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
     FROM keyword_rankings
     WHERE account = $account
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     ORDER BY as_of
 """
+"""The ranking days of an account, or of some of its campaigns."""
 _DEFINITIONS = """
     SELECT temporary, lower(view_name), sql
     FROM duckdb_views()
@@ -139,7 +141,8 @@ class History:
         The ranking day of a report of the campaign feed is the last day of its window, or the
         night of its pull if that is earlier.
         """
-        rows = self.connection.execute(_DAYS, {"account": account})
+        values = {"account": account, "campaign_ids": None}
+        rows = self.connection.execute(RANKING_DAYS, values)
         return [day for (day,) in rows.fetchall()]
 
 

@@ -309,7 +309,7 @@ class _TablePull:
 
 
 async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOutcome[Any], None]:
-    """Yield outcomes, and raise if the key is refused. `raising` ends the pull at a forbidden campaign."""
+    """Yield outcomes; raise if the key is refused. `raising` ends the pull at a forbidden campaign."""
     forbidden: AuthenticationError | None = None
     async with pull:
         async for outcome in pull:

@@ -105,7 +105,7 @@ def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
 
 
 def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
-    """Return the page in an envelope. The shape of a feed is told by its `data`.
+    """Return the page in an envelope. The `data` of a feed tells its shape.
 
     Raises:
         DecodeError: `data` or `metadata` has another shape.
@@ -202,7 +202,7 @@ def refuse_another_row(rows: Iterable[Any], subject: Subject) -> None:
 
 
 def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -> None:
-    """Raise an error if an object names another campaign or keyword, beside its fields or nested."""
+    """Raise an error if an object names another campaign or keyword than the requested one."""
     if not isinstance(value, dict):
         return
     ids = {f"{kind}_id": value.get(f"{kind}_id"), f"{kind}Id": value.get(f"{kind}Id")}

@@ -89,9 +89,9 @@ class PageSize:
     A report that announces more records than any before, or as many as the longest, is also
     requested once without a limit: if that announces more, the service cuts reports, and the
     endpoint keeps to default pages. A service cuts every long report to the same number, so no
-    cut report can pass as one of a length that was confirmed before. One that announces exactly the limit is
-    requested with a limit of one record less as well, because whole reports of that length prove
-    nothing.
+    cut report can pass as one of a length that was confirmed before. One that announces exactly the
+    limit is requested with a limit of one record less as well, because whole reports of that length
+    prove nothing.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -256,8 +256,8 @@ def _is_worth_a_question(page: Page[Any]) -> bool:
 
 def _patient(request: Request[T], seconds: float) -> Request[T]:
     """Return a request with few attempts, and some seconds for all of them from its permit on."""
-    latest = Deadline().at if request.deadline is None else request.deadline.at
-    deadline = Deadline.of_stream(seconds, latest)
+    deadline = request.deadline or Deadline()
+    deadline = msgspec.structs.replace(deadline, seconds_from_permit=seconds)
     return msgspec.structs.replace(request, deadline=deadline, max_attempts=QUESTION_ATTEMPTS)
 
 

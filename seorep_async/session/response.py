@@ -41,7 +41,7 @@ class DecodeTurns:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def wait(self, size: int) -> None:
-        """Wait until a body of this size may be decoded, which the caller does before its next await."""
+        """Wait until a body of this size may be decoded; the caller does so before its next await."""
         if not self._waiting and self._has_room(size):
             self._take_room(size)
             return
@@ -90,8 +90,7 @@ class ResponseReader:
                 limit.reschedule(0)  # a time that has passed
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
-        """Return a successful response, and in place of any other its failure; of a failure, a
-        clean one.
+        """Return a successful response, or the failure in its place, without secrets.
 
         A small body is decoded, as it may be an error under a success status.
         """

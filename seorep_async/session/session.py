@@ -275,7 +275,7 @@ class Session:
             self.share.give_back(permit)
             raise
         call.ended = self.clock.monotonic()
-        # The permit is granted anew in `_read`, by `learn`, without an await in between: the next
+        # `learn`, in `_read`, grants the permit to another attempt, without an await in between: that
         # attempt must know what this one says of the service.
         self.share.take_back(permit)
         return received

@@ -201,7 +201,7 @@ class PermitQueue:
         return permit
 
     def take_back(self, permit: Permit) -> bool:
-        """Count a permit as in flight no more. Return whether it was; `dispatch` grants it anew."""
+        """Count a permit as in flight no more. Return whether it was; `dispatch` grants the next."""
         if permit not in self._in_flight:
             # Its loop was closed, and the garbage collector ends its attempt.
             return False
