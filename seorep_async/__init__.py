@@ -1,12 +1,12 @@
-"""Async Python client for an SEO reporting service: every ranking row of every campaign, exactly once, typed.
+"""Async Python client for an SEO reporting service: every ranking row, typed and exactly once.
 
-The guides are Markdown pages in `seorep_async/guides/`, which `seorep guide` prints: pulls, errors and limits, exports,
-history, engines, tables and notebooks, observability, testing, the command, agents.
+The guides are Markdown pages in `seorep_async/guides/`; the command `seorep guide` prints them.
 
 ```python
 async with SeoRepClient() as client:  # the profile of `seorep login`
     campaigns = await client.campaigns.list()
-    outcomes = await client.rankings.pull([one.id for one in campaigns], "2023-01-01", "2023-03-31")
+    ids = [campaign.id for campaign in campaigns]
+    outcomes = await client.rankings.pull(ids, "2023-01-01", "2023-03-31")
 ```
 """
 
@@ -15,8 +15,8 @@ from importlib import import_module
 
 from seorep_async.version import __version__ as __version__
 
-# Public names are loaded when they are first used: importing aiohttp takes 0.3 s, which
-# `seorep --help` should not cost. Editors and type checkers read the same names in `__init__.pyi`.
+# Public names are loaded when they are first used, because `seorep --help` should not wait 0.3 s
+# for aiohttp. Editors and type checkers read the same names in `__init__.pyi`.
 _MODULES_OF_NAMES = {
     "SeoRepClient": "seorep_async.client",
     "AttemptTimeoutError": "seorep_async.errors",
@@ -100,8 +100,8 @@ def __getattr__(name: str) -> object:
 
 
 def _load(module: str) -> object:
-    # One thread at a time. A thread that imports a package and one that imports a module of it
-    # would wait for each other's import locks, and Python would give one of them half a module.
+    # Without this lock, two threads that import a package and one of its modules could wait for
+    # each other's import locks. Python would then give one of them a half-loaded module.
     with _loading:
         return import_module(module)
 

@@ -1,4 +1,4 @@
-"""The client: opened, used for any number of calls, closed; one attribute for each resource."""
+"""The client, which has an attribute for each resource of the service."""
 
 from __future__ import annotations
 
@@ -33,28 +33,32 @@ from seorep_async.settings import Settings, require_positive
 
 
 class SeoRepClient:
-    """A client of one account of the service.
+    """A client for one account of the service.
 
-    Use it as `async with SeoRepClient(...) as client:`, or call `await client.open()` and `await client.close()`. Calls
-    may run concurrently; they share the client's connections and limits.
+    Use it as `async with SeoRepClient(...) as client:`, or call `await client.open()` and
+    `await client.close()`. Calls can run concurrently; they share the client's connections and
+    limits.
 
     Args:
-        base_url: `https://host[:port]`, without `/v3`. Default: the environment variable `SEOREP_BASE_URL`.
-        api_key: the account's key. Default: the environment variable `SEOREP_API_KEY`.
-        profile: the name of a profile that `seorep login` stored, whose address, key and settings are used whatever
-            the environment says. Default: if neither an address nor a key is given anywhere, the profile of
-            `SEOREP_PROFILE`, or the one named `default`.
-        settings: numbers and choices; see `Settings`. They replace all settings of a profile.
-        session: an open aiohttp session to send through; the client never closes it. Default: a session of its own. A
-            trace config of such a session sees the key in the headers of requests.
-        limits: to share with other clients of the service, in place of the settings' `max_concurrency` and
-            `requests_per_second`; see `Limits`. Default: limits of its own.
-        on_attempt: called with an `Attempt` after every attempt, retried ones too; it must return soon. What it raises
-            is logged.
-        account: the account's name in tables and files. Default: the name in the profile, or the host of the service.
+        base_url: `https://host[:port]`, without `/v3`. The default is the environment variable
+            `SEOREP_BASE_URL`.
+        api_key: the account's key. The default is the environment variable `SEOREP_API_KEY`.
+        profile: the name of a profile that `seorep login` stored. Its address, key and settings
+            take precedence over the environment. By default, if no address and no key is given
+            anywhere, the client uses the profile named in `SEOREP_PROFILE`, or `default`.
+        settings: see `Settings`. They replace all settings of a profile.
+        session: an open aiohttp session to send requests through. The client never closes it. By
+            default, the client opens a session of its own. The session's trace configs can see
+            the key in request headers.
+        limits: limits to share with other clients; see `Limits`. They replace the settings
+            `max_concurrency` and `requests_per_second`. By default, nothing is shared.
+        on_attempt: called with an `Attempt` after every attempt, including retries. It must
+            return quickly. Exceptions that it raises are logged.
+        account: the account's name in tables and files. The default is the name in the profile,
+            or the service's host name.
 
     Raises:
-        ConfigurationError: an argument is wrong; nothing was sent.
+        ConfigurationError: an argument is invalid. Nothing was sent.
     """
 
     def __init__(
@@ -69,7 +73,7 @@ class SeoRepClient:
         on_attempt: OnAttempt | None = None,
         account: str | None = None,
     ) -> None:
-        # tracebacks may show locals, so only a masked key stays in this frame
+        # Tracebacks can show local variables, so this frame only keeps a masked key.
         if api_key is not None and not isinstance(api_key, str):
             type_name = type(api_key).__name__
             del api_key
@@ -116,13 +120,14 @@ class SeoRepClient:
         """Open the client for use in the running event loop.
 
         Raises:
-            ConfigurationError: it was opened before, or the session or the limits passed in can't be used.
+            ConfigurationError: the client was opened before, or the given session or limits
+                can't be used.
         """
         await self._session.__aenter__()
         return self
 
     async def close(self) -> None:
-        """Stop the calls that still run and close the connections; a session that was passed in stays open."""
+        """Stop all running calls and close the connections, but no session that was passed in."""
         await self._session.__aexit__(None, None, None)
 
     async def __aenter__(self) -> SeoRepClient:
@@ -148,11 +153,11 @@ class SeoRepClient:
 
     @property
     def stats(self) -> Stats:
-        """A snapshot of what this client has done so far: requests, attempts, retries, waits, present limits."""
+        """A snapshot of this client's requests, attempts, retries, waits and current limits."""
         return self._session.stats
 
     def now(self) -> dt.datetime:
-        """Return the time by the client's clock, in UTC and without a zone."""
+        """Return the current time of the client's clock as a naive datetime in UTC."""
         return self._session.clock.now()
 
     async def request(
@@ -163,62 +168,63 @@ class SeoRepClient:
         params: ExtraParams | None = None,
         body: ExtraParams | None = None,
     ) -> dict[str, Any]:
-        """Send any request, authenticated and retried like every other, and return the parsed envelope.
+        """Send any request, with authentication and retries, and return the parsed response.
 
         Args:
-            method: `GET`, `POST`, `PUT`, `DELETE` or `PATCH`; POST and PATCH are not sent again once the service may
-                have carried them out.
+            method: `GET`, `POST`, `PUT`, `DELETE` or `PATCH`. POST and PATCH are never repeated if
+                the service may have carried them out.
             path: the path without a query, such as `/v3/campaigns/42`.
-            params: the query's parameters.
-            body: a write's parameters; `Settings.request_encoding` says how they are sent.
+            params: the query parameters.
+            body: the parameters of a write, encoded according to `Settings.request_encoding`.
 
         Returns:
-            The envelope as the service sent it (the service's reference, section 1); empty if the response to a write
-            has no body.
+            The envelope (section 1 of the service's reference). It is empty if the response to a
+            write has no body.
 
         Raises:
-            ConfigurationError: an argument is wrong.
-            SeoRepError: the service refused or failed.
+            ConfigurationError: an argument is invalid.
+            SeoRepError: the service refused the request or failed.
         """
-        path = Secret.of(path)  # a wrong one may hold a query, and a secret in it
+        path = Secret.of(path)  # an invalid path may contain a query with a secret
         params = mask_secrets(params, argument="params")
         body = mask_secrets(body, argument="body")
         return await raw_request(self._session, method, path, params, body)
 
     def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:
-        """Collect the raw responses to all requests that are sent inside a `with` block, retried ones too.
+        """Record the raw responses to all requests sent inside a `with` block, including retries.
 
         Returns:
-            A context manager that gives a list. It grows with each response, by a `RawAnswer` with its status, headers
-            and body. Bodies may hold secrets, such as login grants.
+            A context manager that returns a list. Each response is appended to it as a `RawAnswer`
+            with status, headers and body. Bodies can contain secrets, such as login grants.
         """
         return self._session.observer.record_answers()
 
     def timeout(self, seconds: float) -> AbstractContextManager[float]:
-        """Limit the time of every call that begins inside a `with` block, or in a task that is started there.
+        """Limit the time of each call that starts inside a `with` block or in a task started there.
 
-        A call has the shortest of the limits around it and of `Settings.call_timeout`. A stream (`async for`,
-        `.pages()`, a pull) counts as one call, from its first request to its last.
+        The shortest limit applies if blocks are nested, or if `Settings.call_timeout` is shorter. A
+        stream (`async for`, `.pages()`, a pull) counts as one call, from its first request to its
+        last.
 
         Args:
-            seconds: a number above 0. After that, the call raises a DeadlineExceededError, caused by its last failure.
+            seconds: a number above 0. A call that takes longer raises a DeadlineExceededError,
+                whose `__cause__` is the last failure.
 
         Raises:
-            ConfigurationError: `seconds` is no such number.
+            ConfigurationError: `seconds` is not a number above 0.
         """
         require_positive("seconds", seconds, "seconds")
         return self._session.call_timeout.limit(seconds)
 
     def __repr__(self) -> str:
-        if not hasattr(
-            self, "_session"
-        ):  # tracebacks with locals show clients with refused arguments
+        # A traceback can show a client whose constructor refused its arguments.
+        if not hasattr(self, "_session"):
             return "<SeoRepClient (not built)>"
         return f"<SeoRepClient {self._base_url.string} ({self._session.state.value})>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a client cannot be pickled: it holds a key and connections; create one where you need it"
+            "a client can't be pickled: it has a key and connections; create one where you need it"
         )
 
 
@@ -234,7 +240,7 @@ def _check_type(name: str, value: object, required_type: type) -> None:
 
 
 def _masked(base_url: Any) -> Any:
-    """Return a string with a masked repr: a wrong address may hold a password."""
+    """Return a string with a masked repr, because an invalid address may contain a password."""
     return Secret.of(base_url) if isinstance(base_url, str) else base_url
 
 
@@ -257,7 +263,7 @@ def _authentication_of(access: Access, settings: Settings) -> Authentication:
 
 
 def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
-    """Return the account's name: the caller's, else the profile's, else the host of the service."""
+    """Return the account name given by the caller or the profile, or the service's host name."""
     if account is not None:
         return check_account_name(account)
     if access.account is None:
@@ -269,10 +275,10 @@ def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
 
 
 def _within(settings: Settings, limits: Limits) -> Settings:
-    """Return a client's settings with the numbers of the limits that it shares.
+    """Return the settings with the values of the shared limits.
 
     Raises:
-        ConfigurationError: the settings have other numbers of their own.
+        ConfigurationError: the settings contradict the limits.
     """
     defaults = Settings()
     shared: dict[str, Any] = {}
@@ -281,7 +287,7 @@ def _within(settings: Settings, limits: Limits) -> Settings:
         shared[name] = getattr(limits, name)
         if own_value not in (shared[name], getattr(defaults, name)):
             problem = (
-                f"Settings({name}={own_value}) contradicts limits, which hold for all their clients"
+                f"Settings({name}={own_value}) contradicts limits, which apply to all their clients"
             )
             advice = (
                 f"create them as Limits({name}={own_value}), or leave {name} out of the settings"

@@ -1,6 +1,7 @@
-"""The whole exception tree on one page: every error is a `SeoRepError`, pickles, and holds no secret.
+"""Every exception that this package raises.
 
-What is tried again, and how limits are found: the guide `errors-and-limits`.
+All of them derive from `SeoRepError`, can be pickled, and contain no secrets. The guide
+`errors-and-limits` explains which failures are retried and how rate limits are found.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 
 class ErrorFields(TypedDict, total=False):
-    """The keyword arguments of all errors; the classes say which are theirs."""
+    """The keyword arguments of all errors. Each class defines which of them it accepts."""
 
     subject: str | None
     method: str | None
@@ -31,24 +32,24 @@ class ErrorFields(TypedDict, total=False):
 
 
 class SeoRepError(Exception):
-    """The base of every error of this package."""
+    """The base class of every error that this package raises."""
 
     message: str
-    """The problem, in one sentence."""
+    """A one-sentence description of the problem."""
     subject: str | None = None
-    """The object that it concerns, such as `campaign 42`, or None."""
+    """The object that the request was about, such as `campaign 42`, or None."""
     method: str | None = None
-    """HTTP method of the request, or None if there was no request."""
+    """The HTTP method of the request, or None if there was no request."""
     path: str | None = None
-    """Path of the request without its query, or None."""
+    """The path of the request without its query, or None."""
     status: int | None = None
-    """HTTP status of the response, or None if there was none."""
+    """The HTTP status of the response, or None if there was no response."""
     attempts: int = 0
-    """How often the request was sent."""
+    """How many times the request was sent."""
     body_excerpt: str | None = None
-    """The beginning of the response's body, with secrets removed, or None."""
+    """The beginning of the response body with secrets removed, or None."""
     retryable: bool = False
-    """Whether the same request may succeed later, so that a pull tries it once more."""
+    """Whether the same request may succeed later. A pull tries such a request once more."""
 
     def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
         super().__init__(message)
@@ -80,64 +81,73 @@ class SeoRepError(Exception):
         return f"{self.subject}: {self.message}" if self.subject else self.message
 
     def evolve(self, **changes: Any) -> Self:
-        """Return a copy with other fields, and without traceback, cause and context."""
+        """Return a copy with some fields changed, without the traceback, cause and context."""
         fields = vars(self) | changes
         if hasattr(self, "__notes__"):
-            fields["__notes__"] = list(self.__notes__)  # a note on one must not appear on the other
+            fields["__notes__"] = list(self.__notes__)  # notes added to the copy stay there
         copy = type(self)(fields["message"])
         vars(copy).update(fields)
         return copy
 
 
 class ConfigurationError(SeoRepError, ValueError):
-    """A setting or an argument is wrong, or the client is not open; nothing was sent."""
+    """A setting or argument is invalid, or the client is not open. Nothing was sent."""
 
     argument: str | None = None
-    """Name of the wrong setting or argument, such as `snapshot_date`, or None."""
+    """The name of the invalid setting or argument, such as `snapshot_date`, or None."""
 
 
 class TransportError(SeoRepError):
-    """There was no usable response: the network, the connection or the HTTP framing failed."""
+    """The client did not receive a usable HTTP response."""
 
 
 class ConnectionFailedError(TransportError):
-    """The connection could not be opened, or broke (refused, DNS, TLS, reset, closed early)."""
+    """The connection could not be opened (refused, DNS, TLS), was reset or was closed early."""
 
 
 class AttemptTimeoutError(TransportError):
-    """Every attempt took longer than `Settings.attempt_timeout` (or `connect_timeout`)."""
+    """Every attempt exceeded `Settings.attempt_timeout` or `Settings.connect_timeout`."""
 
 
 class ProtocolError(TransportError):
-    """The response is not valid HTTP, or should be JSON and is empty, cut short, HTML or something else."""
+    """The response is not valid HTTP, or its body is not JSON: empty, truncated or HTML."""
 
 
 class BodyTooLargeError(TransportError):
-    """The response is larger than `Settings.max_body_bytes`; raise that, or pass a smaller `limit`."""
+    """The response is larger than `Settings.max_body_bytes`.
+
+    Raise that setting, or pass a smaller `limit`.
+    """
 
 
 class RedirectError(TransportError):
-    """The service sent a redirect, which the client never follows; put the right address into `base_url`."""
+    """The service sent a redirect, which the client never follows.
+
+    Set `base_url` to the correct address.
+    """
 
     location: str | None = None
-    """The address that the redirect names, without its query, or None."""
+    """The target address of the redirect without its query, or None."""
 
 
 class DeadlineExceededError(SeoRepError):
-    """The call did not end within `Settings.call_timeout`; `__cause__` is the last failure, if there was one."""
+    """The call did not finish within `Settings.call_timeout`.
+
+    If an attempt failed before, `__cause__` is its error.
+    """
 
     retryable = True
 
 
 class StatusError(SeoRepError):
-    """The service sent an error: a status that is no success, or an error body under status 200."""
+    """The service returned an error status, or status 200 with an error in the body."""
 
     retry_after: float | None = None
-    """Seconds that the service asked to wait, or None."""
+    """The number of seconds that the service asked the client to wait, or None."""
 
 
 class AuthenticationError(StatusError):
-    """The API key was refused (401), or may not see this object (403)."""
+    """The API key was refused (401), or doesn't give access to this object (403)."""
 
 
 class NotFoundError(StatusError):
@@ -145,61 +155,69 @@ class NotFoundError(StatusError):
 
 
 class RateLimitedError(StatusError):
-    """The service, or a firewall before it, asked to slow down or to wait for longer than the call could.
+    """The service or a firewall refused the request, and waiting any longer was not possible.
 
-    The status is 429, or another one with `Retry-After`, or that of a page that is not the service's (403, 404).
+    The status is 429, any other status with a `Retry-After` header, or a 403 or 404 whose body
+    did not come from the service itself.
     """
 
     retryable = True
 
 
 class InvalidRequestError(StatusError):
-    """The service refused the request (any other 4xx); its parameters are probably wrong."""
+    """The service refused the request (any other 4xx). Its parameters are probably invalid."""
 
 
 class ServerError(StatusError):
-    """The service failed (5xx); a wrong parameter can cause it too."""
+    """The service failed (5xx). An invalid parameter can also cause this."""
 
 
 class DecodeError(SeoRepError):
-    """The response is JSON, but not of a documented shape."""
+    """The response is JSON, but its structure is not documented."""
 
     field_path: str | None = None
-    """The place in the service's own names, for example `data.rows[3].engineARanking`."""
+    """The JSON path of the unexpected value, for example `data.rows[3].engineARanking`."""
 
 
 class PaginationError(SeoRepError):
-    """The pages of a listing do not add up: rows would be missing or double."""
+    """The pages of a listing don't add up: some rows would be missing or duplicated."""
 
     expected_records: int | None = None
-    """Records that the service announced, or None if it did not."""
+    """The number of records that the service announced, or None if it announced no number."""
     received_records: int | None = None
-    """Records that it sent."""
+    """The number of records that the service sent."""
     page: int | None = None
-    """Number of the wrong page, or None if only the sum is wrong."""
+    """The number of the inconsistent page, or None if only the total is wrong."""
 
 
 class OutcomeUnknownError(SeoRepError):
-    """A write may have been carried out: it was sent, and the response was lost. Check before you send it again."""
+    """A write was sent, but its response was lost, so the service may have carried it out.
+
+    Check before you send it again.
+    """
 
 
 class ExportError(SeoRepError):
-    """A target, or the reports stored beside it, could not be written or read; the target is unchanged.
+    """The target file or its staged reports could not be read or written. The target is unchanged.
 
-    For example: the disk is full, the folder is read-only, the target is open elsewhere, another pull writes it. The
-    reports fetched so far stay stored if that was possible; run the same pull again to resume it.
+    For example, the disk is full, the folder is read-only, the target is open in another program,
+    or another pull is writing it. Reports that could be staged are kept: run the same pull again
+    to resume it.
     """
 
     file: Path | None = None
-    """The file that could not be written or read, or None."""
+    """The file that could not be read or written, or None."""
 
 
 class PullPausedError(SeoRepError):
-    """A pull stopped at its `max_requests`; the fetched reports are stored, and the same pull goes on with the rest."""
+    """A pull stopped because it had sent `max_requests` requests.
+
+    The reports fetched so far are stored. Run the same pull again to fetch the rest.
+    """
 
 
 _LONGEST_VALUE = 60
-"""Characters of a wrong value in a message."""
+"""The number of characters of an invalid value that a message shows."""
 _STATUS_ERRORS: dict[int, type[StatusError]] = {
     401: AuthenticationError,
     403: AuthenticationError,
@@ -218,7 +236,7 @@ def status_error_type(status: int) -> type[StatusError]:
 
 
 def one_line(string: str) -> str:
-    """Return a string as one line without control characters, which a service may send."""
+    """Return a string on one line, with any control characters replaced."""
     line = " ".join(string.split())
     if line.isprintable():
         return line
@@ -228,7 +246,7 @@ def one_line(string: str) -> str:
 
 
 def short_repr(value: object) -> str:
-    """Quote a wrong value for a message, shortened."""
+    """Return the repr of an invalid value, shortened for use in a message."""
     try:
         quoted = repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -237,7 +255,7 @@ def short_repr(value: object) -> str:
 
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return the question whether one of the choices was meant, or nothing."""
+    """Return a question such as " Did you mean csv?", or "" if no choice is similar."""
     word = str(name)
     names = list(choices)
     matches = [choice for choice in names if word and choice.startswith(word)]
@@ -246,7 +264,7 @@ def suggestion(name: object, choices: Iterable[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in a person's units: `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min`, `2 d 3 h`."""
+    """Format a number of seconds as `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min` or `2 d 3 h`."""
     if seconds < 9.95:
         return f"{seconds:.2g} s"
     whole_seconds = round(seconds)

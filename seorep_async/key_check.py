@@ -1,4 +1,4 @@
-"""The question whether a 403 is about one campaign or about the API key."""
+"""Find out whether a 403 is about one campaign or about the API key."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from seorep_async.errors import (
 from seorep_async.paging import Query
 
 QUESTION_SECONDS = 10.0
-"""The longest time that a question may take, waits and retries included."""
+"""The time limit for the question, including waits and retries."""
 
 
 class AcceptedQuery(msgspec.Struct, eq=False):
-    """The query of the report that a pull of one client read last; its pulls share it."""
+    """The query of the report that a client's pulls read last. All its pulls share this object."""
 
     query: Query[Any] | None = None
 
 
 class KeyCheck:
-    """Tells a refused API key from forbidden objects, for one pull or one series of lookups.
+    """Distinguishes a refused API key from forbidden objects, in one pull or series of lookups.
 
-    A 401 means that the key is refused. A 403 may be about its object alone. So after several 403s
-    in a row, each of a page and with no report read in between, the service is asked one question:
-    a request that it accepted before. If it refuses that one too, the key is refused. Judging each
-    403 would empty the pipe: with half of the campaigns forbidden, a pull took twice as long.
+    A 401 means that the key is refused, but a 403 may be about a single object. After several 403s
+    in a row with no report in between, the check therefore asks the service a question: it repeats
+    a request that the service accepted before. If that is refused too, so is the key. Asking after
+    every 403 would stall the pull, which took twice as long with half of the campaigns forbidden.
     """
 
     FIRST_QUESTION = 8
-    """Number of 403s in a row that make the first question due."""
+    """The number of 403s in a row after which the first question is due."""
     GROWTH = 4
-    """How many times as many 403s make the next question due, after one that refused no key."""
+    """The factor by which that number grows after each question."""
     LONGEST_ROW = 128
-    """Number of 403s in a row that make a question due in any case."""
+    """The largest number of 403s in a row without a question."""
 
     def __init__(self, send_question: Callable[[], Awaitable[object]]) -> None:
         self.refusal: AuthenticationError | None = None
-        """The error with which the service refused the key, without a subject."""
+        """The service's refusal of the key, without a subject, or None."""
         self.answered: asyncio.Event = asyncio.Event()
         """Set unless a question is in progress."""
         self.answered.set()
         self._send_question = send_question
         self._forbidden_in_a_row = 0
         self._question_due = self.FIRST_QUESTION
-        # Successes that must follow the last 403 until it is no longer in doubt. Requests that
-        # were on their way at that moment may have been accepted before the key was revoked.
+        # The number of successes that must follow the last 403 before the key counts as good. The
+        # service may have accepted requests in flight at that time before the key was revoked.
         self._successes_missing = 0
 
     def accept(self) -> None:
@@ -64,7 +64,7 @@ class KeyCheck:
         """Record a 401 or 403, and ask the question if it is due.
 
         Args:
-            in_progress: number of other requests that may be on their way.
+            in_progress: the number of other requests that may be in flight.
         """
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
@@ -75,17 +75,17 @@ class KeyCheck:
             await self._ask()
 
     async def require_good_key(self) -> None:
-        """Wait while a question is in progress; raise if the key is refused."""
+        """Wait until no question is in progress, and raise the refusal if the key is refused."""
         await self.answered.wait()
         if self.refusal is not None:
             raise self.refusal.evolve()
 
     async def find_refusal(self) -> AuthenticationError | None:
-        """Return the refusal of the key, or None. If the last 403 is still in doubt, ask first."""
-        await self.answered.wait()  # another consumer of the same pull may be asking
+        """Return the refusal of the key, or None. Ask first if the last 403 left a doubt."""
+        await self.answered.wait()  # another consumer of this pull may be asking
         if self._successes_missing and self.refusal is None:
             await self._ask()
-            # Whatever the answer was, the end of a pull asks once.
+            # The end of a pull asks only once, whatever the answer.
             self._successes_missing = 0
         return None if self.refusal is None else self.refusal.evolve()
 
@@ -96,8 +96,8 @@ class KeyCheck:
         except AuthenticationError as error:
             self.refusal = error.evolve(subject=None)
         except SeoRepError as error:
-            # A 404 or a strange body comes from a service that let the key in. A timeout or an
-            # outage says nothing: the pull goes on, and asks again after more 403s or at its end.
+            # A service that returns a 404 or an unexpected body has accepted the key. A timeout
+            # or an outage proves nothing: the pull continues and asks again later.
             never_arrived = isinstance(error, TransportError | ConfigurationError)
             if not error.retryable and not never_arrived:
                 self._successes_missing = 0
@@ -105,6 +105,6 @@ class KeyCheck:
             self._successes_missing = 0
         finally:
             self.answered.set()
-        # A question that was cancelled comes to none of this, so it is asked again.
+        # A cancelled question doesn't get here, so it is asked again.
         self._forbidden_in_a_row = 0
         self._question_due = min(self._question_due * self.GROWTH, self.LONGEST_ROW)

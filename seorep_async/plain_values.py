@@ -1,7 +1,7 @@
-"""Plain values: at the border, instances of subclasses become `str`, `int`, `float` and `date`.
+"""Conversion of arguments to plain `str`, `int`, `float` and `date` objects.
 
-Callers pass members of a `StrEnum`, numpy's numbers, pendulum's dates, and under freezegun its fakes. Libraries further
-down compare exact types, or take a member's name for its value.
+Callers may pass instances of subclasses: `StrEnum` members, NumPy numbers, pendulum dates or
+freezegun's fakes. Other libraries compare exact types, or use a member's name instead of its value.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class _Calendar(NamedTuple):
 
 
 def _real(kind: type) -> Any:
-    """Return the standard library's class, also where freezegun has replaced it by a subclass."""
+    """Return the standard library's class, even if freezegun has replaced it with a subclass."""
     return next(base for base in kind.__mro__ if base.__module__ == "datetime")
 
 
 CALENDAR = _Calendar(_real(dt.date), _real(dt.datetime))
-"""The real classes: freezegun replaces module attributes, but no members of a tuple."""
+"""The real classes. Freezegun replaces module attributes, but not members of a tuple."""
 _REAL_NAMES = {
     "dt": SimpleNamespace(date=CALENDAR.date, datetime=CALENDAR.datetime),
     "date": CALENDAR.date,
@@ -37,11 +37,11 @@ _REAL_NAMES = {
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair, which JSON and Python's strings may hold, and UTF-8 can't encode."""
+"""A lone surrogate, which JSON and Python strings allow but UTF-8 can't encode."""
 
 
 def plain(value: Any) -> Any:
-    """Return a string, number or date of a subclass as its plain value, and anything else unchanged."""
+    """Convert a string, number or date to the plain type; return other values unchanged."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -55,12 +55,12 @@ def plain(value: Any) -> Any:
 
 
 def plain_string(value: str) -> str:
-    """Return a string of a subclass as a `str`. `str(value)` would give an enum member's name."""
+    """Convert a string to a plain `str`. `str(value)` would return an enum member's name."""
     return str.__str__(value)
 
 
 def plain_integer(value: object) -> int | None:
-    """Return an integer of any type as an `int`, or None for a bool or any other value."""
+    """Convert an integer of any type to an `int`; return None for a bool or any other value."""
     if isinstance(value, bool):
         return None
     try:
@@ -70,20 +70,21 @@ def plain_integer(value: object) -> int | None:
 
 
 def plain_date(value: dt.date) -> dt.date:
-    """Return a date of a subclass as a `datetime.date`."""
+    """Convert a date to a plain `datetime.date`."""
     return CALENDAR.date(value.year, value.month, value.day)
 
 
 def are_dates_frozen() -> bool:
-    """Return whether the module `datetime` holds fakes now."""
+    """Return whether freezegun has replaced the classes in `datetime`."""
     return dt.date is not CALENDAR.date
 
 
 @contextmanager
 def real_dates() -> Generator[None, None, None]:
-    """Put the real classes back into the module `datetime` for the time of a block.
+    """Put the real classes back into the module `datetime` for the duration of a block.
 
-    An import of pandas crashes the process if it finds freezegun's fakes there, which are larger.
+    Importing pandas while freezegun's fakes are there crashes the process, because the fakes are
+    larger objects.
     """
     found = _Calendar(dt.date, dt.datetime)
     try:
@@ -98,6 +99,6 @@ def _install(calendar: _Calendar) -> None:
 
 
 def field_types(model: type[Any]) -> dict[str, Any]:
-    """Resolve and return the types of a model's fields: with real dates, also where freezegun is active."""
+    """Resolve the types of a model's fields, with the real date classes under freezegun."""
     attrs.resolve_types(model, localns=_REAL_NAMES)
     return {field.name: field.type for field in attrs.fields(model)}

@@ -1,4 +1,4 @@
-"""Many campaigns in parallel: depth-first, bounded, one outcome each."""
+"""Pulls: the reports of many campaigns in parallel, with one outcome for each campaign."""
 
 from __future__ import annotations
 
@@ -35,25 +35,26 @@ R_co = TypeVar("R_co", covariant=True)
 
 _log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
-"""How often a report is read again because its pages did not add up."""
+"""How often a report is read again if its pages don't add up."""
 
 
 @attrs.define(slots=False, eq=False, repr=False)
 class Pull(Generic[R_co]):
     """A pull of one feed for many ids: `await` it, or use it as an async context manager.
 
-    `await` gives `PullOutcomes`. `async with` gives an async iterator of `PulledReport` and
-    `FailedReport`, and holds few of them at once. Every id ends in exactly one outcome.
+    `await` returns `PullOutcomes`. `async with` returns an async iterator of `PulledReport` and
+    `FailedReport` objects, and keeps only a few of them in memory. Every id has exactly one
+    outcome.
 
-    Ids are worked on in their order, all pages of one before those of the next. At most twice
-    `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a
-    slow consumer slows the pull. An id whose pages don't add up is read again, up to 3 times. One
-    that failed for a transient reason is tried once more when nothing else is in progress (not
-    with `on_error="raise"`). Leaving the context stops everything.
+    Ids are processed in order: all pages of one id are requested before those of the next. At most
+    twice `max_concurrency` pages are in progress. At most that many ids are in progress or waiting
+    for the consumer, so a slow consumer slows the pull down. If the pages of an id don't add up,
+    it is read again up to 3 times. After a transient failure, an id is tried once more when nothing
+    else is in progress (not with `on_error="raise"`). Leaving the context stops the pull.
 
-    A 401 means that the key is refused; a 403 may be about its id alone. After eight 403s in a row,
-    and at its end, the pull asks for the page that the service accepted last. Once the key is
-    refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
+    A 401 means that the key is refused, but a 403 may be about a single id. After eight 403s in a
+    row, and at its end, the pull therefore repeats a request that the service accepted before. Once
+    the key is refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
     _session: Session
@@ -68,7 +69,7 @@ class Pull(Generic[R_co]):
     async def __aenter__(self) -> Pull[R_co]:
         self._session.require_open()
         if self._run is not None and self._run.crawl.is_open:
-            raise ConfigurationError("this pull is running already; make another one")
+            raise ConfigurationError("this pull is already running; create another one")
         tries_again = self._on_error == "collect"
         run = _Run(
             self._session,
@@ -98,10 +99,10 @@ class Pull(Generic[R_co]):
         """Return the next outcome, in the order of the ids if the pull is `ordered`.
 
         Raises:
-            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull
-                has ended then.
-            AuthenticationError: after the last outcome, if all failed with 403s and the service
-                refuses the key itself.
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed. This ends
+                the pull.
+            AuthenticationError: after the last outcome, if every id failed with a 403 and the
+                service refuses the key itself.
         """
         run = self._running()
         outcome = run.take()
@@ -111,7 +112,7 @@ class Pull(Generic[R_co]):
                 raise StopAsyncIteration
             run.changed.clear()
             await run.changed.wait()
-            # The pull may have ended meanwhile.
+            # The pull may have ended in the meantime.
             self._running()
             outcome = run.take()
         if outcome.error is not None and self._on_error == "raise":
@@ -123,15 +124,15 @@ class Pull(Generic[R_co]):
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
-        """The error with which the service refused the API key itself, or None."""
+        """The service's refusal of the API key itself, or None."""
         if self._run is None:
             return None
         refusal = self._run.key.refusal
-        # A copy: each raise adds a traceback to its exception.
+        # Return a copy, because raising an exception adds to its traceback.
         return None if refusal is None else refusal.evolve()
 
     def finish(self) -> None:
-        """Start no more ids; each that has begun still ends in its outcome."""
+        """Start no more ids. Those in progress still end in an outcome."""
         self._running().finish()
 
     def _running(self) -> _Run[R_co]:
@@ -145,12 +146,12 @@ class Pull(Generic[R_co]):
     def __await__(self) -> Generator[Any, None, PullOutcomes[R_co]]:
         """Return every outcome, in the order of the ids.
 
-        All rows are in memory then; `async with` holds few.
+        All rows are then in memory; `async with` keeps only a few reports.
 
         Raises:
             AuthenticationError: the service refused the key itself.
-            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the rest is
-                cancelled.
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed. All others
+                are cancelled.
         """
         return self._collected().__await__()
 
@@ -160,7 +161,7 @@ class Pull(Generic[R_co]):
         refusal = self.key_refusal
         if refusal is not None:
             raise refusal
-        # After `finish()`, the ids that had not begun have no outcome.
+        # After `finish()`, ids that had not started have no outcome.
         ordered = [outcomes[id_] for id_ in self._ids if id_ in outcomes]
         return PullOutcomes(ordered, self._feed)
 
@@ -170,12 +171,11 @@ class Pull(Generic[R_co]):
             state = ", not started: await it, or use `async with`"
         return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
 
-    if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
+    if not TYPE_CHECKING:  # these report a forgotten `await`, which type checkers find anyway
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(
-                f"a Pull has no {name!r}; if its outcomes have, `await` is missing: "
-                f"(await pull).{name}",
+                f"a Pull has no attribute {name!r}; its outcomes may have it: (await pull).{name}",
                 name=name,
                 obj=self,
             )
@@ -187,13 +187,13 @@ class Pull(Generic[R_co]):
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
-    """One id.
+    """An id of a pull, with the state of its report.
 
     Attributes:
-        number: its place among the ids.
-        reading: its pages, while they are read.
-        repulls: how often it was read again because its pages did not add up.
-        error: why it was deferred until its second try, or None.
+        number: the position of the id in the pull.
+        reading: the pages that are being read.
+        repulls: how often the report was read again because its pages did not add up.
+        error: the transient failure for which the id was deferred, or None.
     """
 
     number: int
@@ -205,11 +205,11 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 
 
 class _Run(Generic[R]):
-    """One run of a pull: the source of its crawl.
+    """A run of a pull, which chooses the ids that its crawl reads.
 
-    An id is first in `_remaining`, then in `_begun`, then in `_outcomes` until the consumer takes
-    it. If it fails for a transient reason, it waits in `_deferred` until nothing else is read or
-    can begin, and in `_second_tries` until there is room for it.
+    An id moves from `_remaining` to `_begun`, and then to `_outcomes` until the consumer takes its
+    outcome. After a transient failure, it waits in `_deferred` until no other id is being read or
+    can start, and then in `_second_tries` until there is room for it.
     """
 
     def __init__(
@@ -236,9 +236,9 @@ class _Run(Generic[R]):
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
         self._remaining: Iterator[tuple[int, int]] = enumerate(ids)
-        self._begun: dict[int, _Item[R]] = {}  # by number; so are the next two
+        self._begun: dict[int, _Item[R]] = {}  # by number, like the next two
         self._deferred: dict[int, _Item[R]] = {}
-        self._outcomes: dict[int, Outcome[R]] = {}  # in the order in which they came
+        self._outcomes: dict[int, Outcome[R]] = {}  # in order of arrival
         self._second_tries: list[tuple[int, _Item[R]]] = []  # a heap
         self._total = len(ids)
         self._taken = 0
@@ -258,7 +258,7 @@ class _Run(Generic[R]):
         return self._taken == self._total
 
     def take(self) -> Outcome[R] | None:
-        """Return the next outcome, or None if it is not here yet."""
+        """Return the next outcome, or None if it has not arrived yet."""
         if self._bug is not None:
             raise self._bug
         number = self._taken
@@ -270,16 +270,16 @@ class _Run(Generic[R]):
         return outcome
 
     def finish(self) -> None:
-        """Begin no more ids."""
+        """Start no more ids."""
         self._remaining = iter(())
         self._total = self._ended
-        # These still end in an outcome each.
+        # Each of these ids still ends in an outcome.
         for items in (self._begun, self._deferred, self._second_tries):
             self._total += len(items)
         self.changed.set()
 
     async def check_key_at_end(self) -> None:
-        """Ask about the key if the last 403 is in doubt.
+        """Ask about the key if the last 403 may be about it.
 
         Raises:
             AuthenticationError: the key is refused, and nothing succeeded.
@@ -287,7 +287,7 @@ class _Run(Generic[R]):
         refusal = await self.key.find_refusal()
         if refusal is None or self._succeeded:
             return
-        # After a 401, each outcome says so itself.
+        # After a 401, each outcome already has this error.
         if refusal.status != 401:
             raise refusal
 
@@ -315,7 +315,7 @@ class _Run(Generic[R]):
 
     def next_reading(self) -> Reading[R] | None:
         item = self._next_item()
-        # Second tries wait until everything else has ended: by then the service may have recovered.
+        # Second tries come last, because the service may have recovered by then.
         if item is None and not self._begun and self._only_deferred_remain():
             self._end_deferral()
             item = self._next_item()
@@ -336,24 +336,24 @@ class _Run(Generic[R]):
         try:
             report = item.listing.assemble(reading.pages)
         except SeoRepError as error:
-            # Whole pages may still make no report, for example of a range that has not begun.
+            # Even complete pages can be refused, for example if the period is in the future.
             self._end(item, self._failed(item, error))
             return
         self._succeeded += 1
         self._end(item, PulledReport(item.id, report))
         if self._ordered and self._taken in self._deferred:
-            # The consumer can't go on without this one, and the service answers.
+            # The consumer needs this outcome next, and the service is answering again.
             self._try_again(self._deferred.pop(self._taken))
 
     async def judge(self, reading: Reading[R], error: SeoRepError) -> None:
-        """Find out whether a 401 or 403 is about the key. If it is, everything ends."""
+        """Stop everything if a 401 or 403 is about the key."""
         if not isinstance(error, AuthenticationError):
             return
         await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return
         item = self._begun.get(reading.number)
-        # Only this one has been refused itself. The others have been stopped.
+        # Only this id was refused. All others are stopped because of it.
         if item is not None and item.reading is reading:
             self._stop(item, error)
         unfinished = [*self._begun.values(), *self._deferred.values()]
@@ -367,7 +367,7 @@ class _Run(Generic[R]):
             item.reading = reading.at_default_size()
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
-            # Its rows may have changed while they were read.
+            # The rows may have changed during the reading.
             item.repulls += 1
             item.reading = item.listing.reading(self._schedule, item.number)
             return item.reading
@@ -386,7 +386,7 @@ class _Run(Generic[R]):
     # From one state of an id to the next
 
     def _next_item(self) -> _Item[R] | None:
-        """Return the id that begins next, or None if all have begun or there is no room."""
+        """Return the id to start next, or None if all have started or there is no room."""
         if not self._has_room() or not self.key.answered.is_set():
             return None
         if self._second_tries:
@@ -399,11 +399,11 @@ class _Run(Generic[R]):
         return None
 
     def _has_room(self) -> bool:
-        """Return whether the consumer is not too far behind for another id."""
+        """Return whether another id may start. A slow consumer prevents it."""
         not_taken = len(self._begun) + len(self._outcomes)
         if not_taken < self.crawl.budget:
             return True
-        # An ordered pull gives nothing out before the id that the consumer waits for, so that one
+        # An ordered pull can't continue without the id that the consumer waits for, so that id
         # always has room.
         if not self._ordered or not self._second_tries:
             return False
@@ -416,7 +416,7 @@ class _Run(Generic[R]):
         return FailedReport(item.id, error)
 
     def _end(self, item: _Item[R], outcome: Outcome[R] | None) -> None:
-        """Note that an id is not read any more, and its outcome unless it is deferred."""
+        """Record that an id is no longer being read, and its outcome unless it is deferred."""
         self._begun.pop(item.number, None)
         if outcome is not None:
             self._outcomes[item.number] = outcome
@@ -433,9 +433,9 @@ class _Run(Generic[R]):
         heapq.heappush(self._second_tries, (item.number, item))
 
     def _only_deferred_remain(self) -> bool:
-        """Return whether nothing can begin before a second try. A lack of room is no reason."""
+        """Return whether only deferred ids can start now, apart from a lack of room."""
         if self._ordered and self._taken in self._deferred:
-            # The consumer waits for this one.
+            # The consumer is waiting for this id.
             return True
         return self._ended + len(self._deferred) == self._total
 
@@ -444,7 +444,7 @@ class _Run(Generic[R]):
         deferred = sorted(self._deferred.items())
         self._deferred.clear()
         for number, item in deferred:
-            # If nothing succeeded, the service is down, and everything would fail again.
+            # If nothing succeeded, the service is down and a second try would fail too.
             if self._succeeded or item.error is None:
                 self._try_again(item)
             else:
@@ -454,14 +454,14 @@ class _Run(Generic[R]):
     # The key
 
     async def _ask_about_key(self) -> object:
-        """Send the question about the key. No request of this pull begins until it is accepted."""
+        """Ask about the key. The pull sends nothing else until the request is accepted."""
         share = self._session.share
         if self.crawl.is_open:
             share.hold(self._lane)
         try:
             answer = await self._session.send(self._question())
         except AuthenticationError:
-            # The lane is held until this run is closed.
+            # Keep the lane on hold until this run is closed.
             raise
         except BaseException:
             share.release(self._lane)
@@ -470,16 +470,16 @@ class _Run(Generic[R]):
         return answer
 
     def _question(self) -> Request[object]:
-        """Return the request of a page that the service accepted, or of one campaign."""
+        """Return a request that the service accepted before, or else one for a campaign."""
         now = self._session.clock.monotonic()
         latest = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
         deadline = Deadline.of_call(latest)
         query = self._accepted.query
         if query is not None:
-            # The lane of the pull is held until the answer, so the question has another.
+            # The lane of the pull is on hold until the answer, so the question needs its own.
             schedule = Schedule(deadline, Lane())
             page_1: Request[Any] = query.page(1, schedule)
-            # Its error is about the key, not about that campaign.
+            # Its error would be about the key, not about that campaign.
             return msgspec.structs.replace(page_1, subject=None)
         return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
 

@@ -1,4 +1,4 @@
-"""The service's own reason in the body of an error, whose shape is not documented."""
+"""Find the service's own reason in an error body, whose structure is not documented."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 
 _LARGEST_BODY = 64 * 1024
 _LONGEST = 200
-"""Characters of a reason."""
+"""The maximum number of characters of a reason."""
 _MOST_ITEMS = 5
 _DEPTH = 3
 _NAMES = ("message", "messages", "detail", "description", "reason", "error", "errors", "results")
 _NO_REASONS = ("error", "fail", "failed", "failure", "false", "true", "none", "null")
-"""Words that say that there is an error, and nothing about it."""
+"""Words that indicate an error but don't explain it."""
 
 
 def reason_in_body(body: bytes) -> str:
@@ -25,7 +25,7 @@ def reason_in_body(body: bytes) -> str:
 
 
 def reason_in(value: object) -> str:
-    """Return the reason in parsed JSON, in one string, or an empty string."""
+    """Return the reason in parsed JSON as one string, or an empty string."""
     return "; ".join(_strings(value, _DEPTH))[:_LONGEST]
 
 
@@ -42,5 +42,5 @@ def _strings(value: object, depth: int) -> list[str]:
     elif isinstance(value, dict):
         for name in _NAMES:
             strings += _strings(value.get(name), depth - 1)
-    # an error may stand in two places of one body
+    # a body may contain the same error twice
     return list(dict.fromkeys(strings))

@@ -1,4 +1,4 @@
-"""Ranking reports and outcomes of pulls: rows and totals, and how they become tables and frames."""
+"""Ranking reports and pull outcomes, and their conversion to tables and data frames."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ R_co = TypeVar("R_co", covariant=True)
 _ROWS_IN_REPR = 3
 _FAILURES_IN_REPR = 3
 _SHARED_COLUMNS = 2
-"""The number of columns, account and night, that are the same in all rows of a pull."""
+"""The number of leading columns, account and night, that are equal in all rows of a pull."""
 
 
 def _first_rows(rows: Sequence[object]) -> str:
@@ -41,24 +41,24 @@ def _first_rows(rows: Sequence[object]) -> str:
 
 @attrs.frozen(weakref_slot=False)
 class RankingReport(Model, Tabular, Generic[R_co]):
-    """Every row of one feed for one campaign or keyword, with the request that it answers.
+    """All rows of a feed for one campaign or keyword, with the request that returned them.
 
     Attributes:
         feed: the feed that was requested.
         id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
-        start_date: first day requested.
-        end_date: last day requested.
-        rows: as many as the service announced, none twice, in its order.
-        totals: the feed's totals, or None if it has none.
-        total_records: rows that the service announced, or None if it did not.
-        version: `metadata.version` of the response, or None. It is not compared, because it depends
-            on the shape of the response.
+        start_date: the first day requested.
+        end_date: the last day requested.
+        rows: all rows that the service announced, without duplicates, in its order.
+        totals: the feed's totals, or None if the response has no totals.
+        total_records: the number of rows that the service announced, or None.
+        version: `metadata.version` of the response, or None. Comparisons ignore it, because it
+            depends on the shape of the response.
         extra: unknown fields of the envelope, unchanged.
-        account: name of the account in tables, taken from the client. It is not compared.
-        snapshot_date: UTC day on which the report was fetched, or on which its pull began. It is
-            not compared.
+        account: the client's account name, as shown in tables. Comparisons ignore it.
+        snapshot_date: the UTC day on which the report was fetched or its pull started. Comparisons
+            ignore it.
         compared: whether changes from the previous period were requested. If not, every change is
-            null in tables, data frames and files; `rows` and `totals` hold what the service sent,
+            null in tables, data frames and files; `rows` and `totals` have the service's values,
             often 0.
     """
 
@@ -67,38 +67,38 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     id: int
     """The campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`."""
     start_date: dt.date
-    """First day requested."""
+    """The first day requested."""
     end_date: dt.date
-    """Last day requested."""
+    """The last day requested."""
     rows: tuple[R_co, ...] = attrs.field(repr=_first_rows)
-    """As many as the service announced, none twice, in its order."""
+    """All rows that the service announced, without duplicates, in its order."""
     totals: RankingTotals | None = None
-    """The feed's totals, or None if it has none."""
+    """The feed's totals, or None if the response has no totals."""
     total_records: int | None = None
-    """Rows that the service announced, or None if it did not."""
+    """The number of rows that the service announced, or None."""
     version: bool | None = attrs.field(default=None, eq=False)
-    """`metadata.version` of the response, or None. It is not compared, because it depends on the
+    """`metadata.version` of the response, or None. Comparisons ignore it, because it depends on the
     shape of the response.
     """
     extra: Mapping[str, Any] = extra_field()
     """Unknown fields of the envelope, unchanged."""
     account: str | None = attrs.field(default=None, eq=False)
-    """Name of the account in tables, taken from the client. It is not compared."""
+    """The client's account name, as shown in tables. Comparisons ignore it."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
-    """UTC day on which the report was fetched, or on which its pull began. It is not compared."""
+    """The UTC day on which the report was fetched or its pull started. Comparisons ignore it."""
     compared: bool = True
     """Whether changes from the previous period were requested. If not, every change is null in
-    tables, data frames and files; `rows` and `totals` hold what the service sent, often 0.
+    tables, data frames and files; `rows` and `totals` have the service's values, often 0.
     """
 
     @property
     def campaign_id(self) -> int | None:
-        """The campaign requested, or None for a keyword's report."""
+        """The id of the campaign, or None for a keyword's report."""
         return None if self.feed is Feed.KEYWORD_BY_DATE else self.id
 
     @property
     def keyword_id(self) -> int | None:
-        """The keyword requested, or None for a campaign's report."""
+        """The id of the keyword, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
@@ -124,23 +124,23 @@ class RankingReport(Model, Tabular, Generic[R_co]):
 
 @attrs.frozen(init=False)
 class PullOutcome(Generic[R_co]):
-    """The outcome of one campaign or keyword of a pull: a `PulledReport` or a `FailedReport`.
+    """The outcome of one campaign or keyword in a pull: a `PulledReport` or a `FailedReport`.
 
-    After `if outcome.report is not None:` type checkers know which of the two it is.
+    After `if outcome.report is not None:`, type checkers know which class it is.
 
     Attributes:
-        id: id of the campaign or keyword.
-        report: the whole report, or None if it failed.
-        error: why it failed, or None if it did not.
+        id: the id of the campaign or keyword.
+        report: the complete report, or None if it failed.
+        error: the reason for the failure, or None.
         ok: whether there is a report.
     """
 
     id: int
-    """Id of the campaign or keyword."""
+    """The id of the campaign or keyword."""
     report: RankingReport[R_co] | None
-    """The whole report, or None if it failed."""
+    """The complete report, or None if it failed."""
     error: SeoRepError | None
-    """Why it failed, or None if it did not."""
+    """The reason for the failure, or None."""
     ok: bool
     """Whether there is a report."""
 
@@ -148,7 +148,7 @@ class PullOutcome(Generic[R_co]):
         """Return a dictionary for each row of the report; see `RankingReport.to_dicts`.
 
         Raises:
-            SeoRepError: the outcome's own error, if it failed: no rows are left out silently.
+            SeoRepError: the outcome's own error, if it failed.
         """
         raise NotImplementedError
 
@@ -158,18 +158,18 @@ class PulledReport(PullOutcome[R_co]):
     """The outcome of a campaign or keyword whose report was fetched.
 
     Attributes:
-        id: id of the campaign or keyword.
-        report: the whole report.
-        error: why it failed, or None if it did not.
+        id: the id of the campaign or keyword.
+        report: the complete report.
+        error: always None.
         ok: whether there is a report.
     """
 
     id: int
-    """Id of the campaign or keyword."""
+    """The id of the campaign or keyword."""
     report: RankingReport[R_co]
-    """The whole report."""
+    """The complete report."""
     error: None = attrs.field(default=None, init=False, repr=False)
-    """Why it failed, or None if it did not."""
+    """Always None."""
     ok: Literal[True] = attrs.field(default=True, init=False, repr=False)
     """Whether there is a report."""
 
@@ -183,51 +183,51 @@ class FailedReport(PullOutcome[Never]):
     """The outcome of a campaign or keyword whose report could not be fetched.
 
     Attributes:
-        id: id of the campaign or keyword.
-        error: why it failed.
-        report: the whole report, or None if it failed.
+        id: the id of the campaign or keyword.
+        error: the reason for the failure.
+        report: always None.
         ok: whether there is a report.
     """
 
     id: int
-    """Id of the campaign or keyword."""
+    """The id of the campaign or keyword."""
     error: SeoRepError
-    """Why it failed."""
+    """The reason for the failure."""
     report: None = attrs.field(default=None, init=False, repr=False)
-    """The whole report, or None if it failed."""
+    """Always None."""
     ok: Literal[False] = attrs.field(default=False, init=False, repr=False)
     """Whether there is a report."""
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
-        # Raised again and again, the error would collect a longer traceback each time.
+        # Without this, the traceback would grow each time the error is raised.
         raise self.error.with_traceback(None)
 
 
 def _new_outcome(cls: type, *_values: object, error: object = None, **_fields: object) -> object:
-    """Make `PullOutcome(id, report=…)` or `PullOutcome(id, error=…)` of the class that fits."""
+    """Create a PulledReport or a FailedReport for `PullOutcome(…)`, according to `error`."""
     if cls is PullOutcome:
         cls = PulledReport if error is None else FailedReport
     return object.__new__(cls)
 
 
-# Set here, because editors would take its result for the type of every outcome.
+# Set here and not in the class, because editors would use its return type for every outcome.
 PullOutcome.__new__ = _new_outcome  # type: ignore[method-assign, assignment]
 
 Outcome: TypeAlias = PulledReport[R] | FailedReport
 
 
 class PullOutcomes(TableList[Outcome[R]]):
-    """The outcomes of an awaited pull: a list in the order of its ids, and a table of all rows.
+    """The outcomes of an awaited pull, which are both a list in the order of ids and a table.
 
-    Slices, copies and concatenations are `PullOutcomes` too. Every conversion to a table raises the
-    error of the first outcome that failed, unless `skip_failures=True` leaves failures out. Without any report it has
-    the feed's columns and no rows.
+    Slices, copies and concatenations are also `PullOutcomes`. Every conversion to a table raises
+    the error of the first failed outcome, unless `skip_failures=True` leaves failures out. If there
+    are no reports, the table has the feed's columns but no rows.
     """
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # editors don't follow the alias `Outcome` to the list's items
+    if TYPE_CHECKING:  # editors can't resolve the alias `Outcome` in the list's type
 
         def __iter__(self) -> Iterator[PulledReport[R] | FailedReport]: ...
 
@@ -255,14 +255,14 @@ class PullOutcomes(TableList[Outcome[R]]):
     def _rows(self, skip_failures: bool) -> _Rows:
         if not skip_failures:
             for failure in self.failures[:1]:
-                failure.to_dicts()  # which raises its error
+                failure.to_dicts()  # raises its error
         return _Rows(self.reports, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
         """Return a dictionary for each row of all reports; see `RankingReport.to_dicts`.
 
         Args:
-            skip_failures: leave failed outcomes out.
+            skip_failures: whether to leave out failed outcomes instead of raising.
 
         Raises:
             SeoRepError: the first failed outcome's own error.
@@ -298,7 +298,7 @@ class PullOutcomes(TableList[Outcome[R]]):
         return html_table(self._summary(), columns, rows, total)
 
     def _summary(self) -> str:
-        """Return the numbers of reports and failures, and the ids that failed first."""
+        """Return the numbers of reports and failures, and the first failed ids."""
         failures = self.failures
         counts = [
             _count(len(self) - len(failures), "report"),
@@ -316,7 +316,7 @@ class PullOutcomes(TableList[Outcome[R]]):
 
 @attrs.frozen
 class _Rows(Tabular):
-    """One table: the rows of all reports of one feed."""
+    """The rows of several reports of a feed as one table."""
 
     reports: Sequence[RankingReport[Any]]
     feed: Feed
@@ -329,7 +329,7 @@ class _Rows(Tabular):
 
 
 def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
-    """Return the columns of a frame: those that are the same in all rows of a pull stand last."""
+    """Return a frame's columns, with those that are equal in all rows of a pull at the end."""
     lead = table.columns[: table.lead]
     ids = [column for column in lead if column.name in varying]
     constants = [column for column in lead if column.name not in varying]
@@ -338,7 +338,7 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
 
 @cache
 def _table(feed: Feed) -> Table:
-    """Return the table of reports in memory: a keyword's report does not know its campaign."""
+    """Return the table for reports in memory, where a keyword's campaign is unknown."""
     table = table_of(feed)
     if feed is not Feed.KEYWORD_BY_DATE:
         return table
@@ -359,8 +359,8 @@ def column_values(
 
     Args:
         report: the report.
-        campaign_id: the campaign of a keyword's report, which does not know it.
-        snapshot_date: the night of the rows, if it is not the report's own.
+        campaign_id: the campaign of a keyword's report, which doesn't contain it.
+        snapshot_date: the night of the rows, if it differs from the report's.
     """
     lead = [
         report.account,

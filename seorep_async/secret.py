@@ -1,4 +1,4 @@
-"""A string that no repr shows: a key, a password or a token on its way to the request."""
+"""Strings that must not appear in a repr: keys, passwords and tokens."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from seorep_async.plain_values import plain_string
 
 
 class Secret(str):
-    """A string with a masked repr, for frames that a traceback with locals may show."""
+    """A string with a masked repr, for tracebacks that show local variables."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, value: object) -> Secret:
-        """Return a string as a secret, and any other value as an empty one.
+        """Convert a string to a secret, and any other value to an empty secret.
 
-        A wrong value is refused later; the refusal must not show it.
+        An invalid value is refused later, and that error must not show it.
         """
         return cls(plain_string(value)) if isinstance(value, str) else cls()
 

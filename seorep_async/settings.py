@@ -1,6 +1,6 @@
-"""Every default number and every undocumented choice, with its unit, on one page.
+"""All settings of a client, with their units and defaults.
 
-When to change which: the guide `errors-and-limits`.
+The guide `errors-and-limits` explains when to change them.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from seorep_async.version import __version__
 _LARGEST_NUMBER = 1e9
 _LARGEST_PAGE = 2**31 - 1
 _ENGINE_PARTS = ("Mobile", "Places", "Maps")
-"""The parts that follow an engine's name in names of fields."""
+"""Words that can follow an engine's name in a field name."""
 
 
 class RequestEncoding(enum.Enum):
-    """How POST and PUT carry their parameters. The service's reference, section 4, leaves it open."""
+    """How POST and PUT requests send their parameters; the service doesn't document this."""
 
     FORM = "form"
-    """As a form."""
+    """As form fields in the body."""
     JSON = "json"
-    """As a JSON object."""
+    """As a JSON object in the body."""
     QUERY = "query"
-    """In the query of the address."""
+    """In the query of the URL."""
 
 
 class ArrayEncoding(enum.Enum):
-    """How an array such as `role` is written. The service's reference, section 4.2, leaves it open."""
+    """How an array such as `role` is encoded; the service doesn't document this."""
 
     BRACKETS = "brackets"
     """`role[]=a&role[]=b`."""
@@ -46,14 +46,14 @@ class ArrayEncoding(enum.Enum):
 
 
 class FeedSearchParam(enum.Enum):
-    """The parameter that carries a feed's search string. The service's reference, section 4.4, names both."""
+    """Which parameter sends a feed's search string; the service documents two names."""
 
     BOTH = "both"
     """`filter` and `search`."""
     FILTER = "filter"
-    """`filter` alone."""
+    """Only `filter`."""
     SEARCH = "search"
-    """`search` alone."""
+    """Only `search`."""
 
 
 def _take_plain_values(
@@ -64,22 +64,22 @@ def _take_plain_values(
 
 @attrs.frozen(kw_only=True, field_transformer=_take_plain_values)
 class EngineNames:
-    """The account's names for the search engines, where the reference writes `engineA`, `engineB` and `wmt`.
+    """The search engine names that the service uses in this account's field names.
 
-    With `engine_a="google"` the field `googleRanking` is read as `engine_a_ranking`. The names of
-    attributes stay the same.
+    The service's reference calls them `engineA`, `engineB` and `wmt`. With `engine_a="google"`,
+    the field `googleRanking` is read as `engine_a_ranking`. Attribute names never change.
 
     Raises:
-        ConfigurationError: a name is not one word of ASCII letters and digits, or fields of two
-            engines would have the same name.
+        ConfigurationError: a name is not a single word of ASCII letters and digits, or two
+            engines would share a field name.
     """
 
     engine_a: str = "engineA"
-    """The first search engine, `engineA` in the reference."""
+    """The first search engine, called `engineA` in the reference."""
     engine_b: str = "engineB"
-    """The second search engine, `engineB` in the reference."""
+    """The second search engine, called `engineB` in the reference."""
     webmaster_tools: str = "wmt"
-    """The first engine's webmaster tools, `wmt` in the reference."""
+    """The first engine's webmaster tools, called `wmt` in the reference."""
 
     def __attrs_post_init__(self) -> None:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
@@ -105,56 +105,59 @@ def _engine_error(problem: str) -> ConfigurationError:
 
 @attrs.frozen(kw_only=True, field_transformer=_take_plain_values)
 class Settings:
-    """All options of a client; immutable, comparable, picklable.
+    """All options of a client. Settings are immutable, comparable and picklable.
 
     Raises:
-        ConfigurationError: a value is out of its range or of the wrong type.
+        ConfigurationError: a value is out of range or has the wrong type.
     """
 
     max_concurrency: int = 16
-    """Requests in flight at once, 1 to 1024. A client begins with 8 at most, and adds one for each
-    that is accepted."""
+    """The maximum number of requests in flight, from 1 to 1024. A client starts with at most 8, and
+    allows one more for each accepted request."""
     requests_per_second: float | None = None
-    """A hard cap on the rate of requests, or None to let the client find the service's limit."""
+    """A hard cap on requests per second, or None to let the client find the service's limit."""
     attempt_timeout: float = 30.0
-    """Seconds that one attempt may take, from its start to the last byte of the response."""
+    """The time limit of one attempt in seconds, up to the last byte of the response."""
     connect_timeout: float = 10.0
-    """Seconds that opening one connection may take."""
+    """The time limit for opening a connection in seconds."""
     call_timeout: float | None = 300.0
-    """Seconds that one awaited call may take with all its pages, retries and waits, or None for no
-    limit. In a pull or a stream (`async for`, `.pages()`) it holds for each request."""
+    """The time limit of an awaited call in seconds, including its pages, retries and waits, or None
+    for no limit. In a pull or a stream (`async for`, `.pages()`), it applies to each request."""
     max_attempts: int = 8
-    """Attempts for one request, the first included, 1 to 100. An attempt counts as a third if the
-    service asked to wait, or if it probed whether an outage is over."""
+    """The maximum number of attempts per request, including the first, from 1 to 100. An attempt
+    counts as a third if the service asked the client to wait, or if it probed whether an outage
+    was over."""
     backoff_initial: float = 0.1
-    """Seconds; the first retry waits a random time up to this, each further one up to twice as long."""
+    """The longest random wait before the first retry, in seconds; it doubles with each retry."""
     backoff_max: float = 4.0
-    """Seconds; the longest such wait."""
+    """The longest random wait before any retry, in seconds."""
     retry_after_max: float = 120.0
-    """Seconds; if the service asks for a longer wait (`Retry-After`), the call fails at once."""
+    """The longest `Retry-After` that the client obeys, in seconds. After a longer one, the call
+    fails immediately."""
     max_body_bytes: int = 64 * 1024 * 1024
-    """Bytes of one response, decompressed; a larger one is a `BodyTooLargeError`."""
+    """The maximum size of a decompressed response in bytes. A larger one raises a
+    `BodyTooLargeError`."""
     max_pages: int = 100_000
-    """Pages of one listing, in case the service never stops."""
+    """The maximum number of pages in a listing, in case the service never ends it."""
     page_size: int | Literal["find"] | None = "find"
-    """Records a page, wherever no `limit` is given. `"find"` asks once whether the service sends
-    more than its default of what is read whole (awaited lists and reports, pulls, exports); None
-    keeps to the service's default."""
+    """The number of records per page where no `limit` is given, or None for the service's default.
+    `"find"` tries larger pages for listings that are read in full: awaited lists and reports,
+    pulls and exports."""
     request_encoding: RequestEncoding = RequestEncoding.FORM
-    """How POST and PUT carry their parameters."""
+    """How POST and PUT requests send their parameters."""
     array_encoding: ArrayEncoding = ArrayEncoding.BRACKETS
-    """How arrays are written in queries and forms."""
+    """How arrays are encoded in queries and forms."""
     feed_search_param: FeedSearchParam = FeedSearchParam.BOTH
-    """The parameter that carries a feed's search string."""
+    """Which parameter sends a feed's search string."""
     engine_names: EngineNames = EngineNames()
-    """The account's names for the search engines."""
+    """The search engine names in this account's field names."""
     allow_insecure_http: bool = False
-    """Allow `http://` to a host that is not this machine; the key is then sent unencrypted."""
+    """Whether to allow `http://` to other machines. The key is then sent unencrypted."""
     user_agent: str = f"seorep-async/{__version__}"
-    """The `User-Agent` header; by default the name and version of this package."""
+    """The `User-Agent` header. The default is this package's name and version."""
     proxy: str | None = attrs.field(default=None, repr=lambda proxy: _proxy_in_repr(proxy))
-    """The address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment
-    names none. Its password is in no repr, and settings with one are not pickled."""
+    """An HTTP proxy, `http://[user:password@]host[:port]`, or None; environment variables are
+    ignored. The password never appears in a repr, and settings with a password can't be pickled."""
 
     def __attrs_post_init__(self) -> None:
         self._check_integers()
@@ -229,7 +232,7 @@ class Settings:
 
     @property
     def proxy_password(self) -> str | None:
-        """The proxy's password, as it is sent; a secret."""
+        """The decoded password of the proxy, which is a secret, or None."""
         if self.proxy is None:
             return None
         password = urlsplit(self.proxy).password
@@ -237,13 +240,13 @@ class Settings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.proxy_password is not None:
-            problem = "settings that hold a proxy's password are not pickled"
-            raise TypeError(f"{problem}; make them where they are needed")
+            problem = "settings that hold a proxy password can't be pickled"
+            raise TypeError(f"{problem}; create them where they are needed")
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 
 def _proxy_problem(address: object) -> str:
-    """Return why a value can't be a proxy's address, without showing it, or nothing."""
+    """Return the problem with a proxy address without showing the address, or ""."""
     example = "proxy must be an address such as http://user:password@proxy.example:3128, or None"
     if not isinstance(address, str) or not address.isprintable() or "\\" in address:
         return example
@@ -264,7 +267,7 @@ def _proxy_problem(address: object) -> str:
 def _proxy_in_repr(proxy: object) -> str:
     """Return the repr of a proxy without its password.
 
-    A traceback shows settings also while they refuse a proxy that is no string.
+    The value may be of any type: a traceback can show settings that refuse their proxy.
     """
     if proxy is None:
         return "None"
@@ -281,7 +284,7 @@ def without_password(address: str) -> str:
 
 
 def require_positive(name: str, value: object, unit: str) -> None:
-    """Raise a ConfigurationError unless a value is a positive, finite number."""
+    """Raise a ConfigurationError unless a value is a positive number up to 1e9."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= _LARGEST_NUMBER:  # type: ignore[operator]  # false for NaN
         problem = f"must be a number above 0 and up to 1e9 ({unit}), got {short_repr(value)}"
@@ -291,7 +294,7 @@ def require_positive(name: str, value: object, unit: str) -> None:
 def require_booleans(**named: object) -> None:
     """Raise a ConfigurationError unless all values are True or False.
 
-    Python alone would take the string `"no"` as true.
+    Without this check, Python would treat the string `"no"` as true.
     """
     for name, value in named.items():
         if not isinstance(value, bool):

@@ -485,7 +485,7 @@ async def test_a_pull_that_was_left_gives_nothing_more() -> None:
 
 async def test_a_pull_that_is_running_cannot_be_entered() -> None:
     async with serving(whole) as (client, _), pull_of(client, [1]) as outcomes:
-        with pytest.raises(ConfigurationError, match="running already"):
+        with pytest.raises(ConfigurationError, match="already running"):
             await outcomes.__aenter__()
 
 

@@ -222,7 +222,7 @@ async def test_the_repr_and_the_notebook_name_failures() -> None:
 
 async def test_a_pull_that_runs_is_not_awaited_too() -> None:
     async with serving(two_rows) as (client, _), client.rankings.pull([1], *JANUARY) as running:
-        with pytest.raises(ConfigurationError, match="running already"):
+        with pytest.raises(ConfigurationError, match="already running"):
             await running
 
 

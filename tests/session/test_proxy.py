@@ -158,7 +158,7 @@ async def test_a_password_of_any_characters_reaches_the_proxy(
 def test_settings_show_the_proxy_without_its_password() -> None:
     settings = Settings(proxy=f"http://user:{PASSWORD}@proxy.example:3128")
     assert "proxy='http://***@proxy.example:3128'" in repr(settings)
-    with pytest.raises(TypeError, match="a proxy's password are not pickled"):
+    with pytest.raises(TypeError, match="a proxy password can't be pickled"):
         pickle.dumps(settings)
     plain = Settings(proxy="http://proxy.example:3128")
     assert pickle.loads(pickle.dumps(plain)) == plain  # noqa: S301
