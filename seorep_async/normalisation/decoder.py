@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -13,7 +12,7 @@ import msgspec
 from seorep_async.errors import SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import envelope as envelopes
-from seorep_async.normalisation.envelope import RawPage, Subject
+from seorep_async.normalisation.envelope import Subject
 from seorep_async.normalisation.rows import REFUSALS, RowReader
 from seorep_async.settings import EngineNames
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from seorep_async.normalisation.converter import ModelConverter
 
 M = TypeVar("M")
-_TOGETHER = 64
-"""Parsed rows that are read together."""
 
 
 class Decoder:
@@ -54,18 +51,30 @@ class Decoder:
     def odd_page(self, body: bytes, row: type[M], number: int, subject: Subject) -> Page[M]:
         """Decode any page of a feed (the service's reference, section 4.4)."""
         body = body.removeprefix(BOM_UTF8)
-        # Errors are left to the last reading, which finds the first one of the whole page.
+        reader: RowReader[M] = self._readers[row]
         with suppress(*REFUSALS, SeoRepError):
-            return self._odd_rows(body, row, number, subject)
-        with suppress(*REFUSALS, SeoRepError, KeyError):
-            rest, rows = envelopes.split_rows(body)
-            raw_page = envelopes.read_page(rest, subject, is_feed=True)
-            page = self.documented_page(rows, row, number)
-            page = page or self._odd_rows(rows, row, number, subject)
-            return self._completed(raw_page, number, page.items)
-        raw_page = envelopes.read_page(body, subject, is_feed=True)
-        models = self._models(raw_page.items, row, raw_page.items_path)
-        return self._completed(raw_page, number, models)
+            page = reader.read_uniform_page(body, number)
+            envelopes.refuse_another_row(page.items, "", subject)
+            return page
+        raw_page, json_rows = envelopes.split_page(body, subject)
+        try:
+            rows = reader.read_rows(json_rows)
+        except REFUSALS:
+            # Finds the row, and another error that precedes it.
+            envelopes.parse(body)
+            raise
+        # Checked before the converter names a bad field: of another campaign it would mislead.
+        envelopes.refuse_another_row(rows, raw_page.items_path, subject)
+        models = [
+            item
+            if type(item) is row
+            else self._converter.structure(item, row, f"{raw_page.items_path}[{place}]")
+            for place, item in enumerate(rows)
+        ]
+        totals = None
+        if raw_page.totals is not None:
+            totals = self._converter.structure(raw_page.totals, RankingTotals, raw_page.totals_path)
+        return raw_page.completed(number, models, totals)
 
     def model_page(self, body: bytes, model: type[M], number: int, subject: Subject) -> Page[M]:
         """Decode a page of a list: its `data` is an array (the service's reference, section 1)."""
@@ -79,33 +88,6 @@ class Decoder:
     def single(self, body: bytes, model: type[M]) -> M:
         """Decode a single object, which is `data` (the service's reference, section 1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
-
-    def _odd_rows(self, body: bytes, row: type[M], number: int, subject: Subject) -> Page[M]:
-        reader: RowReader[M] = self._readers[row]
-        page = reader.read_odd_page(body, number)
-        envelopes.refuse_another_row(page.items, subject)
-        return page
-
-    def _completed(self, page: RawPage, number: int, models: Sequence[M]) -> Page[M]:
-        totals = None
-        if page.totals is not None:
-            totals = self._converter.structure(page.totals, RankingTotals, page.totals_path)
-        return page.completed(number, models, totals)
-
-    def _models(self, objects: list[Any], row: type[M], path: str) -> list[M]:
-        models: list[M] = []
-        # The converter takes ten times as long, so it gets only the rows around an odd one.
-        for first in range(0, len(objects), _TOGETHER):
-            part = objects[first : first + _TOGETHER]
-            page: Page[M] | None = None
-            with suppress(OverflowError):
-                page = self.documented_page(msgspec.json.encode({"data": part}), row, number=0)
-            if page is None:
-                for place, wire in enumerate(part, first):
-                    models.append(self._converter.structure(wire, row, f"{path}[{place}]"))
-            else:
-                models += page.items
-        return models
 
 
 decoder_for = lru_cache(maxsize=16)(Decoder)
@@ -121,12 +103,15 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
     subject: Subject = None
 
     def __call__(self, body: bytes) -> Page[M]:
-        page = self.documented(body)
-        return page or self.decoder.odd_page(body, self.row, self.number, self.subject)
+        return self.documented(body) or self.odd(body)
 
     def documented(self, body: bytes) -> Page[M] | None:
         """Decode a page of documented rows fast, or return None."""
         return self.decoder.documented_page(body, self.row, self.number)
+
+    def odd(self, body: bytes) -> Page[M]:
+        """Decode a page that `documented` has refused."""
+        return self.decoder.odd_page(body, self.row, self.number, self.subject)
 
 
 class ModelPage(msgspec.Struct, Generic[M], eq=False):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import ProtocolError, StatusError, one_line, status_error_type
+from seorep_async.errors import ProtocolError, SeoRepError, StatusError, one_line, status_error_type
 from seorep_async.models import Page, RankingTotals
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
@@ -22,8 +23,13 @@ Subject: TypeAlias = tuple[str, int] | None
 keyword's in a campaign's feed, is of another kind.
 """
 
-_JsonFields: TypeAlias = dict[str, msgspec.Raw]
-_NO_ROWS = msgspec.Raw(b"[]")
+_Scalar: TypeAlias = bool | int | float | str | None
+_JsonArray: TypeAlias = list[msgspec.Raw]
+_split: Callable[[bytes], dict[str, Any]]
+_split = msgspec.json.Decoder(
+    dict[str, _Scalar | _JsonArray | dict[str, _Scalar | _JsonArray | dict[str, Any]]]
+).decode
+"""Parses the envelope, but leaves the items of its arrays as JSON: rows, in either shape."""
 _ERROR_STATUSES = ("error", "fail", "failed")
 _ERROR_FIELDS = ("error", "errors")
 _MESSAGE_FIELDS = ("error", "errors", "message", "messages")
@@ -99,8 +105,11 @@ def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
     """
     envelope = parse(body)
     page = raw_page(envelope, is_feed=is_feed)
-    # Asked before the converter names a bad field: of another campaign it would mislead.
-    _refuse_another(envelope, page, subject)
+    if subject is not None:
+        _refuse_another_id(envelope, "", *subject)
+        _refuse_another_id(envelope.get("metadata"), "metadata.", *subject)
+        _refuse_another_id(envelope["data"], "data.", *subject)
+        refuse_another_row(page.items, page.items_path, subject)
     return page
 
 
@@ -129,22 +138,26 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     return page
 
 
-def split_rows(body: bytes) -> tuple[bytes, bytes]:
-    """Return a page of a feed without its rows, and a page of nothing but its rows.
+def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw]]:
+    """Return a page of a feed without its rows, and the rows as JSON.
 
     Raises:
-        ValueError: the body is not an object.
-        KeyError: it has no rows.
+        SeoRepError: the first error of the whole body, as `read_page` raises it.
     """
-    envelope = msgspec.json.decode(body, type=_JsonFields)
-    rows = envelope["data"]
-    envelope["data"] = _NO_ROWS
-    if bytes(memoryview(rows)[:1]) == b"{":
-        data = msgspec.json.decode(rows, type=_JsonFields)
-        rows = data["rows"]
-        data["rows"] = _NO_ROWS
-        envelope["data"] = msgspec.Raw(msgspec.json.encode(data))
-    return msgspec.json.encode(envelope), b'{"data":{"rows":' + rows + b"}}"
+    # An error in the rows may precede one in the envelope, so the whole body is read then.
+    with suppress(ValueError, RecursionError, KeyError, SeoRepError):
+        envelope = _split(body)
+        rows = envelope["data"]
+        envelope["data"] = []
+        if isinstance(rows, dict):
+            data = rows
+            rows = data["rows"]
+            envelope["data"] = data | {"rows": []}
+        if isinstance(rows, list):
+            rest = msgspec.json.encode(envelope)
+            return read_page(rest, subject, is_feed=True), rows
+    page = read_page(body, subject, is_feed=True)
+    return page, [msgspec.Raw(msgspec.json.encode(item)) for item in page.items]
 
 
 def _nested_page(data: dict[str, Any], extra: dict[str, Any]) -> RawPage:
@@ -178,27 +191,17 @@ def _read_metadata(page: RawPage) -> None:
         page.extra["metadata"] = unknown
 
 
-def _refuse_another(envelope: dict[str, Any], page: RawPage, subject: Subject) -> None:
-    """Refuse a page that says anywhere that it is about another campaign or keyword."""
-    if subject is None:
-        return
-    _refuse_another_id(envelope, "", *subject)
-    _refuse_another_id(envelope.get("metadata"), "metadata.", *subject)
-    _refuse_another_id(envelope["data"], "data.", *subject)
-    for place, item in enumerate(page.items):
-        _refuse_another_id(item, f"{page.items_path}[{place}].", *subject)
-
-
-def refuse_another_row(rows: Iterable[Any], subject: Subject) -> None:
-    """Refuse models of rows if one says that it is about another campaign or keyword."""
+def refuse_another_row(rows: Iterable[Any], path: str, subject: Subject) -> None:
+    """Refuse rows, models or parsed JSON, if one is about another campaign or keyword."""
     if subject is None:
         return
     kind, _requested_id = subject
     names = (f"{kind}_id", f"{kind}Id", kind)
-    for row in rows:
-        # Few rows say anything about it. Asked first, this takes a tenth of the time.
-        if row.extra and not row.extra.keys().isdisjoint(names):
-            _refuse_another_id(row.extra, "", *subject)
+    for place, row in enumerate(rows):
+        fields = row if isinstance(row, dict) else getattr(row, "extra", None)
+        # Few rows name any. Asked first, this takes a tenth of the time.
+        if fields and not fields.keys().isdisjoint(names):
+            _refuse_another_id(fields, f"{path}[{place}].", *subject)
 
 
 def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -> None:

@@ -7,8 +7,8 @@ wire's types. Then plain code converts the values that msgspec cannot. There are
 2. Older rows: the same with other types; a model is made of each raw row.
 3. Odd rows, such as rows with integers as strings: the same with wider types, and with fields for
    the unknown names of the first row. A model keeps these in `extra`.
-4. A few odd rows among others: the page is split into slices of JSON rows, so that only the slices
-   with odd rows take longer.
+4. A few odd rows among others: the rows arrive as JSON and are read in slices, so that only the
+   slices with odd rows take longer.
 
 Whatever all four refuse goes to the reference converter, which names the bad field.
 """
@@ -69,13 +69,12 @@ OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | No
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
-_SLICE = 64
+_SLICE = 32
 """Rows of a slice."""
 _LONGEST_NAMES = 4096
 """Characters of all unknown names in a slice. A type with fields for them is kept for a while, so
 it must not fill the memory.
 """
-_parse = msgspec.json.decode
 
 
 class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -130,20 +129,43 @@ class RowReader(Generic[M]):
                 raise
         return self._read_other_page(body, number, Others())
 
-    def read_odd_page(self, body: bytes, number: int) -> Page[M]:
-        """Read a page of any rows in a documented envelope, or raise one of `REFUSALS`."""
+    def read_uniform_page(self, body: bytes, number: int) -> Page[M]:
+        """Read a page whose rows are all odd in the same way, or raise one of `REFUSALS`."""
         first_row = self._first_row(body)
+        if self._is_current(first_row):
+            raise ValueError("only a later row is odd")
         names = self._unknown_names([first_row])
-        if not self._is_current(first_row):
-            # Most odd pages are odd in every row. Splitting them would cost a third of all time.
-            kinds = [Others(names, strings=True)]
-            # Without unknown names, this has failed as a page of older rows.
-            if names:
-                kinds.insert(0, Others(names))
-            for others in kinds:
-                with suppress(*REFUSALS):
-                    return self._read_other_page(body, number, others)
-        return self._page(self._split_page(body), number, partial(self._read_slices, names))
+        # Without unknown names, this has failed as a page of older rows.
+        if names:
+            with suppress(*REFUSALS):
+                return self._read_other_page(body, number, Others(names))
+        return self._read_other_page(body, number, Others(names, strings=True))
+
+    def read_rows(self, json_rows: list[msgspec.Raw]) -> list[Any]:
+        """Return a model of each row, or its parsed JSON if the row's slice was refused.
+
+        Raises:
+            ValueError, RecursionError: a row cannot be parsed.
+        """
+        rows: list[Any] = []
+        names: Names = ()
+        for first in range(0, len(json_rows), _SLICE):
+            json_slice = json_rows[first : first + _SLICE]
+            # Most slices of such a page are plain, and their rows become models in place.
+            with suppress(*REFUSALS):
+                rows += self._make_current([*map(self._read_current_row, json_slice)])
+                continue
+            with suppress(*REFUSALS):
+                rows += self._read_odd_slice(json_slice, names)
+                continue
+            parsed_rows = [*map(msgspec.json.decode, json_slice)]
+            # Odd rows further down are likely to have the same unknown fields.
+            names = self._unknown_names(parsed_rows)
+            try:
+                rows += self._read_odd_slice(json_slice, names)
+            except REFUSALS:
+                rows += parsed_rows
+        return rows
 
     def _read_other_page(self, body: bytes, number: int, others: Others) -> Page[M]:
         _, read_page = self._other_decoders(others)
@@ -187,22 +209,7 @@ class RowReader(Generic[M]):
         unknown = tuple(name for name in names if name not in self._known_fields)
         return unknown if sum(map(len, unknown)) <= _LONGEST_NAMES else ()
 
-    def _read_slices(self, names: Names, json_rows: list[Any]) -> list[M]:
-        models: list[M] = []
-        for first in range(0, len(json_rows), _SLICE):
-            json_slice = json_rows[first : first + _SLICE]
-            try:
-                models += self._read_slice(names, json_slice)
-            except REFUSALS:
-                # Odd rows further down are likely to have the same unknown fields.
-                names = self._unknown_names([_parse(row) for row in json_slice])
-                models += self._read_slice(names, json_slice)
-        return models
-
-    def _read_slice(self, names: Names, json_rows: list[Any]) -> list[M]:
-        # Most slices of such a page are plain, and their rows become models in place.
-        with suppress(*REFUSALS):
-            return self._make_current([*map(self._read_current_row, json_rows)])
+    def _read_odd_slice(self, json_rows: list[msgspec.Raw], names: Names) -> list[M]:
         others = Others(names, strings=True)
         read_row, _ = self._other_decoders(others)
         return self._make_models(others, [*map(read_row, json_rows)])
@@ -263,10 +270,6 @@ class RowReader(Generic[M]):
             for place, (name, type_) in enumerate(self._types.items())
             if type_ in memos
         ]
-
-    @cached_property
-    def _split_page(self) -> ReadJson:
-        return self._page_decoder(msgspec.Raw)
 
     @cached_property
     def _find_first_row(self) -> ReadJson:

@@ -34,6 +34,9 @@ class PageDecoder(Protocol[T_co]):
     def documented(self, body: bytes) -> T_co | None:
         """Return the page, or None if its shape is another."""
 
+    def odd(self, body: bytes) -> T_co:
+        """Return a page that `documented` has refused."""
+
 
 # objects of every request are msgspec structs: an attrs object takes ten times as long to make
 class Request(msgspec.Struct, Generic[T], eq=False):

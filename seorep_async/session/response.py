@@ -174,6 +174,7 @@ async def _decode(decode: Decode[T], body: bytes) -> T:
             page: T | None = decode.documented(body)
             if page is not None:
                 return page
+            return await _in_thread(decode.odd, body)
     return await _in_thread(decode, body)
 
 

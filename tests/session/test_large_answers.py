@@ -47,6 +47,9 @@ class Page(msgspec.Struct):
     def documented(self, body: bytes) -> int | None:
         return threading.get_ident() if self.is_documented else None
 
+    def odd(self, body: bytes) -> int:
+        return threading.get_ident()
+
 
 def record(body: bytes) -> int:
     """Decode as a list is decoded, and return the thread."""
