@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.reading import Reading
-from seorep_async.session import Lane, Session, cancel_all
+from seorep_async.session import Session, cancel_all
 
 T = TypeVar("T")
 
@@ -42,27 +42,21 @@ class Crawl(Generic[T]):
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
-    1. Of the same listing, if that announced no number of pages: then only its latest page says
-       whether there is another. It goes on whatever the budget.
+    1. Of the same listing, if nothing else of it is in progress. So a listing that has begun
+       always goes on, whatever the budget.
     2. Of the first listing that has more pages to request. So each listing is read to its end
        before much of the next.
     3. Page 1 of the next listing that begins.
 
-    There is a worker for each permit, and one in place of each request that is being tried again:
-    a dead campaign must not keep the others from being read. With more, nearly every request would
-    wait in the queue for its permit, which costs more than the decoding of its rows.
-
-    The budget limits the pages in progress: those with a worker, and those that arrived before an
-    earlier page of their listing. It is twice the number of permits.
+    The budget limits the pages in progress: those with a worker (requested or in back-off), and
+    those that arrived before an earlier page of their listing. It is twice `max_concurrency`, so
+    that a request always waits for the next permit.
     """
 
-    def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
+    def __init__(self, session: Session, source: Source[T]) -> None:
         self._session = session
         self._source = source
-        self._lane = lane
-        lane.on_retry = self.hire
-        self._permits = session.share.max_concurrency
-        self.budget: int = 2 * self._permits
+        self.budget: int = 2 * session.settings.max_concurrency
         # The rest of the budget is for further pages of listings that have several. With all of it
         # for beginnings, many listings would be half read, and be in memory, at the same time.
         self._most_readings = self.budget - 3 * self.budget // 8
@@ -79,9 +73,10 @@ class Crawl(Generic[T]):
 
     def hire(self) -> None:
         """Start one more worker, if there is a page to request and the budget allows it."""
-        if not self.is_open or not self._has_room(len(self._workers)):
-            return
         if len(self._places) >= self._most_readings and not self._with_more:
+            return
+        # A new worker must fit in. In `_following`, the worker that asks is counted already.
+        if not self.is_open or len(self._workers) + self._early_pages >= self.budget:
             return
         job = self._next_page()
         if job is not None:
@@ -152,17 +147,11 @@ class Crawl(Generic[T]):
             return None
         if reading not in self._readings:
             self._places.discard(reading)
-        elif not reading.has_known_end and reading.wants_request:
+        elif reading.requested == reading.checked and reading.wants_request:
             return reading, reading.take_number()
-        if not self._has_room(len(self._workers) - 1):
+        if len(self._workers) + self._early_pages > self.budget:
             return None
         return self._next_page()
-
-    def _has_room(self, workers: int) -> bool:
-        """Return whether there may be another worker besides this number of them."""
-        if workers >= self._permits + self._lane.retrying:
-            return False
-        return workers + self._early_pages < self.budget
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         if reading.is_given_up:

@@ -6,7 +6,7 @@ import asyncio
 import bisect
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -96,27 +96,29 @@ class Waiter(msgspec.Struct, order=True):
 
 
 class Lane:
-    """The waiting requests of a pull, or those of all single calls and listings of a client.
-
-    Attributes:
-        waiters: these requests, in order.
-        retrying: requests of a pull that failed and are being tried again, in back-off or not.
-        on_retry: is called when there is one more of them.
-    """
+    """The waiting requests of a pull, or those of all single calls and listings of a client."""
 
     def __init__(self) -> None:
-        self.waiters: list[Waiter] = []
-        self.retrying: int = 0
-        self.on_retry: Callable[[], None] | None = None
+        self._waiters: list[Waiter] = []  # in order
+
+    def __bool__(self) -> bool:
+        return bool(self._waiters)
+
+    def __iter__(self) -> Iterator[Waiter]:
+        return iter(self._waiters)
+
+    @property
+    def first(self) -> Waiter:
+        return self._waiters[0]
 
     def add(self, waiter: Waiter) -> None:
-        bisect.insort(self.waiters, waiter)
+        bisect.insort(self._waiters, waiter)
 
     def remove(self, waiter: Waiter) -> None:
         """Take a waiter out if it is here."""
-        place = bisect.bisect_left(self.waiters, waiter)
-        if self.waiters[place : place + 1] == [waiter]:
-            del self.waiters[place]
+        place = bisect.bisect_left(self._waiters, waiter)
+        if self._waiters[place : place + 1] == [waiter]:
+            del self._waiters[place]
 
 
 class ClientLanes:
@@ -141,18 +143,16 @@ class ClientLanes:
 
     def __bool__(self) -> bool:
         """Return whether a request may have a permit."""
-        return bool(self._in_turn or self.retries.waiters)
+        return bool(self._in_turn or self.retries)
 
     def __iter__(self) -> Iterator[Waiter]:
         """Iterate over all that wait."""
-        lanes = itertools.chain([self.retries], self._in_turn, self._held)
-        return itertools.chain.from_iterable(lane.waiters for lane in lanes)
+        return itertools.chain(self.retries, *self._in_turn, *self._held)
 
     @property
     def ready(self) -> Iterator[Waiter]:
         """Those that wait in lanes that are not held."""
-        lanes = itertools.chain([self.retries], self._in_turn)
-        return itertools.chain.from_iterable(lane.waiters for lane in lanes)
+        return itertools.chain(self.retries, *self._in_turn)
 
     def hold(self, lane: Lane) -> None:
         """Let a lane have no permits until it is released. Its retries go on."""
@@ -161,7 +161,7 @@ class ClientLanes:
 
     def release(self, lane: Lane) -> None:
         self._held.discard(lane)
-        if lane.waiters:
+        if lane:
             self._in_turn.setdefault(lane)
 
     def is_held(self, lane: Lane | None) -> bool:
@@ -182,18 +182,17 @@ class ClientLanes:
 
     def remove(self, waiter: Waiter) -> None:
         waiter.lane.remove(waiter)
-        if not waiter.lane.waiters:
+        if not waiter.lane:
             self._in_turn.pop(waiter.lane, None)
 
     def next_waiter(self) -> Waiter:
         """Return the waiter whose turn it is."""
         # 1. A retry goes first, but not each time: dead campaigns must not hold up others.
-        is_turn_of_retry = self._until_retry <= 0 or not self._in_turn
-        if self.retries.waiters and is_turn_of_retry:
+        if self.retries and (self._until_retry <= 0 or not self._in_turn):
             self._until_retry = next(self._between_retries)
-            return self.retries.waiters[0]
+            return self.retries.first
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
         self._until_retry -= 1
         lane = next(iter(self._in_turn))
         self._in_turn.move_to_end(lane)
-        return lane.waiters[0]
+        return lane.first

@@ -39,8 +39,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     refused_while_held: int = 0
 
     def accept(self) -> None:
-        if self.excess > 0:
-            self.excess = max(0.0, self.excess - self.tolerated)
+        self.excess = max(0.0, self.excess - self.tolerated)
 
     def refuse(self, *, is_held: bool) -> bool:
         """Add a refusal. Return whether refusals are too many now."""
