@@ -98,21 +98,26 @@ class AttemptTimeouts:
     def _ring(self, due: float) -> None:
         """Give attempts that are due a last moment to read what has arrived, then end them."""
         now = self.loop.time()
-        if not any(limit.due <= now for limit in self.running):
+        due_limits = [limit for limit in self.running if limit.due <= now]
+        if not due_limits:
             self._set_next_alarm()
             return
         # After an alarm in time, the moment is one iteration of the loop.
         was_late = now - due > LATE
         moment = now + GRACE if was_late else now
         self._cancel_alarm(moment)
-        self._alarm = self.loop.call_at(moment, self._expire_due, was_late)
+        self._alarm = self.loop.call_at(moment, self._expire, due_limits, was_late)
 
-    def _expire_due(self, was_late: bool) -> None:
-        now = self.loop.time()
-        due = [limit for limit in self.running if limit.due <= now]
-        self.running.difference_update(due)
-        for limit in due:
-            limit.expire(late=was_late)
+    def _expire(self, due_limits: list[TimeLimit], was_late: bool) -> None:
+        """End those of the attempts that still run.
+
+        Attempts that became due since then have had no moment of their own: the loop may have been
+        blocked again.
+        """
+        for limit in due_limits:
+            if limit in self.running:
+                self.running.discard(limit)
+                limit.expire(late=was_late)
         self._set_next_alarm()
 
     def _set_next_alarm(self) -> None:

@@ -121,6 +121,27 @@ async def test_a_loop_that_stood_still_throws_nothing_away(
 
 
 @pytest.mark.virtual
+async def test_a_second_stall_throws_no_later_attempt_away() -> None:
+    timeouts = AttemptTimeouts(here())
+    # The second stall begins while the earlier attempt has its last moment.
+    here().call_at(0, stand_still, 1.3)
+    here().call_at(1.35, stand_still, 1.2)
+
+    async def earlier_attempt() -> None:
+        with pytest.raises(TimeoutError), TimeLimit(timeouts, 1.0, NEVER):
+            await asyncio.sleep(NEVER)
+
+    async def later_attempt() -> float:
+        await asyncio.sleep(1.31)
+        with TimeLimit(timeouts, 1.0, NEVER):
+            await asyncio.sleep(2.6 - here().now)
+        return here().now
+
+    _, ended = await asyncio.gather(earlier_attempt(), later_attempt())
+    assert ended == pytest.approx(2.6)
+
+
+@pytest.mark.virtual
 async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
     def again() -> None:
         stand_still(1.3)
