@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import functools
 import hashlib
 import logging
 import math
@@ -97,17 +98,10 @@ def report(
 
 
 def _page(figures: Figures, title: str, names: Mapping[str, str]) -> str:
-    jinja = require("jinja2")
     style = _beside("report.css")
-    environment = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["words"] = _words
-    environment.filters["number"] = _number
-    environment.filters["figure"] = _figure
     # the page allows only this style, and no script
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.from_string(_beside("report.html")).render(
+    page = _template().render(
         attrs.asdict(figures, recurse=False),
         title=title,
         names=names,
@@ -118,6 +112,19 @@ def _page(figures: Figures, title: str, names: Mapping[str, str]) -> str:
         made_by=_MADE_BY,
     )
     return str(page)
+
+
+@functools.cache
+def _template() -> Any:
+    """Return the compiled template; compiling takes longer than filling it in."""
+    jinja = require("jinja2")
+    environment = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["words"] = _words
+    environment.filters["number"] = _number
+    environment.filters["figure"] = _figure
+    return environment.from_string(_beside("report.html"))
 
 
 def _beside(name: str) -> str:
