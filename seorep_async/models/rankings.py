@@ -30,7 +30,7 @@ class Feed(enum.Enum):
     @property
     def object_name(self) -> str:
         """The kind of object that its reports are about: `campaign` or `keyword`."""
-        return self.value.partition("-")[0]
+        return "keyword" if self is Feed.KEYWORD_BY_DATE else "campaign"
 
 
 @final

@@ -48,15 +48,19 @@ class Crawl(Generic[T]):
        before much of the next.
     3. Page 1 of the next listing that begins.
 
-    The budget limits the pages in progress: those with a worker (requested or in back-off), and
-    those that arrived before an earlier page of their listing. It is twice `max_concurrency`, so
-    that a request always waits for the next permit.
+    There is a worker for each permit, and one in place of each request that is in back-off. With
+    more, nearly every request would wait in the queue for its permit, which costs as much as the
+    decoding of its page.
+
+    The budget limits the pages in progress: those with a worker, and those that arrived before an
+    earlier page of their listing. It is twice the number of permits.
     """
 
     def __init__(self, session: Session, source: Source[T]) -> None:
         self._session = session
         self._source = source
-        self.budget: int = 2 * session.settings.max_concurrency
+        self._permits = session.share.max_concurrency
+        self.budget: int = 2 * self._permits
         # The rest of the budget is for further pages of listings that have several. With all of it
         # for beginnings, many listings would be half read, and be in memory, at the same time.
         self._most_readings = self.budget - 3 * self.budget // 8
@@ -73,10 +77,9 @@ class Crawl(Generic[T]):
 
     def hire(self) -> None:
         """Start one more worker, if there is a page to request and the budget allows it."""
-        if len(self._places) >= self._most_readings and not self._with_more:
+        if not self.is_open or not self._has_room(len(self._workers)):
             return
-        # A new worker must fit in. In `_following`, the worker that asks is counted already.
-        if not self.is_open or len(self._workers) + self._early_pages >= self.budget:
+        if len(self._places) >= self._most_readings and not self._with_more:
             return
         job = self._next_page()
         if job is not None:
@@ -149,9 +152,15 @@ class Crawl(Generic[T]):
             self._places.discard(reading)
         elif reading.requested == reading.checked and reading.wants_request:
             return reading, reading.take_number()
-        if len(self._workers) + self._early_pages > self.budget:
+        if not self._has_room(len(self._workers) - 1):
             return None
         return self._next_page()
+
+    def _has_room(self, workers: int) -> bool:
+        """Return whether there may be another worker besides this number of them."""
+        if workers >= self._permits + self._session.in_back_off:
+            return False
+        return workers + self._early_pages < self.budget
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         if reading.is_given_up:

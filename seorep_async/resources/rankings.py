@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -13,6 +13,7 @@ from typing import (
     Any,
     Generic,
     Literal,
+    NamedTuple,
     TypeAlias,
     TypedDict,
     TypeVar,
@@ -63,12 +64,25 @@ _PLACES = {"page": ".page(…)", "filter": "search=…"}
 _PERIOD = attrgetter("date", "date_precision")
 _AHEAD = dt.timedelta(days=1)
 """The date of some time zones is a day ahead of that in UTC."""
+
+
+class Endpoint(NamedTuple):
+    """The endpoint of a feed: its path, the model of its rows, and what identifies a row."""
+
+    path: str
+    row: type[Any]
+    key: Callable[[Any], Hashable]
+
+
 _ENDPOINTS = {
-    Feed.CAMPAIGN: ("/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")),
-    Feed.CAMPAIGN_BY_DATE: ("/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD),
-    Feed.KEYWORD_BY_DATE: ("/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD),
+    Feed.CAMPAIGN: Endpoint(
+        "/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")
+    ),
+    Feed.CAMPAIGN_BY_DATE: Endpoint(
+        "/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD
+    ),
+    Feed.KEYWORD_BY_DATE: Endpoint("/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD),
 }
-"""The path of each feed, its rows, and what identifies a row."""
 
 
 class FeedOptions(TypedDict, total=False):
@@ -115,7 +129,7 @@ class Rankings:
         self._warned = False
         self._accepted = AcceptedQuery()
         self._page_sizes = {
-            feed: PageSize(session, path) for feed, (path, _row, _key) in _ENDPOINTS.items()
+            feed: PageSize(session, endpoint.path) for feed, endpoint in _ENDPOINTS.items()
         }
 
     def campaign(
@@ -278,6 +292,7 @@ class Rankings:
             session=self._session,
             decoder=self._decoder,
             feed=feed,
+            endpoint=_ENDPOINTS[feed],
             start_date=start,
             end_date=end,
             account=self._account,
@@ -315,6 +330,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     session: Session
     decoder: Decoder
     feed: Feed
+    endpoint: Endpoint
     start_date: dt.date
     end_date: dt.date
     account: str
@@ -330,13 +346,12 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
 
     def listing(self, id: int) -> Listing[R, RankingReport[R]]:
         """Return the listing of one campaign or keyword."""
-        path, row, key = _ENDPOINTS[self.feed]
         kind = self.feed.object_name
         query = Query(
-            path=path,
+            path=self.endpoint.path,
             query=f"{kind}_id={id}&{self.params}",
-            decode=partial(FeedPage, self.decoder, row, subject=(kind, id)),
-            key=key,
+            decode=partial(FeedPage, self.decoder, self.endpoint.row, subject=(kind, id)),
+            key=self.endpoint.key,
             subject=f"{kind} {id}",
             page_size=self.page_size,
             secrets=self.secrets,
@@ -375,7 +390,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
 
     def _not_begun(self, id: int) -> InvalidRequestError:
         """Return the error for an empty report of a future range: a wrong year, most likely."""
-        path, _row, _key = _ENDPOINTS[self.feed]
+        path = self.endpoint.path
         subject = f"{self.feed.object_name} {id}"
         problem = f"{self.start_date} to {self.end_date} has not begun, and the service has no rows"
         return InvalidRequestError(problem, subject=subject, method="GET", path=path)

@@ -73,6 +73,7 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         # Records a page that were found, by the path of the endpoint; `paging` writes it.
         self.page_sizes: dict[str, int] = {}
+        self.in_back_off: int = 0  # requests that sleep before a retry
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -342,9 +343,11 @@ class Session:
         """Sleep before a retry. Closing the client ends the sleep."""
         self.share.waited["backoff"] += seconds
         sleep = self.spawn(self.clock.sleep(seconds))
+        self.in_back_off += 1
         try:
             await asyncio.wait([sleep])
         finally:
+            self.in_back_off -= 1
             sleep.cancel()
 
 

@@ -23,14 +23,11 @@ class Circuit(Enum):
     OPEN_BY_OUTAGE = "outage"
 
 
-# Python 3.11 looks up a member of an Enum slowly, and this one is needed with every attempt.
-_CLOSED = Circuit.CLOSED
-
-
 class CircuitBreaker(msgspec.Struct, eq=False):
     """Closed, or open until a probe is accepted.
 
     Attributes:
+        is_open: whether it is open; each attempt asks, and an Enum would be slow to compare.
         state: closed, or why it is open.
         opened_at: when it opened last.
         probes: probes in flight.
@@ -41,6 +38,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         failing_since: when the first of them ended.
     """
 
+    is_open: bool = False
     state: Circuit = Circuit.CLOSED
     opened_at: float = -math.inf
     probes: int = 0
@@ -50,18 +48,16 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     failures: int = 0
     failing_since: float = -math.inf
 
-    @property
-    def is_open(self) -> bool:
-        return self.state is not _CLOSED
-
     def open(self, state: Circuit, interval: float, now: float) -> None:
         """Let nothing but probes start, the first after `interval` seconds."""
+        self.is_open = True
         self.state = state
         self.opened_at = now
         self.probes = 0
         self.next_probe = now + max(_SHORTEST_BETWEEN_PROBES, interval)
 
     def close(self) -> None:
+        self.is_open = False
         self.state = Circuit.CLOSED
         self.failures = 0
 

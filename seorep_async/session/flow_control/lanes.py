@@ -96,29 +96,23 @@ class Waiter(msgspec.Struct, order=True):
 
 
 class Lane:
-    """The waiting requests of a pull, or those of all single calls and listings of a client."""
+    """The waiting requests of a pull, or those of all single calls and listings of a client.
+
+    Attributes:
+        waiters: these requests, in order.
+    """
 
     def __init__(self) -> None:
-        self._waiters: list[Waiter] = []  # in order
-
-    def __bool__(self) -> bool:
-        return bool(self._waiters)
-
-    def __iter__(self) -> Iterator[Waiter]:
-        return iter(self._waiters)
-
-    @property
-    def first(self) -> Waiter:
-        return self._waiters[0]
+        self.waiters: list[Waiter] = []
 
     def add(self, waiter: Waiter) -> None:
-        bisect.insort(self._waiters, waiter)
+        bisect.insort(self.waiters, waiter)
 
     def remove(self, waiter: Waiter) -> None:
         """Take a waiter out if it is here."""
-        place = bisect.bisect_left(self._waiters, waiter)
-        if self._waiters[place : place + 1] == [waiter]:
-            del self._waiters[place]
+        place = bisect.bisect_left(self.waiters, waiter)
+        if self.waiters[place : place + 1] == [waiter]:
+            del self.waiters[place]
 
 
 class ClientLanes:
@@ -143,16 +137,18 @@ class ClientLanes:
 
     def __bool__(self) -> bool:
         """Return whether a request may have a permit."""
-        return bool(self._in_turn or self.retries)
+        return bool(self._in_turn or self.retries.waiters)
 
     def __iter__(self) -> Iterator[Waiter]:
         """Iterate over all that wait."""
-        return itertools.chain(self.retries, *self._in_turn, *self._held)
+        lanes = itertools.chain([self.retries], self._in_turn, self._held)
+        return itertools.chain.from_iterable(lane.waiters for lane in lanes)
 
     @property
     def ready(self) -> Iterator[Waiter]:
         """Those that wait in lanes that are not held."""
-        return itertools.chain(self.retries, *self._in_turn)
+        lanes = itertools.chain([self.retries], self._in_turn)
+        return itertools.chain.from_iterable(lane.waiters for lane in lanes)
 
     def hold(self, lane: Lane) -> None:
         """Let a lane have no permits until it is released. Its retries go on."""
@@ -161,7 +157,7 @@ class ClientLanes:
 
     def release(self, lane: Lane) -> None:
         self._held.discard(lane)
-        if lane:
+        if lane.waiters:
             self._in_turn.setdefault(lane)
 
     def is_held(self, lane: Lane | None) -> bool:
@@ -182,17 +178,18 @@ class ClientLanes:
 
     def remove(self, waiter: Waiter) -> None:
         waiter.lane.remove(waiter)
-        if not waiter.lane:
+        if not waiter.lane.waiters:
             self._in_turn.pop(waiter.lane, None)
 
     def next_waiter(self) -> Waiter:
         """Return the waiter whose turn it is."""
         # 1. A retry goes first, but not each time: dead campaigns must not hold up others.
-        if self.retries and (self._until_retry <= 0 or not self._in_turn):
+        is_turn_of_retry = self._until_retry <= 0 or not self._in_turn
+        if self.retries.waiters and is_turn_of_retry:
             self._until_retry = next(self._between_retries)
-            return self.retries.first
+            return self.retries.waiters[0]
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
         self._until_retry -= 1
         lane = next(iter(self._in_turn))
         self._in_turn.move_to_end(lane)
-        return lane.first
+        return lane.waiters[0]

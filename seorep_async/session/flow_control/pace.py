@@ -49,8 +49,7 @@ class Pace:
             return "asked to wait", self.paused_until
         if is_open:
             return self.breaker.state.value, self.breaker.probe_due()
-        if self.rate.current == math.inf:
-            return "pace", now
+        # While no limit is known, this is a time that has passed.
         return "pace", self.rate.next_start
 
     def start(self, now: float, subject: Subject | None) -> bool:

@@ -86,7 +86,7 @@ class PermitQueue:
         if self._next_client() is not None:
             return None
         now = self._clock.monotonic()
-        _, moment = self.next_start(now)
+        _, moment = self.pace.next_start(now, len(self._in_flight))
         if not moment <= now < deadline:
             return None
         return self._grant(client, subject, now)
@@ -142,7 +142,8 @@ class PermitQueue:
                 continue
             permit = self._grant(waiter.lanes.client, waiter.subject, now)
             waiter.end(permit)
-        self._sleep()
+        if self._timer is not None:
+            self._sleep()
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the client that was served longest ago, of those that wait."""

@@ -39,7 +39,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     refused_while_held: int = 0
 
     def accept(self) -> None:
-        self.excess = max(0.0, self.excess - self.tolerated)
+        if self.excess > 0:
+            self.excess = max(0.0, self.excess - self.tolerated)
 
     def refuse(self, *, is_held: bool) -> bool:
         """Add a refusal. Return whether refusals are too many now."""

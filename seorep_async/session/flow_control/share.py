@@ -72,6 +72,11 @@ class Share:
         return None if rate == math.inf else rate
 
     @property
+    def max_concurrency(self) -> int:
+        """Attempts that may ever be in flight at once."""
+        return self._queue.pace.window.ceiling
+
+    @property
     def concurrency(self) -> int:
         """Attempts that may be in flight, once the window has opened."""
         return self._queue.pace.window.will_open_to

@@ -39,7 +39,8 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
 
     def accept(self) -> None:
         # Rule 2: each accepted attempt opens it by one.
-        self.size = min(self.ceiling, self.size + self.increase)
+        if self.size < self.ceiling:
+            self.size = min(self.ceiling, self.size + self.increase)
 
     def time_out(self, started: float, now: float) -> None:
         # It shrank already for all attempts that were in flight then.
