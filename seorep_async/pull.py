@@ -232,7 +232,7 @@ class _Run(Generic[R]):
         self._lane = Lane()
         self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
         self._started = session.clock.monotonic()
-        self.crawl: Crawl[R] = Crawl(session, self)
+        self.crawl: Crawl[R] = Crawl(session, self, self._lane)
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
         self._remaining: Iterator[tuple[int, int]] = enumerate(ids)

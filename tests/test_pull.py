@@ -250,6 +250,14 @@ async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
 # --- Depth-first and bounded
 
 
+@pytest.mark.parametrize("pages", [1, 3, 40])
+async def test_requests_of_a_pull_find_their_permits_free(pages: int) -> None:
+    async with serving(lambda request: whole(request, pages), max_concurrency=8) as (client, _):
+        await outcomes_of(client, range(1, 100))
+        waited = client.stats.waited
+    assert waited == {}
+
+
 async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None:
     async with serving(lambda request: whole(request, 40), max_concurrency=4) as (client, service):
         await outcomes_of(client, range(1, 17))

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.reading import Reading
-from seorep_async.session import Session, cancel_all
+from seorep_async.session import Lane, Session, cancel_all
 
 T = TypeVar("T")
 
@@ -42,23 +42,25 @@ class Crawl(Generic[T]):
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
-    1. Of the same listing, if nothing else of it is in progress. So a listing that has begun
-       always goes on, whatever the budget.
+    1. Of the same listing, if that announced no number of pages: then only its latest page says
+       whether there is another. It goes on whatever the budget.
     2. Of the first listing that has more pages to request. So each listing is read to its end
        before much of the next.
     3. Page 1 of the next listing that begins.
 
-    There is a worker for each permit, and one in place of each request that is in back-off. With
-    more, nearly every request would wait in the queue for its permit, which costs as much as the
-    decoding of its page.
+    There is a worker for each permit, and one in place of each request that is being tried again:
+    a dead campaign must not keep the others from being read. With more, nearly every request would
+    wait in the queue for its permit, which costs more than the decoding of its rows.
 
     The budget limits the pages in progress: those with a worker, and those that arrived before an
     earlier page of their listing. It is twice the number of permits.
     """
 
-    def __init__(self, session: Session, source: Source[T]) -> None:
+    def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
         self._session = session
         self._source = source
+        self._lane = lane
+        lane.on_retry = self.hire
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
         # The rest of the budget is for further pages of listings that have several. With all of it
@@ -150,7 +152,7 @@ class Crawl(Generic[T]):
             return None
         if reading not in self._readings:
             self._places.discard(reading)
-        elif reading.requested == reading.checked and reading.wants_request:
+        elif not reading.has_known_end and reading.wants_request:
             return reading, reading.take_number()
         if not self._has_room(len(self._workers) - 1):
             return None
@@ -158,7 +160,7 @@ class Crawl(Generic[T]):
 
     def _has_room(self, workers: int) -> bool:
         """Return whether there may be another worker besides this number of them."""
-        if workers >= self._permits + self._session.in_back_off:
+        if workers >= self._permits + self._lane.retrying:
             return False
         return workers + self._early_pages < self.budget
 

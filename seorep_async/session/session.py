@@ -73,7 +73,6 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         # Records a page that were found, by the path of the endpoint; `paging` writes it.
         self.page_sizes: dict[str, int] = {}
-        self.in_back_off: int = 0  # requests that sleep before a retry
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -197,6 +196,9 @@ class Session:
             # The end of a cancelled call says nothing about the service.
             self.share.quota.give_back(call.spent)
             raise
+        finally:
+            if call.is_retried and request.lane is not None:
+                request.lane.retrying -= 1
         raise completed
 
     async def _send_until_success(self, call: Call[T]) -> T:
@@ -333,21 +335,26 @@ class Session:
         return decision
 
     def _pay(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
-        """Count a retry and take its price from the retry quota."""
+        """Count a retry, take its price from the retry quota, and tell its pull."""
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         self.observer.log_retry(call, failure, retry.delay)
+        lane = call.request.lane
+        if lane is None or call.is_retried:
+            return
+        call.is_retried = True
+        lane.retrying += 1
+        if lane.on_retry is not None:
+            lane.on_retry()
 
     async def _back_off(self, seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""
         self.share.waited["backoff"] += seconds
         sleep = self.spawn(self.clock.sleep(seconds))
-        self.in_back_off += 1
         try:
             await asyncio.wait([sleep])
         finally:
-            self.in_back_off -= 1
             sleep.cancel()
 
 

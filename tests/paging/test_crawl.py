@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 
 from seorep_async import NotFoundError, Page, SeoRepError, Settings
 from seorep_async.paging import Crawl, Query, Reading, Schedule
-from seorep_async.session import Deadline, Decode, Request
+from seorep_async.session import Clock, Deadline, Decode, Lane, Request
+from seorep_async.session.flow_control import Share
 
 FAR_TOO_MANY = 1000
 """Pages after which a listing is given up."""
@@ -29,6 +30,7 @@ class FakeSession:
 
     def __init__(self, concurrency: int, random: Random, failures: float = 0.0) -> None:
         self.settings = Settings(max_concurrency=concurrency)
+        self.share = Share(self.settings, Clock())
         self.requested: list[tuple[int, int]] = []
         self.in_flight = 0
         self.most_in_flight = 0
@@ -59,7 +61,7 @@ class FakeSource:
     """Listings with some pages of one item each; those of a negative number announce no total."""
 
     def __init__(self, session: Any, pages: Iterable[int]) -> None:
-        self.crawl: Crawl[int] = Crawl(session, self)
+        self.crawl: Crawl[int] = Crawl(session, self, Lane())
         self.items: dict[int, list[int]] = {}
         self.failed: dict[int, SeoRepError] = {}
         self.bugs: list[BaseException] = []

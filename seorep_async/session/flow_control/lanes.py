@@ -6,7 +6,7 @@ import asyncio
 import bisect
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -100,10 +100,14 @@ class Lane:
 
     Attributes:
         waiters: these requests, in order.
+        retrying: requests of a pull that failed and are being tried again, in back-off or not.
+        on_retry: is called when there is one more of them.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
+        self.retrying: int = 0
+        self.on_retry: Callable[[], None] | None = None
 
     def add(self, waiter: Waiter) -> None:
         bisect.insort(self.waiters, waiter)
