@@ -296,8 +296,11 @@ class AnyPull(RuleBasedStateMachine):
         early_pages = sum(len(reading.early) for reading in readings)
         assert run.crawl._early_pages == early_pages
         assert len(workers) + early_pages <= self.window
+        # Each report that has begun is requested by a worker, or waits for one behind another.
         workers_readings = {id(reading) for reading in workers.values()}
-        assert {id(reading) for reading in readings} <= workers_readings
+        waiting = {id(reading) for _, _, reading in run.crawl._with_more}
+        assert {id(reading) for reading in readings} <= workers_readings | waiting
+        assert workers or not readings
         return len(readings)
 
     def check_window(self) -> None:
