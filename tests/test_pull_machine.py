@@ -298,7 +298,7 @@ class AnyPull(RuleBasedStateMachine):
         assert len(workers) + early_pages <= self.window
         # Each report that has begun is requested by a worker, or waits for one behind another.
         workers_readings = {id(reading) for reading in workers.values()}
-        waiting = {id(reading) for _, _, reading in run.crawl._with_more}
+        waiting = {id(reading) for reading in run.crawl._with_more}
         assert {id(reading) for reading in readings} <= workers_readings | waiting
         assert workers or not readings
         return len(readings)

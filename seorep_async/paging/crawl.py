@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
+import bisect
+from operator import attrgetter
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
@@ -13,6 +14,8 @@ from seorep_async.session import Lane, Session, cancel_all
 
 T = TypeVar("T")
 
+
+_BY_NUMBER = attrgetter("number")
 
 Job: TypeAlias = tuple[Reading[T], int]
 """A page to request: its listing and its number."""
@@ -45,12 +48,14 @@ class Crawl(Generic[T]):
     1. Of the same listing, if that announced no number of pages: then only its latest page says
        whether there is another. It goes on whatever the budget.
     2. Of the first listing that has more pages to request. So each listing is read to its end
-       before much of the next.
+       before much of the next. While there is other work, it has no more pages in progress than
+       have arrived, and gets none while one is being tried again: a dead listing must neither
+       hold others up nor look like a limit of the service.
     3. Page 1 of the next listing that begins.
 
-    There is a worker for each permit, and one in place of each request that is being tried again:
-    a dead campaign must not keep the others from being read. With more, nearly every request would
-    wait in the queue for its permit, which costs more than the decoding of its rows.
+    There is a worker for each permit, and another in place of each one whose request is being tried
+    again. With more, nearly every request would wait in the queue for its permit, which costs more
+    than the decoding of its rows.
 
     The budget limits the pages in progress: those with a worker, and those that arrived before an
     earlier page of their listing. It is twice the number of permits.
@@ -59,8 +64,7 @@ class Crawl(Generic[T]):
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
         self._session = session
         self._source = source
-        self._lane = lane
-        lane.on_retry = self.hire
+        lane.on_retry = self._on_retry
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
         # The rest of the budget is for further pages of listings that have several. With all of it
@@ -71,9 +75,11 @@ class Crawl(Generic[T]):
         # These, and those that have ended while their worker has not taken another page yet: it
         # may be on its way with the last page of one, and is about to begin another.
         self._places: set[Reading[T]] = set()
-        # A heap of listings whose number of pages is known, and that may have more to request.
-        self._with_more: list[tuple[int, int, Reading[T]]] = []
+        # Listings whose number of pages is known, and that have more to request; in order.
+        self._with_more: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
+        # The workers whose request is being tried again.
+        self._retrying: dict[asyncio.Task[None], Reading[T]] = {}
         self._early_pages = 0
         self.is_open: bool = True
 
@@ -106,20 +112,29 @@ class Crawl(Generic[T]):
         return len(self._workers) - 1
 
     def _next_page(self) -> Job[T] | None:
-        """Return the next page of the first listing that has more, or page 1 of a new listing."""
-        while self._with_more:
-            _, _, reading = self._with_more[0]
-            if reading.wants_request:
-                return reading, reading.take_number()
-            heapq.heappop(self._with_more)
-        if len(self._places) >= self._most_readings:
-            return None
-        next_reading = self._source.next_reading()
-        if next_reading is None:
-            return None
-        self._readings.add(next_reading)
-        self._places.add(next_reading)
-        return next_reading, next_reading.take_number()
+        """Return the page that is requested next, if there is any."""
+        healthy = self._with_more
+        if self._retrying:
+            failing = self._retrying.values()
+            healthy = [reading for reading in self._with_more if reading not in failing]
+        for reading in healthy:
+            if reading.in_progress < reading.arrived:
+                return self._take_page(reading)
+        if len(self._places) < self._most_readings:
+            next_reading = self._source.next_reading()
+            if next_reading is not None:
+                self._readings.add(next_reading)
+                self._places.add(next_reading)
+                return next_reading, next_reading.take_number()
+        if healthy:
+            return self._take_page(healthy[0])
+        return None
+
+    def _take_page(self, reading: Reading[T]) -> Job[T]:
+        number = reading.take_number()
+        if not reading.wants_request:
+            self._with_more.remove(reading)
+        return reading, number
 
     async def _work(self, job: Job[T] | None) -> None:
         worker = cast("asyncio.Task[None]", asyncio.current_task())
@@ -139,6 +154,8 @@ class Crawl(Generic[T]):
                     self._end(reading)
                 else:
                     reading = await self._fail(reading, error)
+            if self._retrying:
+                self._retrying.pop(worker, None)
             # Responses that arrived together free their permits first. Otherwise this request
             # would wait in the queue for one of them, which costs more than the response.
             await asyncio.sleep(0)
@@ -160,7 +177,7 @@ class Crawl(Generic[T]):
 
     def _has_room(self, workers: int) -> bool:
         """Return whether there may be another worker besides this number of them."""
-        if workers >= self._permits + self._lane.retrying:
+        if workers >= self._permits + len(self._retrying):
             return False
         return workers + self._early_pages < self.budget
 
@@ -175,7 +192,7 @@ class Crawl(Generic[T]):
         if reading.is_complete:
             self._end(reading)
         elif number == 1 and reading.has_known_end:
-            heapq.heappush(self._with_more, (reading.number, id(reading), reading))
+            bisect.insort(self._with_more, reading, key=_BY_NUMBER)
 
     def _end(self, reading: Reading[T]) -> None:
         self._readings.remove(reading)
@@ -205,8 +222,16 @@ class Crawl(Generic[T]):
 
     def _give_up(self, reading: Reading[T]) -> None:
         reading.is_given_up = True
+        if reading in self._with_more:
+            self._with_more.remove(reading)
         self._early_pages -= len(reading.early)
         reading.early.clear()
+
+    def _on_retry(self) -> None:
+        """Start a worker in place of the one whose request is about to be tried again."""
+        worker = cast("asyncio.Task[None]", asyncio.current_task())
+        self._retrying[worker] = self._workers[worker]
+        self.hire()
 
     def _cancel_requests(self, reading: Reading[T]) -> None:
         current_worker = asyncio.current_task()
@@ -216,6 +241,7 @@ class Crawl(Generic[T]):
 
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
         reading = self._workers.pop(worker)
+        self._retrying.pop(worker, None)
         if not worker.cancelled():
             bug = worker.exception()
             if bug is not None:

@@ -81,6 +81,16 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             return self.requested == self.checked
         return self.requested < self.ledger.last_page
 
+    @property
+    def arrived(self) -> int:
+        """The number of pages that have arrived, in order or early."""
+        return self.checked + len(self.early)
+
+    @property
+    def in_progress(self) -> int:
+        """The number of pages that were requested and have not arrived."""
+        return self.requested - self.arrived
+
     def take_number(self) -> int:
         """Return the number of the page that is requested next."""
         self.requested += 1

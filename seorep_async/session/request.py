@@ -86,7 +86,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
         spent: tokens of the retry quota that its retries cost.
-        is_retried: whether it failed and is being tried again.
         may_have_run: whether the service may have carried the request out already.
         failure: the last one, or None.
     """
@@ -99,7 +98,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     attempts: int = 0
     throttled: int = 0
     spent: int = 0
-    is_retried: bool = False
     may_have_run: bool = False
     failure: Failure | None = None
 

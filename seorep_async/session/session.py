@@ -196,9 +196,6 @@ class Session:
             # The end of a cancelled call says nothing about the service.
             self.share.quota.give_back(call.spent)
             raise
-        finally:
-            if call.is_retried and request.lane is not None:
-                request.lane.retrying -= 1
         raise completed
 
     async def _send_until_success(self, call: Call[T]) -> T:
@@ -341,11 +338,7 @@ class Session:
         self._retries[failure.cause.value] += 1
         self.observer.log_retry(call, failure, retry.delay)
         lane = call.request.lane
-        if lane is None or call.is_retried:
-            return
-        call.is_retried = True
-        lane.retrying += 1
-        if lane.on_retry is not None:
+        if lane is not None and lane.on_retry is not None:
             lane.on_retry()
 
     async def _back_off(self, seconds: float) -> None:

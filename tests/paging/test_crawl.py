@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
@@ -25,17 +26,22 @@ class FakeSession:
 
     Attributes:
         requested: the requests so far, as the numbers of listing and page.
-        most_in_flight: the most requests in flight at once.
+        most_in_flight: the most first attempts in flight at once.
+        arrived: the pages of each listing that have arrived.
     """
 
-    def __init__(self, concurrency: int, random: Random, failures: float = 0.0) -> None:
+    def __init__(
+        self, concurrency: int, random: Random, failures: float = 0.0, retries: float = 0.0
+    ) -> None:
         self.settings = Settings(max_concurrency=concurrency)
         self.share = Share(self.settings, Clock())
         self.requested: list[tuple[int, int]] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self.arrived: Counter[int] = Counter()
         self._random = random
         self._failures = failures
+        self._retries = retries
 
     def spawn(self, work: Any, when_done: Callable[[Any], None]) -> Any:
         task = asyncio.get_running_loop().create_task(work)
@@ -43,25 +49,41 @@ class FakeSession:
         return task
 
     async def send(self, request: Request[Page[int]]) -> Page[int]:
+        listing = int(request.path)
         page = int(request.query.removeprefix("page="))
-        self.requested.append((int(request.path), page))
+        self.requested.append((listing, page))
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            for _ in range(self._random.randrange(6)):
-                await asyncio.sleep(0)
-            if self._random.random() < self._failures:
-                raise NotFoundError("there is no such object")
+            await self.response(listing, page)
         finally:
             self.in_flight -= 1
+        self.arrived[listing] += 1
+        if self._random.random() < self._retries:
+            await self.retry(request)
         return request.decode(b"")
+
+    async def response(self, listing: int, page: int) -> None:
+        for _ in range(self._random.randrange(6)):
+            await asyncio.sleep(0)
+        if self._random.random() < self._failures:
+            raise NotFoundError("there is no such object")
+
+    async def retry(self, request: Request[Page[int]]) -> None:
+        """Try a request again, as a session does."""
+        assert request.lane is not None
+        assert request.lane.on_retry is not None
+        request.lane.on_retry()
+        for _ in range(self._random.randrange(20)):
+            await asyncio.sleep(0)
 
 
 class FakeSource:
     """Listings with some pages of one item each; those of a negative number announce no total."""
 
     def __init__(self, session: Any, pages: Iterable[int]) -> None:
-        self.crawl: Crawl[int] = Crawl(session, self, Lane())
+        self.lane = Lane()
+        self.crawl: Crawl[int] = Crawl(session, self, self.lane)
         self.items: dict[int, list[int]] = {}
         self.failed: dict[int, SeoRepError] = {}
         self.bugs: list[BaseException] = []
@@ -78,7 +100,8 @@ class FakeSource:
         self.check_budget()
         for number, pages in self._remaining:
             query = Query(str(number), "", pages_of(pages), key=lambda item: item)
-            reading = Reading(query, Schedule(Deadline()), FAR_TOO_MANY, number)
+            schedule = Schedule(Deadline(), self.lane)
+            reading = Reading(query, schedule, FAR_TOO_MANY, number)
             self._begun[number] = reading
             return reading
         if not self._begun:
@@ -126,11 +149,11 @@ randoms = st.randoms(use_true_random=False)
 concurrencies = st.integers(1, 5)
 
 
-@given(listings, concurrencies, randoms)
+@given(listings, concurrencies, randoms, st.sampled_from([0.0, 0.1]))
 def test_every_listing_is_read_whole_within_the_budget(
-    pages: list[int], concurrency: int, random: Random
+    pages: list[int], concurrency: int, random: Random, retries: float
 ) -> None:
-    session = FakeSession(concurrency, random)
+    session = FakeSession(concurrency, random, retries=retries)
 
     async def read() -> FakeSource:
         source = FakeSource(session, pages)
@@ -142,14 +165,15 @@ def test_every_listing_is_read_whole_within_the_budget(
     assert source.items == {
         number: [*range(1, abs(count) + 1)] for number, count in enumerate(pages)
     }
-    assert session.most_in_flight <= 2 * concurrency
+    # A worker that was started beside a retry ends only after its page.
+    assert session.most_in_flight <= (2 * concurrency if retries else concurrency)
 
 
 @given(listings, concurrencies, randoms)
 def test_failed_listings_leave_the_others_whole(
     pages: list[int], concurrency: int, random: Random
 ) -> None:
-    session = FakeSession(concurrency, random, failures=0.1)
+    session = FakeSession(concurrency, random, failures=0.1, retries=0.1)
 
     async def read() -> FakeSource:
         source = FakeSource(session, pages)
@@ -180,6 +204,61 @@ def test_a_crawl_that_is_closed_leaves_no_task(
 
     assert asyncio.run(read()) == set()
     assert session.in_flight == 0
+
+
+class SlowStart(FakeSession):
+    """Checks that the pages of the first listing in progress are no more than have arrived."""
+
+    async def response(self, listing: int, page: int) -> None:
+        in_progress = page - self.arrived[listing]
+        has_other_work = len({listing for listing, _ in self.requested}) < 40
+        if listing == 0 and page > 1 and has_other_work:
+            assert in_progress <= self.arrived[listing]
+        await super().response(listing, page)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_listing_starts_slowly_beside_others(seed: int) -> None:
+    session = SlowStart(8, Random(seed))
+
+    async def read() -> FakeSource:
+        source = FakeSource(session, [30] + [1] * 40)
+        await source.read_all()
+        return source
+
+    source = asyncio.run(read())
+    assert source.bugs == []
+    assert len(source.items) == 41
+
+
+class DeadPage(FakeSession):
+    """Never has a response to page 2 of the first listing, which is tried again."""
+
+    async def send(self, request: Request[Page[int]]) -> Page[int]:
+        if (request.path, request.query) != ("0", "page=2"):
+            return await super().send(request)
+        assert request.lane is not None
+        assert request.lane.on_retry is not None
+        request.lane.on_retry()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_dead_page_takes_one_worker_and_no_other_listing(concurrency: int) -> None:
+    session = DeadPage(concurrency, Random(1))
+
+    async def read() -> FakeSource:
+        source = FakeSource(session, [9] + [2] * 20)
+        source.crawl.hire()
+        while len(source.items) < 20:  # noqa: ASYNC110  # until the others are read
+            await asyncio.sleep(0)
+        await source.crawl.close()
+        return source
+
+    source = asyncio.run(read())
+    assert source.bugs == []
+    assert [page for listing, page in session.requested if listing == 0] == [1]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="there are no eager tasks")

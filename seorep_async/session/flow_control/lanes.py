@@ -100,13 +100,11 @@ class Lane:
 
     Attributes:
         waiters: these requests, in order.
-        retrying: requests of a pull that failed and are being tried again, in back-off or not.
-        on_retry: is called when there is one more of them.
+        on_retry: is called by the task of a request that is about to be tried again.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
-        self.retrying: int = 0
         self.on_retry: Callable[[], None] | None = None
 
     def add(self, waiter: Waiter) -> None:
