@@ -49,8 +49,8 @@ class Crawl(Generic[T]):
        whether there is another. It goes on whatever the budget.
     2. Of the first listing that has more pages to request. So each listing is read to its end
        before much of the next. While there is other work, it has no more pages in progress than
-       have arrived, and gets none while one is being tried again: a dead listing must neither
-       hold others up nor look like a limit of the service.
+       have arrived, and gets no worker while one is being tried again: a dead listing must
+       neither hold others up nor look like a limit of the service.
     3. Page 1 of the next listing that begins.
 
     There is a worker for each permit, and another in place of each one whose request is being tried
@@ -126,8 +126,10 @@ class Crawl(Generic[T]):
                 self._readings.add(next_reading)
                 self._places.add(next_reading)
                 return next_reading, next_reading.take_number()
-        if healthy:
-            return self._take_page(healthy[0])
+        # There is no other work.
+        rest = healthy or self._with_more
+        if rest:
+            return self._take_page(rest[0])
         return None
 
     def _take_page(self, reading: Reading[T]) -> Job[T]:

@@ -245,20 +245,24 @@ class DeadPage(FakeSession):
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_dead_page_takes_one_worker_and_no_other_listing(concurrency: int) -> None:
+def test_a_dead_page_takes_one_worker_while_others_begin(concurrency: int) -> None:
     session = DeadPage(concurrency, Random(1))
 
     async def read() -> FakeSource:
         source = FakeSource(session, [9] + [2] * 20)
         source.crawl.hire()
-        while len(source.items) < 20:  # noqa: ASYNC110  # until the others are read
+        for _ in range(1000):
             await asyncio.sleep(0)
         await source.crawl.close()
         return source
 
     source = asyncio.run(read())
     assert source.bugs == []
-    assert [page for listing, page in session.requested if listing == 0] == [1]
+    assert len(source.items) == 20
+    last_beginning = session.requested.index((20, 1))
+    early_requests = session.requested[:last_beginning]
+    assert [page for listing, page in early_requests if listing == 0] == [1]
+    assert (0, 3) in session.requested, "there was no other work"
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="there are no eager tasks")
