@@ -94,8 +94,10 @@ class Database(Target):
         # a crash may have left it where the database itself was removed afterwards;
         # DuckDB would replay this log into the new database
         if self._is_new() and log.exists():
-            problem = f"{log.name} is of a database that was here"
-            raise refusal(self.out, f"{problem}; put it beside that, or remove it")
+            raise refusal(
+                self.out,
+                f"{log.name} is of a database that was here; put it beside that, or remove it",
+            )
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
@@ -234,8 +236,10 @@ class Database(Target):
             # DuckDB passes on only the text of an error of ours, such as a damaged piece
             for original in self.format.problems:
                 raise original from error
-            problem = f"can't write {self.out}: {first_line(error)}; nothing has changed in it"
-            raise ExportError(problem, file=self.path) from error
+            raise ExportError(
+                f"can't write {self.out}: {first_line(error)}; nothing has changed in it",
+                file=self.path,
+            ) from error
         return [self.out] if contents.received else []
 
     def _checkpoint(self, database: duckdb.DuckDBPyConnection) -> None:
@@ -368,9 +372,9 @@ def _check_accounts(
         if service == request.service:
             return
         problem = f"of the service {service}, not {request.service}"
-    rows = f"it has rows under the account name {request.account} {problem}"
     raise ConfigurationError(
-        f"can't write the database: {rows}; give this account a name of its own with account=…",
+        f"can't write the database: it has rows under the account name {request.account} "
+        f"{problem}; give this account a name of its own with account=…",
         argument="account",
     )
 

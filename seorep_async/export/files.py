@@ -225,12 +225,14 @@ class Files(Target):
             # a file is made beside `path`, and can't be moved to another file system in one step
             folder = Path(os.path.realpath(file)).parent
             if folder.stat().st_dev != self.path.parent.stat().st_dev:
-                problem = f"{file.name} is a link to another file system; remove it"
-                raise refusal(self.out, problem)
+                raise refusal(self.out, f"{file.name} is a link to another file system; remove it")
             is_empty = not file.exists() or not file.stat().st_size
             if not self.force and not is_empty and not self._is_from_a_pull(file):
-                advice = "name another file, or replace it with force=True"
-                raise refusal(self.out, f"{file.name} exists, and no pull wrote it; {advice}")
+                raise refusal(
+                    self.out,
+                    f"{file.name} exists, and no pull wrote it; name another file, or replace it "
+                    "with force=True",
+                )
 
     def _is_from_a_pull(self, file: Path) -> bool:
         rows = self.format.read(file)
@@ -365,8 +367,10 @@ def while_in_use(file: Path, action: Callable[[], object]) -> None:
             if not is_in_use:
                 raise
             if time.monotonic() >= deadline:
-                problem = f"can't write {file}: {error.strerror}; is it open in another program?"
-                raise ExportError(problem, file=file) from error
+                raise ExportError(
+                    f"can't write {file}: {error.strerror}; is it open in another program?",
+                    file=file,
+                ) from error
         time.sleep(_RETRY_SECONDS)
 
 

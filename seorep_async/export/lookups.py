@@ -144,9 +144,11 @@ async def require_begun(
             return
         has_answer = True
     if has_answer:
-        problem = f"start_date {request.start_date} has not begun"
-        advice = "the service has no rows of it; name an earlier period"
-        raise ConfigurationError(f"{problem}, and {advice}", argument="start_date")
+        raise ConfigurationError(
+            f"start_date {request.start_date} has not begun, and the service has no rows of it; "
+            "name an earlier period",
+            argument="start_date",
+        )
 
 
 async def estimate(

@@ -183,8 +183,9 @@ async def stream(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     text_format = format_of(f".{format}") if format in ("csv", "jsonl") else None
     if len(request.feeds) != 1 or not isinstance(text_format, Text):
-        problem = "a stream holds one feed, as csv or jsonl; name a file for more"
-        raise ConfigurationError(problem, argument="feeds")
+        raise ConfigurationError(
+            "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
+        )
     (feed,) = request.feeds
     table = table_of(feed)
     tracker = Tracker(client, on_progress)
@@ -437,8 +438,10 @@ async def _under_known_name(
     host = target.request.account
     owner = f"the service's account {min(account_ids)}"
     if len(names) > 1:
-        problem = f"the database has {' and '.join(names)} for {owner}"
-        raise ConfigurationError(f"{problem}; name one with account=…", argument="account")
+        raise ConfigurationError(
+            f"the database has {' and '.join(names)} for {owner}; name one with account=…",
+            argument="account",
+        )
     (name,) = names
     note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
     _log.warning("%s", note)
@@ -520,8 +523,11 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if not isinstance(name, str):
         raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
-        problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
-        raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
+        raise refusal(
+            name,
+            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
+            "(`seorep guide engines` shows how to write elsewhere)",
+        )
     if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
@@ -540,7 +546,9 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
     if place.options.get("search") is not None:
-        problem = "search narrows the rows, and the rows found would replace whole reports in"
-        advice = "leave it out, or write to a file of its own"
-        raise ConfigurationError(f"{problem} {path}; {advice}", argument="search")
+        raise ConfigurationError(
+            f"search narrows the rows, and the rows found would replace whole reports in {path}; "
+            "leave it out, or write to a file of its own",
+            argument="search",
+        )
     return Database(path, real_path, request, stop, format_)

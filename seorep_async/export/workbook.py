@@ -111,8 +111,10 @@ class WorkbookFile(Target):
         elif was_changed(self.path):
             problem = "was changed since a pull wrote it"
         if problem is not None:
-            advice = "name another file, or replace it with force=True"
-            raise refusal(self.out, f"{self.path.name} {problem}; {advice}")
+            raise refusal(
+                self.out,
+                f"{self.path.name} {problem}; name another file, or replace it with force=True",
+            )
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
