@@ -24,6 +24,7 @@ from seorep_async.export.files import (
     check_file,
     check_reading,
     discard,
+    has_content,
     refusal,
     shortened,
     sync_file,
@@ -93,7 +94,7 @@ class Database(Target):
         log = Path(f"{self.path}.wal")
         # a crash may have left it where the database itself was removed afterwards;
         # DuckDB would replay this log into the new database
-        if self._is_new() and log.exists():
+        if log.exists() and not has_content(self.path):
             raise refusal(
                 self.out,
                 f"{log.name} is of a database that was here; put it beside that, or remove it",
@@ -166,9 +167,6 @@ class Database(Target):
                 return Retry([campaign_id for (campaign_id,) in failures], refused)
         return Retry(None, refused)
 
-    def _is_new(self) -> bool:
-        return not self.path.exists() or not self.path.stat().st_size
-
     @contextmanager
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open the database once no other pull and no other program has it open.
@@ -183,7 +181,7 @@ class Database(Target):
             with ExitStack() as stack:
                 if lock.acquire(timeout=_RETRY_SECONDS):
                     stack.callback(lock.release)
-                    is_new = self._is_new()
+                    is_new = not has_content(self.path)
                     # to look must not make a file, which a refused pull would leave behind
                     file = ":memory:" if is_new and not to_write else self.path
                     try:
@@ -228,7 +226,7 @@ class Database(Target):
         duckdb = require("duckdb")
         try:
             # another pull may make the database meanwhile, and then its rows are added to
-            if not self._is_new() or not self._make(contents, folder):
+            if has_content(self.path) or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
@@ -265,7 +263,7 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
-            if self.path.exists() and self._is_new():
+            if self.path.exists() and not has_content(self.path):
                 shutil.copymode(self.path, file)
                 self.path.unlink()
             # unlike a replacement, a link spares a database that another pull has made meanwhile

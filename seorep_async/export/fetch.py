@@ -22,7 +22,14 @@ from seorep_async.errors import (
     PullPausedError,
     SeoRepError,
 )
-from seorep_async.export.lookups import VALID_IDS, concerns_all, listed, look_up, require_begun
+from seorep_async.export.lookups import (
+    VALID_IDS,
+    concerns_all,
+    listed,
+    look_up,
+    require_begun,
+    selected,
+)
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
@@ -201,7 +208,7 @@ class Fetcher:
         self.tracker.start(Stage.LISTING, request.feeds[0])
         error: SeoRepError | None = None
         if request.campaigns is None:
-            campaigns = request.select(await listed(self.client, request.filter))
+            campaigns = await selected(self.client, request)
             campaign_ids = [campaign.id for campaign in campaigns]
         else:
             campaigns, error = await look_up(self.client, request.campaigns)

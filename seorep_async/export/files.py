@@ -111,6 +111,16 @@ class Target:
         return tuple(loss for loss in losses if loss is not None)
 
 
+def has_content(file: Path) -> bool:
+    """Return whether a file exists and is not empty."""
+    return file.exists() and file.stat().st_size > 0
+
+
+def overwriting(out: Path, file: Path, problem: str) -> ConfigurationError:
+    """Return the refusal to replace a file that somebody may need."""
+    return refusal(out, f"{file.name} {problem}; name another file, or replace it with force=True")
+
+
 def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be a target.
 
@@ -226,13 +236,8 @@ class Files(Target):
             folder = Path(os.path.realpath(file)).parent
             if folder.stat().st_dev != self.path.parent.stat().st_dev:
                 raise refusal(self.out, f"{file.name} is a link to another file system; remove it")
-            is_empty = not file.exists() or not file.stat().st_size
-            if not self.force and not is_empty and not self._is_from_a_pull(file):
-                raise refusal(
-                    self.out,
-                    f"{file.name} exists, and no pull wrote it; name another file, or replace it "
-                    "with force=True",
-                )
+            if not self.force and has_content(file) and not self._is_from_a_pull(file):
+                raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
         rows = self.format.read(file)

@@ -33,7 +33,7 @@ from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
-from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
+from seorep_async.export.lookups import concerns_all, estimate, requested_ids, require_begun
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -190,11 +190,8 @@ async def stream(
     table = table_of(feed)
     tracker = Tracker(client, on_progress)
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
-    campaign_ids = request.campaigns
-    if campaign_ids is None:
-        tracker.start(Stage.LISTING, feed)
-        campaigns = request.select(await listed(client, request.filter))
-        campaign_ids = tuple(campaign.id for campaign in campaigns)
+    tracker.start(Stage.LISTING, feed)
+    campaign_ids = await requested_ids(client, request)
     await require_begun(client, request, feed_options(options), campaign_ids)
     # the campaigns that each report belongs to; a keyword may be in several
     owners = {id_: [id_] for id_ in campaign_ids}
@@ -295,11 +292,7 @@ async def preview(
     # nothing is staged, so the campaigns are not known yet
     if not plan.ids:
         before = client.stats.attempts
-        if request.campaigns is None:
-            campaigns = request.select(await listed(client, request.filter))
-            campaign_ids = tuple(campaign.id for campaign in campaigns)
-        else:
-            campaign_ids = request.campaigns
+        campaign_ids = await requested_ids(client, request)
         # named campaigns are looked up as well, for their names
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
@@ -381,7 +374,7 @@ async def opened_target(
             if retry.campaign_ids is not None:
                 failed_ids = retry.campaign_ids
                 if retry.refusal is None:
-                    failed_ids = await _requested_ids(client, request, failed_ids)
+                    failed_ids = await _requested_failures(client, request, failed_ids)
                 requests.append(request.only(failed_ids))
             stack = ExitStack()
             try:
@@ -401,15 +394,14 @@ async def opened_target(
                 await run(stack.close)
 
 
-async def _requested_ids(
+async def _requested_failures(
     client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
 ) -> list[int]:
     """Return the failed campaigns that a request takes, also by its groups and its filter."""
     if failed_ids and (request.groups or request.filter is not None):
         # only the service knows what its filter finds
-        campaigns = request.select(await listed(client, request.filter))
-        requested_ids = {campaign.id for campaign in campaigns}
-        return [id_ for id_ in failed_ids if id_ in requested_ids]
+        chosen_ids = set(await requested_ids(client, request))
+        return [id_ for id_ in failed_ids if id_ in chosen_ids]
     return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
