@@ -137,6 +137,9 @@ class Session:
             message = f"{failure.error.message}; not tried again, as the client was closed"
             return failure.error.evolve(message=message)
         advice = "use it inside `async with SeoRepClient(...) as client:`"
+        # a client is opened only once
+        if self.state is State.NEW:
+            advice += ", or `await client.open()` first"
         return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
     def spawn(
