@@ -99,8 +99,9 @@ def _build(options: Mapping[str, str], before_name: str) -> Sandbox:
         try:
             values[name] = reader.read(text)
         except ValueError:
-            problem = f"{text!r} is not {reader.expected}"
-            raise UsageError(f"{before_name}{_written(name)}: {problem}.") from None
+            raise UsageError(
+                f"{before_name}{_written(name)}: {text!r} is not {reader.expected}."
+            ) from None
     try:
         return Sandbox(**values)
     except ValueError as error:

@@ -33,7 +33,7 @@ from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
-from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
+from seorep_async.export.lookups import concerns_all, estimate, requested_ids, require_begun
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -183,17 +183,15 @@ async def stream(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     text_format = format_of(f".{format}") if format in ("csv", "jsonl") else None
     if len(request.feeds) != 1 or not isinstance(text_format, Text):
-        problem = "a stream holds one feed, as csv or jsonl; name a file for more"
-        raise ConfigurationError(problem, argument="feeds")
+        raise ConfigurationError(
+            "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
+        )
     (feed,) = request.feeds
     table = table_of(feed)
     tracker = Tracker(client, on_progress)
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
-    campaign_ids = request.campaigns
-    if campaign_ids is None:
-        tracker.start(Stage.LISTING, feed)
-        campaigns = request.select(await listed(client, request.filter))
-        campaign_ids = tuple(campaign.id for campaign in campaigns)
+    tracker.start(Stage.LISTING, feed)
+    campaign_ids = await requested_ids(client, request)
     await require_begun(client, request, feed_options(options), campaign_ids)
     # the campaigns that each report belongs to; a keyword may be in several
     owners = {id_: [id_] for id_ in campaign_ids}
@@ -294,11 +292,7 @@ async def preview(
     # nothing is staged, so the campaigns are not known yet
     if not plan.ids:
         before = client.stats.attempts
-        if request.campaigns is None:
-            campaigns = request.select(await listed(client, request.filter))
-            campaign_ids = tuple(campaign.id for campaign in campaigns)
-        else:
-            campaign_ids = request.campaigns
+        campaign_ids = await requested_ids(client, request)
         # named campaigns are looked up as well, for their names
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
@@ -380,7 +374,7 @@ async def opened_target(
             if retry.campaign_ids is not None:
                 failed_ids = retry.campaign_ids
                 if retry.refusal is None:
-                    failed_ids = await _requested_ids(client, request, failed_ids)
+                    failed_ids = await _requested_failures(client, request, failed_ids)
                 requests.append(request.only(failed_ids))
             stack = ExitStack()
             try:
@@ -400,15 +394,14 @@ async def opened_target(
                 await run(stack.close)
 
 
-async def _requested_ids(
+async def _requested_failures(
     client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
 ) -> list[int]:
     """Return the failed campaigns that a request takes, also by its groups and its filter."""
     if failed_ids and (request.groups or request.filter is not None):
         # only the service knows what its filter finds
-        campaigns = request.select(await listed(client, request.filter))
-        requested_ids = {campaign.id for campaign in campaigns}
-        return [id_ for id_ in failed_ids if id_ in requested_ids]
+        chosen_ids = set(await requested_ids(client, request))
+        return [id_ for id_ in failed_ids if id_ in chosen_ids]
     return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
@@ -437,8 +430,10 @@ async def _under_known_name(
     host = target.request.account
     owner = f"the service's account {min(account_ids)}"
     if len(names) > 1:
-        problem = f"the database has {' and '.join(names)} for {owner}"
-        raise ConfigurationError(f"{problem}; name one with account=…", argument="account")
+        raise ConfigurationError(
+            f"the database has {' and '.join(names)} for {owner}; name one with account=…",
+            argument="account",
+        )
     (name,) = names
     note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
     _log.warning("%s", note)
@@ -520,8 +515,11 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if not isinstance(name, str):
         raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
-        problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
-        raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
+        raise refusal(
+            name,
+            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
+            "(`seorep guide engines` shows how to write elsewhere)",
+        )
     if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
@@ -540,7 +538,9 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
     if place.options.get("search") is not None:
-        problem = "search narrows the rows, and the rows found would replace whole reports in"
-        advice = "leave it out, or write to a file of its own"
-        raise ConfigurationError(f"{problem} {path}; {advice}", argument="search")
+        raise ConfigurationError(
+            f"search narrows the rows, and the rows found would replace whole reports in {path}; "
+            "leave it out, or write to a file of its own",
+            argument="search",
+        )
     return Database(path, real_path, request, stop, format_)

@@ -180,9 +180,11 @@ def _require_table_format() -> None:
     kind = getattr(destination, "destination_type", "")
     has_format = dlt.current.resource().table_format in ("delta", "iceberg")
     if kind.endswith(".filesystem") and not has_format:
-        problem = "a filesystem needs a table format, as dlt appends without one"
-        advice = "pipeline.run(…, table_format='delta')"
-        raise ConfigurationError(f"{problem}: {advice}", argument="table_format")
+        raise ConfigurationError(
+            "a filesystem needs a table format, as dlt appends without one: pipeline.run(…, "
+            "table_format='delta')",
+            argument="table_format",
+        )
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:

@@ -100,15 +100,17 @@ def pull_table(
     )
     feed_params(checked_feed, options)
     if not isinstance(settings, Settings):
-        problem = f"settings must be a Settings, got {type(settings).__name__}"
-        raise ConfigurationError(problem, argument="settings")
+        raise ConfigurationError(
+            f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
+        )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
         name = _KEY
         # another name might be the key itself, so it is not shown
         if api_key_env != _KEY:
             name = "that api_key_env names"
-        problem = f"the environment variable {name} is not set on this machine"
-        raise ConfigurationError(problem, argument="api_key_env")
+        raise ConfigurationError(
+            f"the environment variable {name} is not set on this machine", argument="api_key_env"
+        )
     work = partial(_pull, request, base_url, api_key_env, settings, account)
     return _run(work)
 

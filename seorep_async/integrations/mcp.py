@@ -106,16 +106,20 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     types = require("mcp_types")
     lowlevel = require("mcp.server")
     if not isinstance(client, SeoRepClient):
-        problem = f"client must be a SeoRepClient, got {type(client).__name__}"
-        raise ConfigurationError(problem, argument="client")
+        raise ConfigurationError(
+            f"client must be a SeoRepClient, got {type(client).__name__}", argument="client"
+        )
     if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
-        problem = f"database must be a .duckdb file of this machine, got {short_repr(database)}"
-        raise ConfigurationError(problem, argument="database")
+        raise ConfigurationError(
+            f"database must be a .duckdb file of this machine, got {short_repr(database)}",
+            argument="database",
+        )
     path = os.path.abspath(database)
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        problem = f"database must be in a folder that exists; there is no {folder}"
-        raise ConfigurationError(problem, argument="database")
+        raise ConfigurationError(
+            f"database must be in a folder that exists; there is no {folder}", argument="database"
+        )
     if account is not None:
         account = check_account_name(account)
     agent = _Agent(client, path, account)
@@ -212,8 +216,9 @@ async def _answer(
     try:
         tool = _TOOLS.get(name)
         if tool is None:
-            problem = f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
-            raise ConfigurationError(problem)
+            raise ConfigurationError(
+                f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
+            )
         arguments = read_arguments(values, tool.arguments)
         return await tool.answer(agent, arguments, progress), False
     except (SeoRepError, ImportError) as error:
@@ -296,8 +301,9 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
         return every_name
     for name in names:
         if name not in every_name:
-            problem = f"there is no column {short_repr(name)}"
-            raise ConfigurationError(f"{problem}; there are {', '.join(every_name)}")
+            raise ConfigurationError(
+                f"there is no column {short_repr(name)}; there are {', '.join(every_name)}"
+            )
     return names
 
 
@@ -325,8 +331,7 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
             return _summarised(await _pulled(agent, arguments, report))
         except SeoRepError as error:
             # a database is written in one step, at the end
-            problem = f"{error}; nothing was pulled into the database"
-            raise ConfigurationError(problem) from error
+            raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
 
 
 async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
