@@ -152,10 +152,10 @@ def campaign_id(value: str, place: str = "", advice: str = "") -> int:
     try:
         return count(value.strip())
     except click.BadParameter:
-        expected = f"a campaign id, an integer from 1 to {LARGEST}"
-        where = "`seorep campaigns list` shows them"
-        problem = f"{place}{value.strip()!r} is not {expected}; {where}.{advice}"
-        raise click.BadParameter(problem) from None
+        raise click.BadParameter(
+            f"{place}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}; "
+            f"`seorep campaigns list` shows them.{advice}"
+        ) from None
 
 
 def page_size(value: str) -> int | str:

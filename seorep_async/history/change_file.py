@@ -13,7 +13,7 @@ from typing import Self
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.files import check_file, put, refusal
+from seorep_async.export.files import check_file, has_content, put, refusal
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import Change
@@ -146,7 +146,7 @@ class ChangeFile:
         if file.path.suffix.lower() not in (".xlsx", ".csv"):
             raise refusal(out, "the name must end in .xlsx or .csv")
         check_file(file.out, file.path)
-        is_empty = not file.path.exists() or not file.path.stat().st_size
+        is_empty = not has_content(file.path)
         if not is_empty and not file._holds_changes():
             advice = "name another file, or delete this one first"
             problem = f"{file.path.name} exists, and seorep changes did not write all of it"

@@ -47,12 +47,7 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     body = body.removeprefix(BOM_UTF8)
     if not body:
         raise ProtocolError("the response is empty, but JSON was expected")
-    try:
-        envelope = msgspec.json.decode(body)
-    except ValueError as error:  # also those of msgspec
-        raise unreadable(body, error) from None
-    except RecursionError:
-        raise refused("", "is nested too deeply") from None
+    envelope = parse_json(body)
     if not isinstance(envelope, dict):
         raise refused("", f"is {values.describe(envelope)} where an object was expected")
     if _is_error(envelope):
@@ -60,6 +55,21 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     if needs_data and "data" not in envelope:
         raise refused("data", "is missing")
     return envelope
+
+
+def parse_json(json: bytes | msgspec.Raw, path: str = "") -> Any:
+    """Parse JSON that stands at a path of the response.
+
+    Raises:
+        ProtocolError: it is not complete.
+        DecodeError: it has a value that JSON does not allow, is out of range, or nested too deeply.
+    """
+    try:
+        return msgspec.json.decode(json)
+    except ValueError as error:  # also those of msgspec
+        raise unreadable(bytes(json), error, path) from None
+    except RecursionError:
+        raise refused("", "is nested too deeply") from None
 
 
 def parse_any(body: bytes) -> dict[str, Any]:

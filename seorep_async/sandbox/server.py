@@ -273,8 +273,9 @@ class Sandbox:
         except OSError as error:
             # asyncio repeats the address in its text.
             problem = (error.strerror or str(error)).rpartition(": ")[2]
-            message = f"can't listen on {self.host}:{self.port}: {problem}"
-            raise OSError(error.errno, message) from error
+            raise OSError(
+                error.errno, f"can't listen on {self.host}:{self.port}: {problem}"
+            ) from error
 
 
 def _is_report_key(key: object) -> bool:
