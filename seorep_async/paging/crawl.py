@@ -45,17 +45,18 @@ class Crawl(Generic[T]):
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
-    1. Of the same listing, if that announced no number of pages: then only its latest page says
-       whether there is another. It goes on whatever the budget.
+    1. Of the same listing, if nothing else of it is in progress, and either it announced no number
+       of pages or the budget is spent. So a listing that has begun always goes on.
     2. Of the first listing that has more pages to request. So each listing is read to its end
        before much of the next. While there is other work, it has no more pages in progress than
        have arrived, and gets no worker while one is being tried again: a dead listing must
        neither hold others up nor look like a limit of the service.
     3. Page 1 of the next listing that begins.
 
-    There is a worker for each permit, and another in place of each one whose request is being tried
-    again. With more, nearly every request would wait in the queue for its permit, which costs more
-    than the decoding of its rows.
+    There is a worker for each permit, and another in place of each one that needs no permit for a
+    while, because its request is being tried again or its response is decoded in a thread. With
+    more, nearly every request would wait in the queue for its permit, which costs more than the
+    decoding of its rows.
 
     The budget limits the pages in progress: those with a worker, and those that arrived before an
     earlier page of their listing. It is twice the number of permits.
@@ -65,6 +66,7 @@ class Crawl(Generic[T]):
         self._session = session
         self._source = source
         lane.on_retry = self._on_retry
+        lane.on_huge_response = self._on_huge_response
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
         # The rest of the budget is for further pages of listings that have several. With all of it
@@ -80,6 +82,8 @@ class Crawl(Generic[T]):
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
         # The workers whose request is being tried again.
         self._retrying: dict[asyncio.Task[None], Reading[T]] = {}
+        # These, and the workers whose response is decoded.
+        self._without_permit: set[asyncio.Task[None]] = set()
         self._early_pages = 0
         self.is_open: bool = True
 
@@ -134,7 +138,7 @@ class Crawl(Generic[T]):
 
     def _take_page(self, reading: Reading[T]) -> Job[T]:
         number = reading.take_number()
-        if not reading.wants_request:
+        if reading.has_known_end and not reading.wants_request:
             self._with_more.remove(reading)
         return reading, number
 
@@ -156,7 +160,8 @@ class Crawl(Generic[T]):
                     self._end(reading)
                 else:
                     reading = await self._fail(reading, error)
-            if self._retrying:
+            if self._without_permit:
+                self._without_permit.discard(worker)
                 self._retrying.pop(worker, None)
             # Responses that arrived together free their permits first. Otherwise this request
             # would wait in the queue for one of them, which costs more than the response.
@@ -171,17 +176,28 @@ class Crawl(Generic[T]):
             return None
         if reading not in self._readings:
             self._places.discard(reading)
-        elif not reading.has_known_end and reading.wants_request:
-            return reading, reading.take_number()
-        if not self._has_room(len(self._workers) - 1):
-            return None
-        return self._next_page()
+        elif self._must_go_on(reading):
+            return self._take_page(reading)
+        if self._has_room(self.other_workers):
+            return self._next_page()
+        return None
+
+    def _must_go_on(self, reading: Reading[T]) -> bool:
+        """Return whether only the worker that asks can go on with its listing."""
+        if reading.in_progress or reading.early or not reading.wants_request:
+            return False
+        # Without a total, only its latest page said that there is another.
+        return not reading.has_known_end or self._is_spent(self.other_workers)
 
     def _has_room(self, workers: int) -> bool:
         """Return whether there may be another worker besides this number of them."""
-        if workers >= self._permits + len(self._retrying):
+        if workers >= self._permits + len(self._without_permit):
             return False
-        return workers + self._early_pages < self.budget
+        return not self._is_spent(workers)
+
+    def _is_spent(self, workers: int) -> bool:
+        """Return whether this number of workers and the early pages use up the budget."""
+        return workers + self._early_pages >= self.budget
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         if reading.is_given_up:
@@ -233,6 +249,13 @@ class Crawl(Generic[T]):
         """Start a worker in place of the one whose request is about to be tried again."""
         worker = cast("asyncio.Task[None]", asyncio.current_task())
         self._retrying[worker] = self._workers[worker]
+        self._without_permit.add(worker)
+        self.hire()
+
+    def _on_huge_response(self) -> None:
+        """Start a worker in place of the one whose response is about to be decoded."""
+        worker = cast("asyncio.Task[None]", asyncio.current_task())
+        self._without_permit.add(worker)
         self.hire()
 
     def _cancel_requests(self, reading: Reading[T]) -> None:
@@ -244,6 +267,7 @@ class Crawl(Generic[T]):
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
         reading = self._workers.pop(worker)
         self._retrying.pop(worker, None)
+        self._without_permit.discard(worker)
         if not worker.cancelled():
             bug = worker.exception()
             if bug is not None:

@@ -24,7 +24,7 @@ from seorep_async.session.flow_control import (
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
-from seorep_async.session.response import Response, ResponseReader
+from seorep_async.session.response import ODD, Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
@@ -298,6 +298,9 @@ class Session:
             self.observer.record(call, received)
         if isinstance(outcome, Failure):
             return outcome
+        lane = call.request.lane
+        if len(outcome.body) > ODD and lane is not None and lane.on_huge_response is not None:
+            lane.on_huge_response()
         return await self._reader.read(call.request, outcome, lambda: self._seconds_left(call))
 
     def _seconds_left(self, call: Call[Any]) -> float | None:

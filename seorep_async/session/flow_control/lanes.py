@@ -100,12 +100,14 @@ class Lane:
 
     Attributes:
         waiters: these requests, in order.
-        on_retry: is called by the task of a request that is about to be tried again.
+        on_retry: is called in the task of a request that is about to be tried again.
+        on_huge_response: is called in the task of a request whose response takes long to decode.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
         self.on_retry: Callable[[], None] | None = None
+        self.on_huge_response: Callable[[], None] | None = None
 
     def add(self, waiter: Waiter) -> None:
         bisect.insort(self.waiters, waiter)
