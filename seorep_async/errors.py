@@ -155,10 +155,12 @@ class NotFoundError(StatusError):
 
 
 class RateLimitedError(StatusError):
-    """The service or a firewall refused the request, and waiting any longer was not possible.
+    """The service or a firewall refused the request for now, and the client stopped retrying.
 
-    The status is 429, any other status with a `Retry-After` header, or a 403 or 404 whose body
-    did not come from the service itself.
+    The attempts or the retry quota were used up, the pause would have outlasted the call, or the
+    request was a write that must not be repeated. The status is 429, most other 4xx with a
+    `Retry-After` header, or a 403 or 404 whose body did not come from the service itself. It is
+    None if the request was not sent because of a pause.
     """
 
     retryable = True

@@ -1,8 +1,8 @@
 """Find the address, the key and the options of an account.
 
 They come from the caller, from the environment, or from a profile that `seorep login` stored in
-`~/.config/seorep/config.toml`. This module reads; it asks nobody, prints nothing and opens no
-connection.
+`~/.config/seorep/config.toml`. This module only reads: it asks no questions, prints nothing and
+opens no connection.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Access:
     Attributes:
         base_url: the address, not checked yet.
         api_key: the key, not checked yet.
-        account: the account's name that a profile gives, not checked yet, or None.
-        settings: the TOML values of a profile's settings, by name.
-        profile: the profile's name, or None if the address and the key are from elsewhere.
-        sources: the origin of each value, in words for a message: `base_url` may come from
-            `SEOREP_BASE_URL` or from `base_url of profile acme`.
+        account: the account's name in the profile, not checked yet, or None.
+        settings: the TOML values of the profile's settings, by name.
+        profile: the profile's name, or None if the address and the key come from elsewhere.
+        sources: where each value comes from, as messages say it. For `base_url`, that is
+            `SEOREP_BASE_URL` or `base_url of profile acme`.
     """
 
     base_url: object
@@ -59,7 +59,7 @@ class Access:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def in_words_of_source(self, error: ConfigurationError) -> str:
-        """Return an error's message with a value's origin in place of its argument's name."""
+        """Return an error's message with the origin of the value instead of the argument's name."""
         source = self.sources.get(error.argument or "")
         if source is None or not error.message.startswith(str(error.argument)):
             return error.message
@@ -97,25 +97,25 @@ def find_access(
 ) -> Access:
     """Find the address, the key and the options of an account.
 
-    There are three ways, and the first that applies counts:
+    There are three cases:
 
-    1. The caller names a `profile`: its address and key, whatever the environment says.
-    2. The caller or the environment gives an address or a key: then both must be given, each
-       by either of them.
-    3. Nothing is given: the profile of `SEOREP_PROFILE`, or the one named `default`.
+    1. The caller names a `profile`: its address and key are used, whatever the environment says.
+    2. The caller or the environment gives an address or a key: then both must be given, each by
+       either of them.
+    3. Nothing is given: the profile named by `SEOREP_PROFILE` is used, otherwise `default`.
 
-    A variable that is set and empty counts as given: a command such as `$(pass show acme)`
-    that failed leaves one, and the default profile would be another account.
+    An empty variable counts as given. A failed command such as `$(pass show acme)` leaves one, and
+    the default profile might be another account.
 
     Args:
         base_url: the address that the caller gives, or None.
         api_key: the key that the caller gives, or None.
         profile: the name of a stored profile, or None.
-        otherwise: the caller's own way to give both, for the message that nothing was found.
+        otherwise: how else the user can give both; it is in the message if nothing was found.
 
     Raises:
-        ConfigurationError: nothing was found, only half of it was found, or the profile or its
-            file can't be used.
+        ConfigurationError: nothing was found, only one of the two was found, or the profile or
+            its file can't be used.
     """
     is_string = api_key is None or isinstance(api_key, str)
     type_name = type(api_key).__name__
@@ -131,7 +131,7 @@ def find_access(
             raise ConfigurationError(problem, argument="profile")
         return _access_of_profile(profile)
 
-    # 2. An address and a key, each from the caller or else from the environment.
+    # 2. An address and a key, each from the caller or otherwise from the environment.
     sources = {"base_url": "base_url", "api_key": "api_key"}
     if base_url is None and BASE_URL in os.environ:
         base_url = os.environ[BASE_URL]
@@ -148,7 +148,7 @@ def find_access(
             )
             raise ConfigurationError(problem, argument="base_url")
         return _access_of_profile(default_name)
-    # Half of an account is never completed from a profile, whose other half is another account's.
+    # A profile never completes one of the two, because its other half may be another account's.
     if base_url is None or key is None:
         raise _half_given(sources["api_key"] if base_url is None else sources["base_url"], key)
     _refuse_empty(base_url, sources["base_url"])
@@ -184,14 +184,14 @@ def _refuse_empty(value: object, source: str) -> None:
 
 
 def _default_profile() -> str | None:
-    """Return the name of the profile for a caller who gives nothing, or None."""
+    """Return the name of the profile to use if the caller gives nothing, or None."""
     if PROFILE in os.environ:
         return os.environ[PROFILE]
     return DEFAULT_PROFILE if DEFAULT_PROFILE in stored_profiles() else None
 
 
 def _default_profile_or_none() -> str | None:
-    """Return the same for a message about something else, whose reader can't mend the file now."""
+    """Return the same, or None if the file is broken. It is for messages about other problems."""
     try:
         name = _default_profile()
         return name if name in stored_profiles() else None
@@ -230,7 +230,7 @@ class ReportEngines:
 
     Attributes:
         names: not checked yet.
-        source: the variable, or the line of a profile, in words for a message.
+        source: the variable, or the line of a profile, as messages say it.
     """
 
     names: object
@@ -247,7 +247,7 @@ class ReportEngines:
 def report_engines(profile: str | None = None) -> ReportEngines | None:
     """Return the names of the search engines for a report, or None.
 
-    They come from the `profile` that the caller names, else from `SEOREP_REPORT_ENGINES`, else
+    They come from the `profile` that the caller names, otherwise from `SEOREP_REPORT_ENGINES`, or
     from the profile that `find_access` would use.
 
     Raises:
@@ -257,7 +257,7 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
     if name is None:
         if REPORT_ENGINES in os.environ:
             return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-        # a stored profile is of another account than the environment's
+        # a stored profile may be of another account than the environment's
         if BASE_URL not in os.environ and API_KEY not in os.environ:
             name = _default_profile()
     value = None if name is None else load_profile(name).get("report_engines")
@@ -267,7 +267,7 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
 
 
 def config_file() -> Path:
-    """Return the path of the file that holds the profiles; the file need not exist.
+    """Return the path of the file with the profiles. The file need not exist.
 
     Raises:
         ConfigurationError: this user has no home folder.
@@ -294,7 +294,7 @@ def config_file() -> Path:
 
 
 def stored_profiles() -> dict[str, Mapping[str, object]]:
-    """Read the profiles by their names. A missing file has no profiles.
+    """Read the profiles, by name. A missing file has no profiles.
 
     Raises:
         ConfigurationError: the file can't be read, or others can read or change it.
@@ -305,21 +305,21 @@ def stored_profiles() -> dict[str, Mapping[str, object]]:
 
 
 def stored_tables() -> dict[str, object]:
-    """Read everything at the top of the file, profiles or not, by name.
+    """Read all top-level values of the file, by name, also those that are not profiles.
 
     Raises:
         ConfigurationError: the file can't be read, or others can read or change it.
     """
     file = config_file()
     tables, problem = _parsed(file)
-    # raised here, because an error of the parser keeps frames that hold the text, and so the key
+    # raised here, because the parser's error keeps frames that contain the text, and so the key
     if problem:
         raise ConfigurationError(problem)
     return tables
 
 
 def _parsed(file: Path) -> tuple[dict[str, object], str]:
-    """Return the file's tables, or the problem that it has."""
+    """Return the file's tables and an empty string, or the problem with the file."""
     try:
         status = file.stat()
         # a pipe would block, and a device may have no end
@@ -361,7 +361,7 @@ def _why_unreadable(error: Exception) -> str:
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
     """Return whether others can read a key, or choose where one is sent."""
     if sys.platform == "win32":
-        return False  # access lists say so there, and a user's folder has good ones
+        return False  # access lists decide there, and those of a user's folder are safe
     forbidden = stat.S_IWGRP | stat.S_IWOTH
     if has_key:
         forbidden |= stat.S_IRGRP | stat.S_IROTH
@@ -369,7 +369,7 @@ def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
 
 
 def load_profile(name: str) -> Mapping[str, object]:
-    """Read one profile; its names are known, and its values are not checked.
+    """Read one profile. Its names are checked, but its values are not.
 
     Raises:
         ConfigurationError: there is no such profile, or a name in it is not known.

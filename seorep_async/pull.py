@@ -53,8 +53,9 @@ class Pull(Generic[R_co]):
     else is in progress (not with `on_error="raise"`). Leaving the context stops the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. After eight 403s in a
-    row, and at its end, the pull therefore repeats a request that the service accepted before. Once
-    the key is refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
+    row, and at its end if the last 403 left a doubt, the pull therefore repeats a request that the
+    service accepted before. If there was none, it requests one campaign. Once the key is refused,
+    nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
     _session: Session
@@ -470,7 +471,7 @@ class _Run(Generic[R]):
         return answer
 
     def _question(self) -> Request[object]:
-        """Return a request that the service accepted before, or else one for a campaign."""
+        """Return a request that the service accepted before, otherwise one for a campaign."""
         now = self._session.clock.monotonic()
         latest = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
         deadline = Deadline.of_call(latest)

@@ -24,10 +24,11 @@ The mark `virtual` runs an asynchronous test on a virtual loop, whose time passe
 """
 
 import asyncio
+import gc
 import os
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -76,6 +77,17 @@ def pytest_configure(config: pytest.Config) -> None:
         # Otherwise each worker and each of a hundred processes compiles all that it imports, which
         # doubles the time.
         os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # Modules and tests live to the end, so looking for garbage among them only costs time.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -85,12 +85,12 @@ def figures_of(folder: Path) -> Figures:
 def _figures_of_file(file: Path) -> Figures:
     text = file.read_text(encoding="utf-8")
     figures = Figures()
-    tree = ast.parse(text)
+    nodes = list(ast.walk(ast.parse(text)))
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     words = [token for token in tokens if token.type in SPOKEN and token.string not in SILENT]
     positions = [token.start for token in words]
-    figures.weights += _weights(tree, positions)
-    figures.packed_forms += sum(_is_packed(node) for node in ast.walk(tree))
+    figures.weights += _weights(nodes, positions)
+    figures.packed_forms += sum(map(_is_packed, nodes))
     figures.packed_forms += len(_PACKED_LINE.findall(text))
     figures.code_lines += len({token.start[0] for token in tokens if token.type in SPOKEN})
     for token in tokens:
@@ -102,9 +102,9 @@ def _figures_of_file(file: Path) -> Figures:
     return figures
 
 
-def _weights(tree: ast.AST, positions: list[Position]) -> Iterator[int]:
+def _weights(nodes: Iterable[ast.AST], positions: list[Position]) -> Iterator[int]:
     """Yield the number of words of each statement."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.stmt) or isinstance(node, UNCOUNTED + UNCOUNTED_BLOCKS):
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

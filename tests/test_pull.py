@@ -27,7 +27,7 @@ from seorep_async import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import FeedPage
 from seorep_async.sandbox import Sandbox
 from seorep_async.session.clock import Clock as ClientClock
 from tests.scripted_api import (
@@ -496,7 +496,7 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Decoder, "documented_page", broken)
+    monkeypatch.setattr(FeedPage, "documented", broken)
     async with serving(whole) as (client, _):
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)

@@ -148,8 +148,9 @@ def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[st
         names = " and ".join(from_stdin)
         raise click.UsageError(f"{names}: only one value can be read from stdin.")
     if can_ask():
-        problem = "stdin is a terminal, which would show the value; pipe it in."
-        raise click.UsageError(f"{from_stdin[0]}=@-: {problem}")
+        raise click.UsageError(
+            f"{from_stdin[0]}=@-: stdin is a terminal, which would show the value; pipe it in."
+        )
     secret = _line_of_stdin(from_stdin[0])
     return [(name, secret if value == _FROM_STDIN else value) for name, value in parameters]
 

@@ -167,8 +167,9 @@ def changes(
     **choices: Any,
 ) -> int:
     if out is not None and format != "table":
-        advice = "the ending of a file chooses its format"
-        raise click.UsageError(f"-o can't be combined with --format or --json: {advice}.")
+        raise click.UsageError(
+            "-o can't be combined with --format or --json: the ending of a file chooses its format."
+        )
     if month is not None:
         if before is not None or after is not None:
             raise click.UsageError("--month can't be combined with --from or --to.")

@@ -29,11 +29,14 @@ def log_in(name: str | None) -> None:
     file = config_file()
     # before anything is typed
     if name in stored_tables():
-        advice = "change it there, or choose another name"
-        raise UsageError(f"there is {name!r} in {file} already; {advice}.")
+        raise UsageError(
+            f"there is {name!r} in {file} already; change it there, or choose another name."
+        )
     if not can_ask():
-        advice = "set SEOREP_BASE_URL and SEOREP_API_KEY"
-        raise UsageError(f"there is no terminal to ask for address and key; {advice}.")
+        raise UsageError(
+            "there is no terminal to ask for address and key; set SEOREP_BASE_URL and "
+            "SEOREP_API_KEY."
+        )
     base_url = _ask_for_address()
     key = _ask_for_key()
     access = Access(
@@ -78,8 +81,7 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
         is_utf8 = True
     if not is_utf8:
         # raised here, because the other error holds what was typed, perhaps a key
-        advice = "check the terminal's encoding, and try again"
-        raise UsageError(f"the reply is not UTF-8; {advice}.")
+        raise UsageError("the reply is not UTF-8; check the terminal's encoding, and try again.")
     return reply.strip()
 
 

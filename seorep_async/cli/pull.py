@@ -121,9 +121,10 @@ class PullArguments:
         names = [name for name, value in days.items() if value is not None]
         # --from and --to belong together; any other pair names the days twice
         if len(names) > 1 and names != ["--from", "--to"]:
-            problem = f"{' and '.join(names)} can't be combined"
-            advice = "give one of --last and --month, or --from and --to"
-            raise click.UsageError(f"{problem}; {advice}.")
+            raise click.UsageError(
+                f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
+                "--from and --to."
+            )
         if self.month is not None:
             return _months(self.month, today)
         if self.last is not None:
@@ -153,14 +154,17 @@ class PullArguments:
         if target.endswith(".xls"):
             raise click.UsageError("-o: for Excel, name a file that ends in .xlsx.")
         if self.format and not self.to_stdout:
-            advice = "the ending of a file chooses its format"
-            raise click.UsageError(f"--format: only with -o -; {advice}.")
+            raise click.UsageError(
+                "--format: only with -o -; the ending of a file chooses its format."
+            )
         if is_by_month and not target.endswith(".duckdb"):
             raise click.UsageError("-o: several months, or --skip-complete, need a .duckdb file.")
         # otherwise each run would fetch the first months again, and never reach the last ones
         if self.max_requests and len(windows) > 1 and not self._goes_on:
-            advice = "needs --skip-complete, otherwise each run would start over"
-            raise click.UsageError(f"--max-requests with several months {advice}.")
+            raise click.UsageError(
+                "--max-requests with several months needs --skip-complete, otherwise each run "
+                "would start over."
+            )
         if self.to_stdout:
             self._check_stdout()
 
@@ -174,9 +178,10 @@ class PullArguments:
             raise click.UsageError("several feeds can't be written to stdout; name a file.")
         for name in ("force", "restart", "retry_failed", "max_requests", "json"):
             if getattr(self, name):
-                written_name = f"--{name.replace('_', '-')}"
-                problem = "not with -o -, as the rows go to stdout; name a file"
-                raise click.UsageError(f"{written_name}: {problem}.")
+                raise click.UsageError(
+                    f"--{name.replace('_', '-')}: not with -o -, as the rows go to stdout; name a "
+                    "file."
+                )
 
 
 def default_window(today: dt.date) -> Days:
@@ -231,9 +236,10 @@ def _month(value: str, today: dt.date) -> Days:
     try:
         return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
     except (ValueError, OverflowError):
-        expected = "a month (2023-03, this, last) nor a range (2021-01..2022-12)"
-        problem = f"--month: {value!r} is neither {expected}.{_likely_month(value)}"
-        raise click.UsageError(problem) from None
+        raise click.UsageError(
+            f"--month: {value!r} is neither a month (2023-03, this, last) nor a range "
+            f"(2021-01..2022-12).{_likely_month(value)}"
+        ) from None
 
 
 def _likely_month(value: str) -> str:
@@ -257,9 +263,9 @@ def last_days_of_months(value: str, today: dt.date) -> Days:
         first_day, last_day = _whole_month(day)
         return first_day - dt.timedelta(1), last_day
     except (ValueError, OverflowError):
-        expected = "a month such as 2023-03, or last"
-        problem = f"--month: {value!r} is not {expected}.{_likely_month(value)}"
-        raise click.UsageError(problem) from None
+        raise click.UsageError(
+            f"--month: {value!r} is not a month such as 2023-03, or last.{_likely_month(value)}"
+        ) from None
 
 
 def _period(window: Days) -> str:
@@ -281,8 +287,9 @@ def read_period(value: str) -> tuple[int, str]:
     """Read a number of days, weeks or months, such as 30d."""
     match = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
     if match is None:
-        expected = "a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m"
-        raise click.BadParameter(f"{value!r} is not {expected}.")
+        raise click.BadParameter(
+            f"{value!r} is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m."
+        )
     return int(match[1]), match[2]
 
 

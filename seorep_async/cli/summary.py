@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -66,6 +66,31 @@ class PullRun:
         if self.ended_by is not None:
             return code_of(self.ended_by)
         return code_of_pulls(self.pulls)
+
+    @property
+    def received(self) -> bool:
+        """Whether anything was received."""
+        return any(pull.received for pull in self.pulls)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the target, of all pulls."""
+        return sum(pull.rows for pull in self.pulls)
+
+    @property
+    def failures(self) -> list[PullFailure]:
+        """The missing reports of all pulls."""
+        return [failure for pull in self.pulls for failure in pull.failures]
+
+    @property
+    def campaign_ids(self) -> set[int]:
+        """The campaigns of all pulls."""
+        return {outcome.campaign_id for pull in self.pulls for outcome in pull.outcomes}
+
+    @property
+    def failed_ids(self) -> list[int]:
+        """The campaigns with a missing report."""
+        return sorted({failure.campaign_id for failure in self.failures})
 
     @property
     def was_stopped_in_order(self) -> bool:
@@ -132,8 +157,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
 
 def show_failures(pulls: Sequence[PullSummary]) -> None:
     """Print a line for each reason, with the campaigns or keywords that failed for it."""
-    failed_ids: dict[_FailureLine, list[int]] = defaultdict(list)
-    reasons: dict[_FailureLine, str] = {}
+    reasons: defaultdict[_FailureLine, dict[int, str]] = defaultdict(dict)
     for pull in pulls:
         month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
         for failure in pull.failures:
@@ -147,15 +171,15 @@ def show_failures(pulls: Sequence[PullSummary]) -> None:
             # the service's reason may name the campaign, and one line should hold all of them
             reason_of_all = re.sub(rf"\b{failed_id}\b", "…", reason)
             line = _FailureLine(month + feed, kind, reason_of_all)
-            failed_ids[line].append(failed_id)
-            reasons[line] = reason
-    for line, ids in failed_ids.items():
+            reasons[line][failed_id] = reason
+    for line, reason_by_id in reasons.items():
         noun = line.kind
-        reason = reasons[line]
-        if len(ids) > 1:
-            noun = f"{line.kind}s"
-            reason = line.reason
-        words = f"{line.place}{noun} {_listed(sorted(ids))}: {reason}"
+        reason = line.reason
+        if len(reason_by_id) == 1:
+            (reason,) = reason_by_id.values()
+        else:
+            noun = f"{noun}s"
+        words = f"{line.place}{noun} {_listed(sorted(reason_by_id))}: {reason}"
         messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
@@ -175,16 +199,15 @@ def _listed(ids: Sequence[int]) -> str:
 
 def show_summary(run: PullRun, source: str, console: Console) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
-    pulls = run.pulls
     # requests may have been sent all the same, to find out which campaigns a group has
-    if not any(pull.outcomes for pull in pulls):
+    if not run.campaign_ids:
         console.print(
             "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
         )
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
     lines: list[tuple[str, str | Text]] = list(_notes(run))
-    if any(pull.received for pull in run.pulls):
+    if run.received:
         lines = [*_counts(run), *_files(run), *lines]
     for label, value in lines:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
@@ -199,23 +222,20 @@ def _headline(run: PullRun) -> str:
     window = f"{first_day} to {last_day}"
     if len(pulls) > 1:
         window = f"{len(pulls):,} months, {window},"
-    if any(pull.received for pull in pulls):
+    if run.received:
         return f"Pulled {window}"
     return f"Nothing pulled, because every report failed: {window}"
 
 
 def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
     pulls = run.pulls
-    first = pulls[0]
     yield "Feed", ", ".join(run.arguments.feeds)
-    yield "Account", f"{one_line(first.account)}, snapshot of {first.snapshot_date}"
+    yield "Account", f"{one_line(pulls[0].account)}, snapshot of {pulls[0].snapshot_date}"
     if run.months_skipped:
         yield "Skipped", f"{counted(run.months_skipped, 'month')}, complete already"
-    campaigns = {outcome.campaign_id for pull in pulls for outcome in pull.outcomes}
-    failed = {failure.campaign_id for pull in pulls for failure in pull.failures}
-    failures = f", {len(failed):,} with failures" if failed else ""
-    yield "Campaigns", Text.assemble(f"{len(campaigns):,}", (failures, "red"))
-    yield "Rows", _rows(pulls)
+    failures = f", {len(run.failed_ids):,} with failures" if run.failures else ""
+    yield "Campaigns", Text.assemble(f"{len(run.campaign_ids):,}", (failures, "red"))
+    yield "Rows", _rows(run)
     resumed = sum(pull.resumed for pull in pulls)
     if resumed:
         yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
@@ -236,11 +256,12 @@ def _page_sizes_in_words(page_sizes: Mapping[str, int]) -> str:
     return f", pages of {max(page_sizes.values()):,} rows"
 
 
-def _rows(pulls: Sequence[PullSummary]) -> str:
-    rows = {feed.value: sum(pull.rows_of(feed) for pull in pulls) for feed in pulls[0].feeds}
-    total = f"{sum(rows.values()):,}"
-    if len(rows) == 1:
+def _rows(run: PullRun) -> str:
+    total = f"{run.rows:,}"
+    feeds = run.pulls[0].feeds
+    if len(feeds) == 1:
         return total
+    rows = {feed.value: sum(pull.rows_of(feed) for pull in run.pulls) for feed in feeds}
     by_feed = ", ".join(f"{feed} {count:,}" for feed, count in rows.items())
     return f"{total} ({by_feed})"
 
@@ -278,7 +299,7 @@ def _show_next_night(run: PullRun, console: Console) -> None:
 def _show_next_step(run: PullRun, console: Console) -> None:
     """Say how to fetch what failed, or to leave it out."""
     code = code_of_pulls(run.pulls)
-    failed = sorted({failure.campaign_id for pull in run.pulls for failure in pull.failures})
+    failed = run.failed_ids
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
         advice = "with --retry-failed"
@@ -290,22 +311,21 @@ def _show_next_step(run: PullRun, console: Console) -> None:
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
-        console.print(f"Retrying will not help{_advice_on_refused(run, failed, ids)}.")
+        console.print(f"Retrying will not help{_advice_on_refused(run, ids)}.")
 
 
-def _advice_on_refused(run: PullRun, failed: Collection[int], ids: str) -> str:
+def _advice_on_refused(run: PullRun, ids: str) -> str:
     """Say how to leave out campaigns that fail each time, and where to find those that exist."""
-    campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
-    failures = [failure for pull in run.pulls for failure in pull.failures]
+    failed = set(run.failed_ids)
     requested = run.arguments.campaign_ids or ()
     advice = ""
     # If all failed, leaving them out would leave nothing.
-    if campaigns.difference(failed):
+    if run.campaign_ids > failed:
         them = "it" if len(failed) == 1 else "them"
         advice = f"; --exclude {ids} leaves {them} out"
-        if set(failed) <= set(requested):
+        if failed.issubset(requested):
             advice = f"; take {ids} out of --campaign"
-    if requested and any(failure.status == 404 for failure in failures):
+    if requested and any(failure.status == 404 for failure in run.failures):
         advice += "; `seorep campaigns list` shows the campaigns"
     return advice
 
@@ -314,13 +334,10 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
     """Return the end of a run in one line, for a log or a mail of the night."""
     now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
     if run.pulls:
-        campaigns = {outcome.campaign_id for pull in run.pulls for outcome in pull.outcomes}
-        failures = sum(len(pull.failures) for pull in run.pulls)
-        rows = counted(sum(pull.rows for pull in run.pulls), "row")
         account = f"{one_line(run.pulls[0].account)}, night of {run.pulls[0].snapshot_date}"
-        counts = f"{counted(len(campaigns), 'campaign')}, {rows}"
-        if failures:
-            counts = f"{counts}, {counted(failures, 'report')} failed"
+        counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
+        if run.failures:
+            counts = f"{counts}, {counted(len(run.failures), 'report')} failed"
     else:
         account = one_line(run.arguments.account or "no account named")
         counts = "nothing written"
@@ -344,8 +361,8 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
         "months_left": [month_of(window) for window in run.windows_left],
         "months_skipped": run.months_skipped,
         "requests": run.stats.attempts,
-        "rows": sum(pull.rows for pull in run.pulls),
-        "failures": sum(len(pull.failures) for pull in run.pulls),
+        "rows": run.rows,
+        "failures": len(run.failures),
         "warnings": list(warnings),
         "pulls": [_facts_of_pull(pull) for pull in run.pulls],
     }

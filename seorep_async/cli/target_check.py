@@ -18,6 +18,7 @@ from seorep_async.cli.pull import Days
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.database import WAIT_SECONDS, Database
+from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
 from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
@@ -92,7 +93,7 @@ async def _check_file(
     try:
         async with (
             asyncio.timeout(_OPEN_SECONDS),
-            opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
+            opened_target(client, request, Place(out), Beginning(only_look=True)) as target,
         ):
             staged = target.staging.earlier_pull
             database = target.target
@@ -127,12 +128,12 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
 def _is_database(out: str) -> bool:
     """Return whether a target is a database that has something in it."""
     path = Path(out)
-    return path.suffix.lower() == ".duckdb" and path.exists() and path.stat().st_size > 0
+    return path.suffix.lower() == ".duckdb" and has_content(path)
 
 
 def _state_of(out: str) -> str:
     path = Path(out)
-    if not path.exists() or not path.stat().st_size:
+    if not has_content(path):
         return f"{out} will be new"
     size = decimal(path.stat().st_size)
     if not _is_database(out):

@@ -24,6 +24,7 @@ from seorep_async.export.files import (
     check_file,
     check_reading,
     discard,
+    has_content,
     refusal,
     shortened,
     sync_file,
@@ -93,9 +94,11 @@ class Database(Target):
         log = Path(f"{self.path}.wal")
         # a crash may have left it where the database itself was removed afterwards;
         # DuckDB would replay this log into the new database
-        if self._is_new() and log.exists():
-            problem = f"{log.name} is of a database that was here"
-            raise refusal(self.out, f"{problem}; put it beside that, or remove it")
+        if log.exists() and not has_content(self.path):
+            raise refusal(
+                self.out,
+                f"{log.name} is of a database that was here; put it beside that, or remove it",
+            )
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
@@ -164,9 +167,6 @@ class Database(Target):
                 return Retry([campaign_id for (campaign_id,) in failures], refused)
         return Retry(None, refused)
 
-    def _is_new(self) -> bool:
-        return not self.path.exists() or not self.path.stat().st_size
-
     @contextmanager
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open the database once no other pull and no other program has it open.
@@ -181,7 +181,7 @@ class Database(Target):
             with ExitStack() as stack:
                 if lock.acquire(timeout=_RETRY_SECONDS):
                     stack.callback(lock.release)
-                    is_new = self._is_new()
+                    is_new = not has_content(self.path)
                     # to look must not make a file, which a refused pull would leave behind
                     file = ":memory:" if is_new and not to_write else self.path
                     try:
@@ -226,7 +226,7 @@ class Database(Target):
         duckdb = require("duckdb")
         try:
             # another pull may make the database meanwhile, and then its rows are added to
-            if not self._is_new() or not self._make(contents, folder):
+            if has_content(self.path) or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
@@ -234,8 +234,10 @@ class Database(Target):
             # DuckDB passes on only the text of an error of ours, such as a damaged piece
             for original in self.format.problems:
                 raise original from error
-            problem = f"can't write {self.out}: {first_line(error)}; nothing has changed in it"
-            raise ExportError(problem, file=self.path) from error
+            raise ExportError(
+                f"can't write {self.out}: {first_line(error)}; nothing has changed in it",
+                file=self.path,
+            ) from error
         return [self.out] if contents.received else []
 
     def _checkpoint(self, database: duckdb.DuckDBPyConnection) -> None:
@@ -261,7 +263,7 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
-            if self.path.exists() and self._is_new():
+            if self.path.exists() and not has_content(self.path):
                 shutil.copymode(self.path, file)
                 self.path.unlink()
             # unlike a replacement, a link spares a database that another pull has made meanwhile
@@ -368,9 +370,9 @@ def _check_accounts(
         if service == request.service:
             return
         problem = f"of the service {service}, not {request.service}"
-    rows = f"it has rows under the account name {request.account} {problem}"
     raise ConfigurationError(
-        f"can't write the database: {rows}; give this account a name of its own with account=…",
+        f"can't write the database: it has rows under the account name {request.account} "
+        f"{problem}; give this account a name of its own with account=…",
         argument="account",
     )
 

@@ -22,7 +22,14 @@ from seorep_async.errors import (
     PullPausedError,
     SeoRepError,
 )
-from seorep_async.export.lookups import VALID_IDS, concerns_all, listed, look_up, require_begun
+from seorep_async.export.lookups import (
+    VALID_IDS,
+    concerns_all,
+    listed,
+    look_up,
+    require_begun,
+    selected,
+)
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
@@ -184,13 +191,15 @@ class Fetcher:
             done = f"with {stored:,} of {total:,} {feed.value} reports stored"
             if any(map(staging.failed_ids, staging.request.fetched_feeds)):
                 done += "; failed reports are tried again last"
-            advice = "run the same pull again, without restart=True, to fetch the rest"
-            raise PullPausedError(f"stopped at max_requests=…, {done}; {advice}")
+            raise PullPausedError(
+                f"stopped at max_requests=…, {done}; run the same pull again, without "
+                "restart=True, to fetch the rest"
+            )
         # this must never happen, and nothing else would show it
-        example = f"{feed.value} {min(untried)}"
-        problem = f"{len(untried)} reports were neither stored nor failed, such as {example}"
-        advice = "run the same pull again, or start over with restart=True"
-        raise ExportError(f"{problem}; {advice}")
+        raise ExportError(
+            f"{len(untried)} reports were neither stored nor failed, such as {feed.value} "
+            f"{min(untried)}; run the same pull again, or start over with restart=True"
+        )
 
     async def _find_campaigns(self, *, is_resumed: bool) -> None:
         """Find the campaigns, check whose they are, and store both before any report."""
@@ -199,7 +208,7 @@ class Fetcher:
         self.tracker.start(Stage.LISTING, request.feeds[0])
         error: SeoRepError | None = None
         if request.campaigns is None:
-            campaigns = request.select(await listed(self.client, request.filter))
+            campaigns = await selected(self.client, request)
             campaign_ids = [campaign.id for campaign in campaigns]
         else:
             campaigns, error = await look_up(self.client, request.campaigns)

@@ -111,6 +111,16 @@ class Target:
         return tuple(loss for loss in losses if loss is not None)
 
 
+def has_content(file: Path) -> bool:
+    """Return whether a file exists and is not empty."""
+    return file.exists() and file.stat().st_size > 0
+
+
+def overwriting(out: Path, file: Path, problem: str) -> ConfigurationError:
+    """Return the refusal to replace a file that somebody may need."""
+    return refusal(out, f"{file.name} {problem}; name another file, or replace it with force=True")
+
+
 def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be a target.
 
@@ -225,12 +235,9 @@ class Files(Target):
             # a file is made beside `path`, and can't be moved to another file system in one step
             folder = Path(os.path.realpath(file)).parent
             if folder.stat().st_dev != self.path.parent.stat().st_dev:
-                problem = f"{file.name} is a link to another file system; remove it"
-                raise refusal(self.out, problem)
-            is_empty = not file.exists() or not file.stat().st_size
-            if not self.force and not is_empty and not self._is_from_a_pull(file):
-                advice = "name another file, or replace it with force=True"
-                raise refusal(self.out, f"{file.name} exists, and no pull wrote it; {advice}")
+                raise refusal(self.out, f"{file.name} is a link to another file system; remove it")
+            if not self.force and has_content(file) and not self._is_from_a_pull(file):
+                raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
         rows = self.format.read(file)
@@ -365,8 +372,10 @@ def while_in_use(file: Path, action: Callable[[], object]) -> None:
             if not is_in_use:
                 raise
             if time.monotonic() >= deadline:
-                problem = f"can't write {file}: {error.strerror}; is it open in another program?"
-                raise ExportError(problem, file=file) from error
+                raise ExportError(
+                    f"can't write {file}: {error.strerror}; is it open in another program?",
+                    file=file,
+                ) from error
         time.sleep(_RETRY_SECONDS)
 
 

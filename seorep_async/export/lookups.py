@@ -48,6 +48,18 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     return await client.campaigns.list(filter=filter).fetch_patiently()
 
 
+async def selected(client: SeoRepClient, request: ExportRequest) -> list[Campaign]:
+    """List the campaigns that a request's groups, filter and exclusions choose."""
+    return request.select(await listed(client, request.filter))
+
+
+async def requested_ids(client: SeoRepClient, request: ExportRequest) -> tuple[int, ...]:
+    """Return the ids of a request, or those of the campaigns that it chooses."""
+    if request.campaigns is not None:
+        return request.campaigns
+    return tuple(campaign.id for campaign in await selected(client, request))
+
+
 async def look_up(
     client: SeoRepClient, ids: Sequence[int]
 ) -> tuple[list[Campaign], SeoRepError | None]:
@@ -144,9 +156,11 @@ async def require_begun(
             return
         has_answer = True
     if has_answer:
-        problem = f"start_date {request.start_date} has not begun"
-        advice = "the service has no rows of it; name an earlier period"
-        raise ConfigurationError(f"{problem}, and {advice}", argument="start_date")
+        raise ConfigurationError(
+            f"start_date {request.start_date} has not begun, and the service has no rows of it; "
+            "name an earlier period",
+            argument="start_date",
+        )
 
 
 async def estimate(

@@ -306,10 +306,13 @@ def opened_in(folder: Path) -> BlockFile:
     if sys.platform != "win32" and (status.st_uid != os.getuid() or status.st_mode & 0o077):
         if is_new:
             folder.rmdir()
-            problem = f"the file system of {folder} has no private folders"
-            raise ExportError(f"{problem}; {_ELSEWHERE}", file=folder)
-        problem = f"the staging folder {folder} is another user's, or open to others"
-        raise ExportError(f"{problem}; {_REMOVE}", file=folder)
+            raise ExportError(
+                f"the file system of {folder} has no private folders; {_ELSEWHERE}", file=folder
+            )
+        raise ExportError(
+            f"the staging folder {folder} is another user's, or open to others; {_REMOVE}",
+            file=folder,
+        )
     return BlockFile(folder / PIECES)
 
 
@@ -339,8 +342,11 @@ def drop_leftovers(folder: Path, *, restart: bool) -> None:
         if path.name == PIECES:
             continue
         if not path.name.startswith(_MADE) and not restart:
-            problem = f"{folder} has reports that another version of seorep staged ({path.name})"
-            raise ExportError(f"{problem}; {_START_OVER}", file=folder)
+            raise ExportError(
+                f"{folder} has reports that another version of seorep staged ({path.name}); "
+                f"{_START_OVER}",
+                file=folder,
+            )
         # of a link, only the link is removed
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -354,8 +360,11 @@ def errors_of(folder: Path) -> Iterator[None]:
     try:
         yield
     except (DamagedError, msgspec.MsgspecError) as error:
-        problem = f"the reports staged in {folder} are damaged, or of another version ({error})"
-        raise ExportError(f"{problem}; {_START_OVER}", file=folder) from error
+        raise ExportError(
+            f"the reports staged in {folder} are damaged, or of another version ({error}); "
+            f"{_START_OVER}",
+            file=folder,
+        ) from error
     except OSError as error:
         # errors of a descriptor, such as a full disk, name no file
         path = Path(error.filename) if isinstance(error.filename, str) else folder

@@ -32,8 +32,8 @@ from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, sh
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
-from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
-from seorep_async.export.lookups import concerns_all, estimate, listed, require_begun
+from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of, with_lead
+from seorep_async.export.lookups import concerns_all, estimate, requested_ids, require_begun
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -124,7 +124,7 @@ async def pull_to(
     tracker = Tracker(client, on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
     names = None if engine_names is None else check_engine_names(engine_names)
-    place = Place(out, options, force=force, engine_names=names)
+    place = Place(out, force=force, engine_names=names)
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
         # retry_failed, and nothing has failed
@@ -183,17 +183,15 @@ async def stream(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     text_format = format_of(f".{format}") if format in ("csv", "jsonl") else None
     if len(request.feeds) != 1 or not isinstance(text_format, Text):
-        problem = "a stream holds one feed, as csv or jsonl; name a file for more"
-        raise ConfigurationError(problem, argument="feeds")
+        raise ConfigurationError(
+            "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
+        )
     (feed,) = request.feeds
     table = table_of(feed)
     tracker = Tracker(client, on_progress)
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
-    campaign_ids = request.campaigns
-    if campaign_ids is None:
-        tracker.start(Stage.LISTING, feed)
-        campaigns = request.select(await listed(client, request.filter))
-        campaign_ids = tuple(campaign.id for campaign in campaigns)
+    tracker.start(Stage.LISTING, feed)
+    campaign_ids = await requested_ids(client, request)
     await require_begun(client, request, feed_options(options), campaign_ids)
     # the campaigns that each report belongs to; a keyword may be in several
     owners = {id_: [id_] for id_ in campaign_ids}
@@ -277,7 +275,7 @@ async def preview(
     earlier_target: AnyTarget | None = None
     if out is not None:
         beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
-        place = Place(out, options, force=force)
+        place = Place(out, force=force)
         async with opened_target(client, request, place, beginning) as target:
             staging = target.staging
             if staging.refusal is not None:
@@ -294,11 +292,7 @@ async def preview(
     # nothing is staged, so the campaigns are not known yet
     if not plan.ids:
         before = client.stats.attempts
-        if request.campaigns is None:
-            campaigns = request.select(await listed(client, request.filter))
-            campaign_ids = tuple(campaign.id for campaign in campaigns)
-        else:
-            campaign_ids = request.campaigns
+        campaign_ids = await requested_ids(client, request)
         # named campaigns are looked up as well, for their names
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
@@ -326,7 +320,6 @@ class Place:
     """The target as the caller named it, and how it may be replaced."""
 
     out: str | os.PathLike[str]
-    options: ExportOptions
     force: bool = False
     engine_names: tuple[str, str] | None = None
 
@@ -380,7 +373,7 @@ async def opened_target(
             if retry.campaign_ids is not None:
                 failed_ids = retry.campaign_ids
                 if retry.refusal is None:
-                    failed_ids = await _requested_ids(client, request, failed_ids)
+                    failed_ids = await _requested_failures(client, request, failed_ids)
                 requests.append(request.only(failed_ids))
             stack = ExitStack()
             try:
@@ -400,15 +393,14 @@ async def opened_target(
                 await run(stack.close)
 
 
-async def _requested_ids(
+async def _requested_failures(
     client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
 ) -> list[int]:
     """Return the failed campaigns that a request takes, also by its groups and its filter."""
     if failed_ids and (request.groups or request.filter is not None):
         # only the service knows what its filter finds
-        campaigns = request.select(await listed(client, request.filter))
-        requested_ids = {campaign.id for campaign in campaigns}
-        return [id_ for id_ in failed_ids if id_ in requested_ids]
+        chosen_ids = set(await requested_ids(client, request))
+        return [id_ for id_ in failed_ids if id_ in chosen_ids]
     return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
@@ -437,8 +429,10 @@ async def _under_known_name(
     host = target.request.account
     owner = f"the service's account {min(account_ids)}"
     if len(names) > 1:
-        problem = f"the database has {' and '.join(names)} for {owner}"
-        raise ConfigurationError(f"{problem}; name one with account=…", argument="account")
+        raise ConfigurationError(
+            f"the database has {' and '.join(names)} for {owner}; name one with account=…",
+            argument="account",
+        )
     (name,) = names
     note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
     _log.warning("%s", note)
@@ -520,8 +514,11 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     if not isinstance(name, str):
         raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
-        problem = f"folders and object stores are no targets; name a file that ends in {_ENDINGS}"
-        raise refusal(name, f"{problem} (`seorep guide engines` shows how to write elsewhere)")
+        raise refusal(
+            name,
+            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
+            "(`seorep guide engines` shows how to write elsewhere)",
+        )
     if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")
     path = Path(name)
@@ -539,8 +536,10 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
         )
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
-    if place.options.get("search") is not None:
-        problem = "search narrows the rows, and the rows found would replace whole reports in"
-        advice = "leave it out, or write to a file of its own"
-        raise ConfigurationError(f"{problem} {path}; {advice}", argument="search")
-    return Database(path, real_path, request, stop, format_)
+    if request.feed_search_param is not None:
+        raise ConfigurationError(
+            f"search narrows the rows, and the rows found would replace whole reports in {path}; "
+            "leave it out, or write to a file of its own",
+            argument="search",
+        )
+    return Database(path, real_path, request, stop, Arrow())

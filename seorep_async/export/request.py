@@ -301,8 +301,9 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
-        problem = f"groups must hold titles of groups, got {short_repr(groups)}"
-        raise ConfigurationError(problem, argument="groups")
+        raise ConfigurationError(
+            f"groups must hold titles of groups, got {short_repr(groups)}", argument="groups"
+        )
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     # sorted, so that the same choice in another order resumes the same pull
@@ -314,19 +315,19 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
             exclude=tuple(sorted(excluded)),
         )
     if titles or filter_text is not None:
-        problem = (
+        raise ConfigurationError(
             "ids can't be combined with groups=… or filter=…: name the campaigns, or let the "
-            "service list them"
+            "service list them",
+            argument="ids",
         )
-        raise ConfigurationError(problem, argument="ids")
     campaign_ids = check_ids("campaign", ids)
     if not campaign_ids:
-        problem = "ids is empty; give at least one, or None for all campaigns"
-        raise ConfigurationError(problem, argument="ids")
+        raise ConfigurationError(
+            "ids is empty; give at least one, or None for all campaigns", argument="ids"
+        )
     remaining = tuple(id_ for id_ in campaign_ids if id_ not in excluded)
     if not remaining:
-        problem = "exclude leaves none of the named campaigns"
-        raise ConfigurationError(problem, argument="exclude")
+        raise ConfigurationError("exclude leaves none of the named campaigns", argument="exclude")
     return CampaignChoice(remaining)
 
 
@@ -354,8 +355,10 @@ def _snapshot_date(value: object, today: dt.date) -> dt.date:
     snapshot_date = check_date("snapshot_date", value)
     # the caller's day may have begun before the UTC day
     if snapshot_date > today + dt.timedelta(1):
-        problem = f"snapshot_date must be tomorrow (UTC) at the latest, got {snapshot_date}"
-        raise ConfigurationError(problem, argument="snapshot_date")
+        raise ConfigurationError(
+            f"snapshot_date must be tomorrow (UTC) at the latest, got {snapshot_date}",
+            argument="snapshot_date",
+        )
     return snapshot_date
 
 

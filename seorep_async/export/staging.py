@@ -265,8 +265,10 @@ class Staging:
         """Raise an error if a table has more rows than the target can hold."""
         if self.is_too_large:
             table, _ = self.rows.most_common(1)[0]
-            problem = f"a sheet holds {self._format.most_rows:,} rows, and {table} has more"
-            raise ExportError(f"{problem}: write .parquet or .duckdb")
+            raise ExportError(
+                f"a sheet holds {self._format.most_rows:,} rows, and {table} has more: write "
+                ".parquet or .duckdb"
+            )
 
     def note_end(self) -> None:
         """Store that the pull has ended with failures."""
@@ -425,8 +427,9 @@ class Beginning:
     def __attrs_post_init__(self) -> None:
         require_booleans(restart=self.restart, retry_failed=self.retry_failed)
         if self.restart and self.retry_failed:
-            problem = "restart=True and retry_failed=True can't be combined"
-            raise ConfigurationError(problem, argument="restart")
+            raise ConfigurationError(
+                "restart=True and retry_failed=True can't be combined", argument="restart"
+            )
 
 
 @contextlib.contextmanager

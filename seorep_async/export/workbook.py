@@ -23,8 +23,9 @@ from seorep_async.export.files import (
     Retry,
     Target,
     check_file,
+    has_content,
+    overwriting,
     put,
-    refusal,
     retry_of,
     sync_file,
     sync_folder,
@@ -101,18 +102,13 @@ class WorkbookFile(Target):
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
         check_file(self.out, self.path)
-        is_empty = not self.path.exists() or not self.path.stat().st_size
-        if self.force or is_empty:
+        if self.force or not has_content(self.path):
             return
-        problem = None
         names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
         if not any(names <= row.keys() for row in self.earlier_pulls()):
-            problem = "exists, and no pull wrote it"
-        elif was_changed(self.path):
-            problem = "was changed since a pull wrote it"
-        if problem is not None:
-            advice = "name another file, or replace it with force=True"
-            raise refusal(self.out, f"{self.path.name} {problem}; {advice}")
+            raise overwriting(self.out, self.path, "exists, and no pull wrote it")
+        if was_changed(self.path):
+            raise overwriting(self.out, self.path, "was changed since a pull wrote it")
 
     def failed(self) -> Retry:
         """Find out whether the workbook holds the same request without a failure.
@@ -124,9 +120,7 @@ class WorkbookFile(Target):
         return retry_of(self.request, self.earlier_pulls())
 
     def earlier_pulls(self) -> list[dict[str, Any]]:
-        if not self.path.is_file() or not self.path.stat().st_size:
-            return []
-        return read_sheet(self.path, pulls_table())
+        return read_sheet(self.path, pulls_table()) if has_content(self.path) else []
 
     def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
         """Also say that another program has the workbook open: it would save the older rows."""

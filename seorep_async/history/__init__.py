@@ -1,7 +1,17 @@
 """Questions about the databases of pulls; nothing here talks to the service (extra `duckdb`)."""
 
+from seorep_async.history.change_file import write_changes
 from seorep_async.history.comparing import Change, Changes, changes
 from seorep_async.history.reporting import report
 from seorep_async.history.source import History, complete_windows, open_history
 
-__all__ = ["Change", "Changes", "History", "changes", "complete_windows", "open_history", "report"]
+__all__ = [
+    "Change",
+    "Changes",
+    "History",
+    "changes",
+    "complete_windows",
+    "open_history",
+    "report",
+    "write_changes",
+]

@@ -13,7 +13,7 @@ from typing import Self
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.files import check_file, put, refusal
+from seorep_async.export.files import check_file, has_content, put, refusal
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import Change
@@ -66,10 +66,6 @@ class ChangeRow:
 
     @classmethod
     def of(cls, change: Change, engine_names: Mapping[str, str]) -> Self:
-        # no rank counts as 101 in the order of changes, but it is no number of places
-        moved = None
-        if change.before is not None and change.after is not None:
-            moved = change.before - change.after
         engine = change.engine
         if engine is not None:
             engine = engine_names.get(engine, engine)
@@ -80,7 +76,7 @@ class ChangeRow:
             engine=engine,
             before=change.before,
             after=change.after,
-            moved=moved,
+            moved=change.moved,
             kinds=", ".join(change.kinds),
             url=change.url,
             campaign_id=change.campaign_id,
@@ -89,6 +85,31 @@ class ChangeRow:
             before_date=change.before_date,
             after_date=change.after_date,
         )
+
+
+def write_changes(
+    changes: Iterable[Change],
+    out: str | os.PathLike[str],
+    *,
+    engine_names: tuple[str, str] | None = None,
+) -> Path:
+    """Write changes for people: company, keyword, place, engine, both ranks and places moved.
+
+    A file that `write_changes` or `seorep changes` wrote is replaced, and no other.
+
+    Args:
+        changes: what `changes(…)` returned, or some of it.
+        out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
+        engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
+
+    Raises:
+        ConfigurationError: the path or the names are wrong, or the file holds something else.
+        ExportError: the file can't be written, or a sheet can't hold the changes.
+        ImportError: the extra `excel` is missing.
+    """
+    names = {} if engine_names is None else names_of_engines(engine_names)
+    file = ChangeFile.of(os.fspath(out))
+    return file.write([ChangeRow.of(change, names) for change in changes])
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:
@@ -125,7 +146,7 @@ class ChangeFile:
         if file.path.suffix.lower() not in (".xlsx", ".csv"):
             raise refusal(out, "the name must end in .xlsx or .csv")
         check_file(file.out, file.path)
-        is_empty = not file.path.exists() or not file.path.stat().st_size
+        is_empty = not has_content(file.path)
         if not is_empty and not file._holds_changes():
             advice = "name another file, or delete this one first"
             problem = f"{file.path.name} exists, and seorep changes did not write all of it"

@@ -16,7 +16,7 @@ from seorep_async.history.selection import DayOfPulls, Selection, usual_days
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
-from seorep_async.tables.columns import Column, ColumnType
+from seorep_async.tables.columns import Column, ColumnType, Table
 from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
 
@@ -47,6 +47,7 @@ _SHOWN_COLUMNS = (
     ("keyword_phrase", ColumnType.STRING),
     ("before", ColumnType.INTEGER),
     ("after", ColumnType.INTEGER),
+    ("moved", ColumnType.INTEGER),
     ("engine", ColumnType.STRING),
     ("kind", ColumnType.STRING),
     ("company", ColumnType.STRING),
@@ -55,7 +56,9 @@ _SHOWN_COLUMNS = (
     ("keyword_id", ColumnType.INTEGER),
     ("url", ColumnType.STRING),
 )
-"""The columns of a notebook's table. The account and the days are in its caption."""
+"""The columns of a notebook's table, and the first of a frame. The account and the days are in the
+table's caption.
+"""
 
 _CAMPAIGNS = """
     WITH reports AS (
@@ -240,6 +243,8 @@ class Change:
             greater, or none.
             `left_top_3`, `left_top_10`, `left_top_20`: the other way round.
             `rose` or `fell`: by `moved` places or more; it is ranked in both.
+        moved: the places by which the rank became better, negative if it became worse; None
+            without both ranks.
         url: the ranked address, of the later report if it is ranked there; None for places, which
             have none.
         company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
@@ -257,6 +262,7 @@ class Change:
     kinds: tuple[ChangeKind, ...]
     before: int | None
     after: int | None
+    moved: int | None
     url: str | None
     before_date: dt.date
     after_date: dt.date
@@ -264,6 +270,8 @@ class Change:
 
 class Changes(ModelList[Change]):
     """The changes between two days, the largest first; also a table.
+
+    `write_changes` writes them to a workbook.
 
     Attributes:
         account, before, after: the account, the earlier and the later day.
@@ -299,6 +307,11 @@ class Changes(ModelList[Change]):
         columns = [Column(name, kind, "") for name, kind in _SHOWN_COLUMNS]
         return html_table(self._title, columns, map(_shown_values, self), self.total)
 
+    def _frame_columns(self, table: Table) -> Sequence[Column]:
+        columns = {column.name: column for column in table.columns}
+        shown = [columns.pop(name) for name, _ in _SHOWN_COLUMNS]
+        return [*shown, *columns.values()]
+
     @property
     def _title(self) -> str:
         title = f"Changes of {self.account}, {self.before} to {self.after}"
@@ -312,7 +325,7 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     for name, _ in _SHOWN_COLUMNS:
         value = getattr(change, name)
         # a notebook shows no column that is empty in every row
-        if value is None and name in ("before", "after"):
+        if value is None and name in ("before", "after", "moved"):
             value = "\N{EN DASH}"
         values.append(value)
     return tuple(values)
@@ -633,6 +646,10 @@ def changes_between(
             names = tuple(kinds_text.split(","))
             kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
         kinds_of_change = kinds_by_text[kinds_text]
+        # no rank counts as 101 in the order of changes, but it is no number of places
+        moved_by = None
+        if rank_before is not None and rank_after is not None:
+            moved_by = rank_before - rank_after
         change = Change(
             account=selection.account,
             campaign_id=campaign_id,
@@ -645,6 +662,7 @@ def changes_between(
             kinds=kinds_of_change,
             before=rank_before,
             after=rank_after,
+            moved=moved_by,
             url=url,
             before_date=before,
             after_date=after,

@@ -15,6 +15,7 @@ import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterator
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -155,8 +156,9 @@ async def ask(question: Question) -> str:
             output = await _exchange(process, msgspec.json.encode(question))
             code = await process.wait()
     except TimeoutError:
-        problem = f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
-        raise ConfigurationError(problem) from None
+        raise ConfigurationError(
+            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
+        ) from None
     finally:
         if process.returncode is None:
             process.kill()
@@ -179,10 +181,9 @@ def _command() -> list[str]:
 
 def environment_of_process() -> dict[str, str]:
     """Return an environment that finds the same modules, and holds no key of the service."""
-    environment = {}
-    for name, value in os.environ.items():
-        if not name.startswith("SEOREP_"):
-            environment[name] = value
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("SEOREP_")
+    }
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment
 
@@ -268,11 +269,14 @@ def _only_statement(connection: Any, sql: str) -> Any:
     """Return the statement of a text if it is one, and only reads."""
     statements = connection.extract_statements(sql)
     if len(statements) > 1:
-        problem = f"sql must be one statement, got {len(statements)}; ask for each by itself"
-        raise ConfigurationError(problem)
+        raise ConfigurationError(
+            f"sql must be one statement, got {len(statements)}; ask for each by itself"
+        )
     if not statements or not _only_reads(connection, statements[0]):
-        problem = "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, SUMMARIZE"
-        raise ConfigurationError(f"{problem}, or EXPLAIN without ANALYZE)")
+        raise ConfigurationError(
+            "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, SUMMARIZE, or "
+            "EXPLAIN without ANALYZE)"
+        )
     return statements[0]
 
 
@@ -348,8 +352,10 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         if request.account is None and len(accounts) > 1:
             if question.default_account not in accounts:
                 names = ", ".join(map(short_repr, accounts))
-                problem = f"the database has several accounts, {names}; this server has no name"
-                raise ConfigurationError(f"{problem} of one; the tool history sees them all")
+                raise ConfigurationError(
+                    f"the database has several accounts, {names}; this server has no name of one; "
+                    "the tool history sees them all"
+                )
             request = attrs.evolve(request, account=question.default_account)
         return _described(compare(history, request), question.database)
 
@@ -357,9 +363,8 @@ def _answer_comparison(question: ChangesQuestion) -> str:
 def _described(comparison: Comparison, database: str) -> str:
     """Return the answer of a comparison."""
     changes = comparison.changes
-    rows = []
-    for change in changes:
-        rows.append([getattr(change, name) for name in _COLUMNS_OF_CHANGES])
+    values_of_row = attrgetter(*_COLUMNS_OF_CHANGES)
+    rows = list(map(values_of_row, changes))
     omissions = []
     if len(rows) < changes.total:
         smaller_changes = changes.total - len(rows)

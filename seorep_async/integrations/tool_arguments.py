@@ -149,8 +149,9 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
         if name in names:
             for synonym in names.intersection(fields):
                 return synonym
-    problem = f"there is no argument {short_repr(name)}"
-    raise ConfigurationError(f"{problem}; there are {', '.join(fields)}")
+    raise ConfigurationError(
+        f"there is no argument {short_repr(name)}; there are {', '.join(fields)}"
+    )
 
 
 def _converted(field: FieldInfo, value: object) -> object:

@@ -47,12 +47,7 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     body = body.removeprefix(BOM_UTF8)
     if not body:
         raise ProtocolError("the response is empty, but JSON was expected")
-    try:
-        envelope = msgspec.json.decode(body)
-    except ValueError as error:  # also those of msgspec
-        raise unreadable(body, error) from None
-    except RecursionError:
-        raise refused("", "is nested too deeply") from None
+    envelope = parse_json(body)
     if not isinstance(envelope, dict):
         raise refused("", f"is {values.describe(envelope)} where an object was expected")
     if _is_error(envelope):
@@ -60,6 +55,21 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     if needs_data and "data" not in envelope:
         raise refused("data", "is missing")
     return envelope
+
+
+def parse_json(json: bytes | msgspec.Raw, path: str = "") -> Any:
+    """Parse JSON that stands at a path of the response.
+
+    Raises:
+        ProtocolError: it is not complete.
+        DecodeError: it has a value that JSON does not allow, is out of range, or nested too deeply.
+    """
+    try:
+        return msgspec.json.decode(json)
+    except ValueError as error:  # also those of msgspec
+        raise unreadable(bytes(json), error, path) from None
+    except RecursionError:
+        raise refused("", "is nested too deeply") from None
 
 
 def parse_any(body: bytes) -> dict[str, Any]:
@@ -107,8 +117,8 @@ def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
     page = raw_page(envelope, is_feed=is_feed)
     if subject is not None:
         _refuse_another_id(envelope, "", *subject)
-        _refuse_another_id(envelope.get("metadata"), "metadata.", *subject)
-        _refuse_another_id(envelope["data"], "data.", *subject)
+        for name in ("metadata", "data"):
+            _refuse_another_id(envelope.get(name), f"{name}.", *subject)
         refuse_another_row(page.items, page.items_path, subject)
     return page
 
@@ -147,13 +157,14 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
     # An error in the rows may precede one in the envelope, so the whole body is read then.
     with suppress(ValueError, RecursionError, KeyError, SeoRepError):
         envelope = _split(body)
-        rows = envelope["data"]
-        envelope["data"] = []
-        if isinstance(rows, dict):
-            data = rows
-            rows = data["rows"]
-            envelope["data"] = data | {"rows": []}
+        holder = envelope
+        name = "data"
+        if isinstance(envelope["data"], dict):
+            holder = envelope["data"]
+            name = "rows"
+        rows = holder[name]
         if isinstance(rows, list):
+            holder[name] = []
             rest = msgspec.json.encode(envelope)
             return read_page(rest, subject, is_feed=True), rows
     page = read_page(body, subject, is_feed=True)

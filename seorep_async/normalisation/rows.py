@@ -34,6 +34,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import become, raw_row_struct
 from seorep_async.normalisation import values
+from seorep_async.normalisation.envelope import Subject, refuse_another_row
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import CALENDAR, field_types
@@ -69,8 +70,8 @@ OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | No
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
-_SLICE = 32
-"""Rows of a slice."""
+SLICE = 32
+"""Rows that are read together on a page with odd rows among others."""
 _LONGEST_NAMES = 4096
 """Characters of all unknown names in a slice. A type with fields for them is kept for a while, so
 it must not fill the memory.
@@ -117,65 +118,67 @@ class RowReader(Generic[M]):
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
         self._other_decoders = lru_cache(maxsize=16)(self._make_other_decoders)
+        # The unknown names of the last odd rows: the next ones are likely to have the same.
+        self._odd_names: Names = ()
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current or older rows, or raise one of `REFUSALS`."""
+        # Nearly every page comes this way, and `suppress` would cost more than its first row.
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
-            # If the first row is current, a later one is odd, perhaps the last. Reading all rows as
-            # older ones would only fail there once more.
-            if self._is_current(self._first_row(body)):
-                raise
+            pass
+        # If only a later row is odd, reading all as older ones would only fail there once more.
+        self._odd_first_row(body)
         return self._read_other_page(body, number, Others())
 
-    def read_uniform_page(self, body: bytes, number: int) -> Page[M]:
-        """Read a page whose rows are all odd in the same way, or raise one of `REFUSALS`."""
-        first_row = self._first_row(body)
-        if self._is_current(first_row):
-            raise ValueError("only a later row is odd")
+    def read_uniform_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
+        """Read a page whose rows are all odd in the same way, or raise one of `REFUSALS`.
+
+        Raises:
+            DecodeError: a row is about another campaign or keyword.
+        """
+        first_row = self._odd_first_row(body)
         names = self._unknown_names([first_row])
+        # If even this refuses the first row, the page need not be read to its end for that.
+        self._odd_names = names
+        self._read_odd_slice([msgspec.Raw(msgspec.json.encode(first_row))])
         # Without unknown names, this has failed as a page of older rows.
         if names:
             with suppress(*REFUSALS):
-                return self._read_other_page(body, number, Others(names))
-        return self._read_other_page(body, number, Others(names, strings=True))
+                return self._read_other_page(body, number, Others(names), subject)
+        return self._read_other_page(body, number, Others(names, strings=True), subject)
 
-    def read_rows(self, json_rows: list[msgspec.Raw]) -> list[Any]:
-        """Return a model of each row, or its parsed JSON if the row's slice was refused.
+    def read_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
+        """Read a few rows of a page with odd rows among others, or raise one of `REFUSALS`."""
+        # Most slices of such a page are plain, and their rows become models in place.
+        with suppress(*REFUSALS):
+            return self._make_current([*map(self._read_current_row, json_rows)])
+        with suppress(*REFUSALS):
+            return self._read_odd_slice(json_rows)
+        self._odd_names = self._unknown_names([*map(msgspec.json.decode, json_rows)])
+        return self._read_odd_slice(json_rows)
 
-        Raises:
-            ValueError, RecursionError: a row cannot be parsed.
-        """
-        rows: list[Any] = []
-        names: Names = ()
-        for first in range(0, len(json_rows), _SLICE):
-            json_slice = json_rows[first : first + _SLICE]
-            # Most slices of such a page are plain, and their rows become models in place.
-            with suppress(*REFUSALS):
-                rows += self._make_current([*map(self._read_current_row, json_slice)])
-                continue
-            with suppress(*REFUSALS):
-                rows += self._read_odd_slice(json_slice, names)
-                continue
-            parsed_rows = [*map(msgspec.json.decode, json_slice)]
-            # Odd rows further down are likely to have the same unknown fields.
-            names = self._unknown_names(parsed_rows)
-            try:
-                rows += self._read_odd_slice(json_slice, names)
-            except REFUSALS:
-                rows += parsed_rows
-        return rows
+    def _read_odd_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
+        others = Others(self._odd_names, strings=True)
+        read_row, _ = self._other_decoders(others)
+        return self._make_models(others, [*map(read_row, json_rows)])
 
-    def _read_other_page(self, body: bytes, number: int, others: Others) -> Page[M]:
+    def _read_other_page(
+        self, body: bytes, number: int, others: Others, subject: Subject = None
+    ) -> Page[M]:
         _, read_page = self._other_decoders(others)
-        return self._page(read_page(body), number, partial(self._make_models, others))
+        return self._page(read_page(body), number, partial(self._make_models, others), subject)
 
-    def _page(self, envelope: Any, number: int, make_models: MakeModels[M]) -> Page[M]:
-        rows, totals = _content(envelope)
+    def _page(
+        self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
+    ) -> Page[M]:
+        rows, totals, path = _content(envelope)
         metadata = envelope.metadata or _Metadata()
+        models = make_models(rows)
+        refuse_another_row(models, path, subject)
         return Page(
-            items=tuple(make_models(rows)),
+            items=tuple(models),
             number=number,
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
@@ -183,21 +186,23 @@ class RowReader(Generic[M]):
             version=metadata.version,
         )
 
-    def _first_row(self, body: bytes) -> Any:
-        """Return the first row of a page as parsed JSON, or None."""
+    def _odd_first_row(self, body: bytes) -> Any:
+        """Return the first row of a page as parsed JSON, or None.
+
+        Raises:
+            ValueError: it is a current row, so only a later row is odd.
+        """
+        first_row = None
         try:
             with suppress(*REFUSALS):
                 self._find_first_row(body)
         except _FirstRow as end:
-            return end.args[0]
-        return None
-
-    def _is_current(self, row: Any) -> bool:
+            first_row = end.args[0]
         try:
-            self._read_current_row(msgspec.json.encode(row))
+            self._read_current_row(msgspec.json.encode(first_row))
         except REFUSALS:
-            return False
-        return True
+            return first_row
+        raise ValueError("only a later row is odd")
 
     def _unknown_names(self, rows: Sequence[Any]) -> Names:
         """Return the names of unknown fields in parsed rows, or none at all if they are long."""
@@ -209,15 +214,9 @@ class RowReader(Generic[M]):
         unknown = tuple(name for name in names if name not in self._known_fields)
         return unknown if sum(map(len, unknown)) <= _LONGEST_NAMES else ()
 
-    def _read_odd_slice(self, json_rows: list[msgspec.Raw], names: Names) -> list[M]:
-        others = Others(names, strings=True)
-        read_row, _ = self._other_decoders(others)
-        return self._make_models(others, [*map(read_row, json_rows)])
-
     def _make_current(self, rows: list[Any]) -> list[M]:
         # A failure comes before any row has become a model, so the JSON can be read again.
         self._values.convert(rows)
-        self._values.convert_flags(rows)
         return become(rows, self._model)
 
     def _make_models(self, others: Others, rows: list[Any]) -> list[M]:
@@ -321,13 +320,13 @@ def _keep_unknown_fields(rows: list[Any], names: Names) -> None:
             row.extra = extra
 
 
-def _content(envelope: Any) -> tuple[list[Any], Any]:
-    """Return the rows of a page and its totals, which stand beside the rows in either shape."""
+def _content(envelope: Any) -> tuple[list[Any], Any, str]:
+    """Return the rows of a page, its totals beside them, and the path of the rows."""
     if type(envelope.data) is list:
-        return envelope.data, envelope.totals
+        return envelope.data, envelope.totals, "data"
     if envelope.totals is not UNSET:
         raise ValueError("totals beside `data` are an unknown field of this shape")
-    return envelope.data.rows, envelope.data.totals
+    return envelope.data.rows, envelope.data.totals, "data.rows"
 
 
 def _totals(wire: Any) -> RankingTotals | None:

@@ -25,8 +25,8 @@ def refused(path: str, problem: str) -> DecodeError:
     return DecodeError(f"the response {problem}")
 
 
-def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
-    """Return our error for a body that msgspec refused.
+def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | ProtocolError:
+    """Return our error for JSON that msgspec refused, which stands at a path of the response.
 
     Returns:
         A DecodeError with a path if retrying does not help, because the JSON is complete, and a
@@ -36,7 +36,8 @@ def unreadable(body: bytes, error: Exception) -> DecodeError | ProtocolError:
         problem = _find_problem(body)
         if problem is None:
             return refused("", "holds a character that JSON does not allow")
-        return refused(problem.path.removeprefix("."), problem.words)
+        path = f"{path}{problem.path}"[-_LONGEST_PATH:]
+        return refused(path.removeprefix("."), problem.words)
     if isinstance(error, msgspec.ValidationError):
         return refused("", f"holds a number that is out of range ({error})")
     return ProtocolError(f"the response is not complete JSON: {error}")

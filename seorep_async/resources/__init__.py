@@ -1,4 +1,4 @@
-"""Every call of the service: a class for each resource, a method for each operation."""
+"""The calls of the service: one class for each resource, one method for each operation."""
 
 from seorep_async.resources.backlinks import Backlinks as Backlinks
 from seorep_async.resources.campaigns import Campaigns as Campaigns

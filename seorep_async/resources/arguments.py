@@ -1,7 +1,7 @@
-"""Arguments checked before any I/O; every `check_…` raises a ConfigurationError for a wrong one.
+"""Check arguments before anything is sent. Each `check_…` raises a ConfigurationError.
 
-Each returns a plain value (`plain_values.py`), so that members of a `StrEnum`, numpy's numbers and
-pendulum's dates work wherever plain ones do.
+Each returns a plain value (`plain_values.py`), so members of a `StrEnum`, numpy numbers and
+pendulum dates work wherever plain values do.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
 
 
 def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
-    """Make a method that takes `**options` name a misspelt one, such as `start=`.
+    """Make a method that takes `**options` report a misspelt one, such as `start=`.
 
-    Python itself would complain about missing arguments, such as `start_date`, instead.
+    Python would instead report a missing argument, such as `start_date`.
     """
     parameters = inspect.signature(method).parameters.values()
     names = [
@@ -103,13 +103,13 @@ def check_id(name: str, value: object) -> int:
 
 
 def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
-    """Return the ids of campaigns or keywords in their order, each once."""
+    """Return the ids of campaigns or keywords in order and without duplicates."""
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):
-        # it may be huge, and its smallest and its largest id are at its ends
+        # a range may be huge, and its smallest and largest ids are at its ends
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
         return values
@@ -123,7 +123,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
 
 
 def check_feed(value: object) -> Feed:
-    """Return a feed, from a feed or its value."""
+    """Return a feed for a feed or its value."""
     try:
         return Feed(value)
     except ValueError:
@@ -133,7 +133,7 @@ def check_feed(value: object) -> Feed:
 
 
 def check_feeds(value: object) -> tuple[Feed, ...]:
-    """Return one or several feeds, from feeds or their values, each once."""
+    """Return feeds without duplicates. They may be given as one feed or several, or by value."""
     values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     requested_feeds = {check_feed(item) for item in values}
     if not requested_feeds:
@@ -142,13 +142,13 @@ def check_feeds(value: object) -> tuple[Feed, ...]:
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date, from a date or a string `YYYY-MM-DD`.
+    """Return a date for a date or a string `YYYY-MM-DD`.
 
-    A datetime is rejected, because its zone would matter.
+    A datetime is rejected, because its date depends on the time zone.
     """
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return plain_date(value)
-    # `fromisoformat` alone would take weeks, such as 2023-W05, as well
+    # `fromisoformat` alone would also accept weeks, such as 2023-W05
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return CALENDAR.date.fromisoformat(value)
@@ -162,7 +162,7 @@ def check_date(name: str, value: object) -> dt.date:
 
 
 def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]:
-    """Return the first and the last day of a range, which must not end before it starts."""
+    """Return the first and last day of a range. A range that ends before it starts is rejected."""
     start = check_date("start_date", start_date)
     end = check_date("end_date", end_date)
     if end < start:
@@ -172,7 +172,7 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
 
 
 def check_limit(value: object) -> int | None:
-    """Return the records per page, 1 to 2**31 - 1, or None for the service's default."""
+    """Return the records per page, from 1 to 2**31 - 1, or None for the service's default."""
     return None if value is None else check_id("limit", value)
 
 
@@ -187,7 +187,7 @@ def check_account_name(account: object) -> str:
 
 
 def check_engine_names(names: object) -> tuple[str, str]:
-    """Return the names of engine A and engine B, as people call them."""
+    """Return the names that people use for engine A and engine B."""
     words = list(names) if isinstance(names, list | tuple) else []
     if len(words) != 2 or not all(isinstance(word, str) and word.strip() for word in words):
         expected = "two names, of engine A and B, such as Google and Bing"
@@ -198,7 +198,7 @@ def check_engine_names(names: object) -> tuple[str, str]:
 
 
 def required_strings(**values: object) -> dict[str, str]:
-    """Return strings by their names. An empty one is rejected, and the error shows no value."""
+    """Return strings by name. An empty one is rejected, and the error shows no value."""
     strings: dict[str, str] = {}
     for name, value in values.items():
         if not isinstance(value, str) or not value:
@@ -208,7 +208,7 @@ def required_strings(**values: object) -> dict[str, str]:
 
 
 def optional_strings(**values: object) -> dict[str, str | None]:
-    """Return strings by their names; None means that an argument is left out."""
+    """Return strings by name. None means that an argument is left out."""
     strings: dict[str, str | None] = {}
     for name, value in values.items():
         if value is not None and not isinstance(value, str):
@@ -219,7 +219,7 @@ def optional_strings(**values: object) -> dict[str, str | None]:
 
 
 def check_strings(name: str, value: object) -> Iterable[str] | None:
-    """Return one or several strings as several; None means that the argument is left out."""
+    """Return the strings of an argument that takes one or several. None means left out."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -250,14 +250,14 @@ def build_params(
     argument: str = "extra_params",
     places: Mapping[str, str] = _PLACES,
 ) -> dict[str, ParamValue]:
-    """Return the documented parameters that are not None, checked, and then the additional ones.
+    """Check the documented and the additional parameters, and return all that are not None.
 
     Args:
-        documented: the documented parameters; those that are None are not sent, but their names
-            are reserved nevertheless.
+        documented: the documented parameters. Those that are None are not sent, but their names
+            are still reserved.
         extra_params: the additional ones.
         argument: the caller's name for the additional ones.
-        places: for documented parameters whose argument has another name, that argument.
+        places: the arguments of documented parameters that have other names.
 
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
@@ -282,7 +282,7 @@ def build_params(
 def _checked_name(
     name: object, documented: Params, argument: str, places: Mapping[str, str]
 ) -> str:
-    """Return the name of an additional parameter, which must not be a documented one."""
+    """Return the name of an additional parameter. The name of a documented one is rejected."""
     if not isinstance(name, str) or not name:
         problem = f"{argument}: a name must be a non-empty string, got {described(name)}"
         raise ConfigurationError(problem, argument=argument)
@@ -299,7 +299,7 @@ def _checked_name(
 
 
 def _checked(name: str, value: object) -> ParamValue:
-    """Return a parameter's value as it can be sent; a secret one stays masked."""
+    """Return a parameter's value in a form that can be sent. A secret stays masked."""
     # converting a masked integer to a plain one would reveal it
     if not isinstance(value, SecretInteger):
         number = plain_integer(value)
@@ -328,7 +328,7 @@ def _checked(name: str, value: object) -> ParamValue:
 
 
 def _sendable(value: str) -> str:
-    """Return a string as a plain one, but leave a masked one masked."""
+    """Return a plain string, but leave a masked string masked."""
     return value if isinstance(value, Secret) else plain_string(value)
 
 

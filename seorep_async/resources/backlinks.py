@@ -94,7 +94,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
     ) -> Backlink:
         """Change a backlink.
 
-        None leaves a field as it is; `""` is sent as an empty one.
+        None leaves a field unchanged; `""` is sent as an empty value.
 
         Args:
             id: 1 to 2**31 - 1. `create` describes the other arguments.
@@ -132,8 +132,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
         Args:
             campaign_id: campaign of the backlinks.
             status: `published` or `unpublished`.
-            date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is
-                sent as it is.
+            date_string: first and last day, sent as `YYYY-MM-DD-YYYY-MM-DD`. A string is sent
+                unchanged.
             search: string to search for, in full or in part.
             link_type: type of link, such as `all`; other values are not documented.
             limit: records per page; the service has a default and a maximum of its own.
@@ -141,8 +141,8 @@ class Backlinks(DeletableEndpoint[Backlink]):
             sort_direction: such as `asc` or `desc`; allowed values are not documented.
 
         Returns:
-            A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service
-            leaves `target_anchor` and `target_url` out of it.
+            A `Listing` of `Backlink`: await it for all of them, or iterate over it. In lists, the
+            service leaves out `target_anchor` and `target_url`.
         """
         extra_params = mask_secrets(extra_params)
         values: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _check_status(status: object) -> str:
 
 
 def _date_string(dates: object) -> str | None:
-    # the reference gives no form for a string, so one is sent as it is
+    # the reference doesn't define the form of a string, so it is sent unchanged
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:

@@ -67,7 +67,7 @@ class Campaigns(DeletableEndpoint[Campaign]):
     ) -> Campaign:
         """Change a campaign.
 
-        None leaves a field as it is; `""` is sent as an empty one.
+        None leaves a field unchanged; `""` is sent as an empty value.
 
         Args:
             id: 1 to 2**31 - 1. `create` describes the other arguments.

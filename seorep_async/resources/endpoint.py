@@ -1,4 +1,4 @@
-"""The operations that resources share, from get to list, and any other request."""
+"""The operations that resources share, such as get and list, and `client.request`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 class Endpoint(Generic[M]):
     """The operations of one model.
 
-    Its list is at `_list_path`, or at `_path` without one; an object is at `_path` and its id.
+    A list is at `_list_path`, or otherwise at `_path`. An object is at `_path` followed by its id.
     """
 
     _model: type[M]
@@ -69,7 +69,7 @@ class Endpoint(Generic[M]):
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
         params = build_params(values, extra_params)
-        # the id of the new object is the service's, so its campaign is all that can be compared
+        # the service chooses the id of the new object, so only its campaign can be compared
         decode = self._single(self._model, campaign_id=params.get("campaign_id"))
         request = self._request(
             "POST", self._path, self._object_name, decode, params, idempotent=False
@@ -79,7 +79,7 @@ class Endpoint(Generic[M]):
     async def _update(self, id: int, values: Params, extra_params: ExtraParams | None) -> M:
         path = f"{self._path}/{check_id('id', id)}"
         subject = f"{self._object_name} {id}"
-        # the id stands in the path, so `extra_params` may not give another
+        # the id is in the path, so `extra_params` may not give another
         params = build_params({**values, "id": None}, extra_params)
         if not params:
             problem = f"{subject}: there is nothing to change; give at least one value"
@@ -94,7 +94,7 @@ class Endpoint(Generic[M]):
         extra_params: ExtraParams | None,
         subject: str | None = None,
     ) -> ModelListing[M]:
-        # pages are numbered by the listing, so `extra_params` may not give one
+        # the listing numbers its pages, so `extra_params` may not set one
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)
         settings = self._session.settings
@@ -121,16 +121,16 @@ class Endpoint(Generic[M]):
         return ModelList(items, self._model)
 
     def _single(self, model: type[T], **expected: object) -> Decode[T]:
-        """Return the decoder of one object, which refuses another object than the requested one.
+        """Return the decoder of one object. It refuses any object other than the requested one.
 
-        `expected` are fields of the requested object; None means that any value is right.
+        `expected` has fields of the requested object. None allows any value.
         """
 
         def decode(body: bytes) -> T:
             record = self._decoder.single(body, model)
             for name, expected_value in expected.items():
                 value = getattr(record, name, None)
-                # what a response leaves out does not contradict
+                # a field that the response leaves out is no contradiction
                 if value is None or expected_value is None or value == expected_value:
                     continue
                 problem = f"the response is about {value}, not about {expected_value}"
@@ -211,8 +211,8 @@ def _checked_request(
 ) -> Request[dict[str, Any]]:
     """Check the arguments of any request, and encode them.
 
-    Encoded parameters may hold secrets, and tracebacks with locals show each frame. So this frame
-    has ended before the request is sent.
+    Encoded parameters may contain secrets, and tracebacks with locals show every frame. So this is
+    a function of its own, which has returned before the request is sent.
     """
     _check_method_and_path(method, path)
     method = plain_string(method).upper()
@@ -222,7 +222,7 @@ def _checked_request(
     query_params = build_params({}, params, argument="params")
     body_params = build_params({}, body, argument="body")
     arrays = session.settings.array_encoding
-    # in nobody's locals as it is, if the body is refused
+    # masked at once, because a refused body would show it among the locals
     query = Secret.of(encode_query(query_params, arrays))
     encoding = RequestEncoding.QUERY
     if body is not None:
@@ -232,13 +232,13 @@ def _checked_request(
     return Request(
         method=method,
         path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
-        # an empty response to a read was lost; a write may have none
+        # an empty body is an error after a read; a write may have none
         decode=parse if method == "GET" else parse_any,
         query="&".join(filter(None, (query, query_of_body))),
         body=content,
         content_type=content_type,
         deadline=session.call_timeout.deadline(),
-        # each request for a login makes a new one
+        # each request for a login may create a new one
         idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
         private=is_grant,
         secrets=secrets_in(query_params | body_params),
@@ -251,7 +251,7 @@ def _check_method_and_path(method: object, path: object) -> None:
         problem = f"method must be {expected}, got {short_repr(method)}"
         raise ConfigurationError(problem, argument="method")
     is_path = isinstance(path, str) and _PATH.fullmatch(path) is not None
-    # a path that goes up would leave the address of the service
+    # a path with `..` would leave the service's address
     if not is_path or ".." in urllib.parse.unquote(str(path)).split("/"):
         problem = "path must be a path such as /v3/campaigns/42, without a query"
         raise ConfigurationError(problem, argument="path")

@@ -1,4 +1,4 @@
-"""Rankings: `client.rankings`, the three feeds, and pulls of many campaigns."""
+"""Rankings: `client.rankings` with its three feeds, and pulls of many campaigns."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ _PLACES = {"page": ".page(…)", "filter": "search=…"}
 # A month and its first day have the same date.
 _PERIOD = attrgetter("date", "date_precision")
 _AHEAD = dt.timedelta(days=1)
-"""The date of some time zones is a day ahead of that in UTC."""
+"""In some time zones, the date is a day ahead of UTC."""
 _ENDPOINTS = {
     Feed.CAMPAIGN: ("/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")),
     Feed.CAMPAIGN_BY_DATE: ("/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD),
     Feed.KEYWORD_BY_DATE: ("/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD),
 }
-"""The path of each feed, its rows, and what identifies a row."""
+"""The path of each feed, its type of rows, and the function that identifies a row."""
 
 
 class FeedOptions(TypedDict, total=False):
-    """The optional arguments of all three feeds; `Rankings` explains them."""
+    """The optional arguments of all three feeds. `Rankings` explains them."""
 
     search: str | None
     limit: int | None
@@ -83,7 +83,7 @@ class FeedOptions(TypedDict, total=False):
 
 
 class PullOptions(FeedOptions, total=False):
-    """The optional arguments of a pull, but for its feed; `Rankings.pull` explains them."""
+    """The optional arguments of a pull, except its feed. `Rankings.pull` explains them."""
 
     on_error: Literal["collect", "raise"]
     ordered: bool
@@ -95,14 +95,13 @@ class Rankings:
     The three feed methods and `pull` share these arguments:
 
     - start_date, end_date: first and last day, a `datetime.date` or `YYYY-MM-DD`.
-    - search: fuzzy match on the rows; `Settings.feed_search_param` says under which name it is
-      sent.
-    - limit: records per page; the service has a default and a maximum of its own.
-    - sort_metric, sort_direction: allowed values are not documented; `asc` and `desc` were seen.
+    - search: fuzzy match on the rows. `Settings.feed_search_param` sets the parameter's name.
+    - limit: records per page. The service has its own default and maximum.
+    - sort_metric, sort_direction: allowed values are not documented, but `asc` and `desc` occur.
     - compare_previous_period: True to let the service calculate the changes from the previous
-      period. True and False are sent as `true` and `false`, a string as it is. Without it, or with
+      period. True and False are sent as `true` and `false`, a string unchanged. Without it, or with
       `"false"`, `"no"`, `"off"` or `"0"`, changes are null in tables, data frames and files.
-    - extra_params: further query parameters, sent as they are.
+    - extra_params: further query parameters, sent unchanged.
 
     A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other
     SeoRepErrors.
@@ -205,8 +204,7 @@ class Rankings:
         ordered: bool = False,
         **options: Unpack[FeedOptions],
     ) -> Pull[Any]:
-        """Pull one feed for many campaigns (or keywords) in parallel, with one outcome for each,
-        whatever happens.
+        """Pull one feed for many campaigns (or keywords) in parallel. Each has one outcome.
 
         Args:
             ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled
@@ -215,24 +213,24 @@ class Rankings:
             end_date: last day.
             feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`,
                 `keyword-by-date`.
-            on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull
-                with it.
-            ordered: outcomes are in the order of `ids`, not as they finish.
+            on_error: with `collect`, a failure is an outcome; with `raise`, the first failure ends
+                the pull.
+            ordered: whether outcomes come in the order of `ids`, not as they finish.
 
-        Returns: A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over
-            them as they come.
+        Returns: A `Pull`: await it for its `PullOutcomes`, or use `async with` to iterate over
+            outcomes as they arrive.
 
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        # in all frames that hold it
+        # masked, because tracebacks with locals show this frame
         options["extra_params"] = mask_secrets(options.get("extra_params"))
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             problem = f'on_error must be "collect" or "raise", got {on_error!r}'
             raise ConfigurationError(problem, argument="on_error")
         require_booleans(ordered=ordered)
-        # One day for all reports: the pull may last until the next.
+        # One day for all reports, even if the pull goes on past midnight.
         snapshot_date = self._session.clock.now().date()
         query = self._query(feed, start_date, end_date, options, snapshot_date)
         return Pull(
@@ -255,7 +253,7 @@ class Rankings:
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
     ) -> Listing[Any, RankingReport[Any]]:
-        # in all frames that hold it
+        # masked, because tracebacks with locals show this frame
         options["extra_params"] = mask_secrets(options.get("extra_params"))
         # the error names the argument of the feed: campaign_id or keyword_id
         id = check_id(f"{feed.object_name}_id", id)
@@ -291,7 +289,7 @@ class Rankings:
 
     def _warn_once(self, row: object) -> None:
         """Warn if a row has a rank under an unknown name."""
-        # An account has one set of names, so one row tells.
+        # All rows of an account have the same names, so one row is enough.
         if self._warned:
             return
         warning = engine_warning(row)
@@ -301,15 +299,16 @@ class Rankings:
 
 
 class FeedQuery(msgspec.Struct, Generic[R], eq=False):
-    """A request of a feed, for any number of campaigns or keywords.
+    """A query of a feed, for any number of campaigns or keywords.
 
     Attributes:
         compared: whether the service calculates changes from the previous period.
-        params: the encoded query without id and page; may hold private text, so it is in no repr.
+        params: the encoded query without id and page. It may be private, so it is in no repr.
         secrets: strings of the query that must not appear in an error.
-        page_size: of the feed, if it is to be found.
-        warn_once: is called with the first row of each report.
-        snapshot_date: the day on which a pull began; None: the day on which a report is complete.
+        page_size: finds the page size of the feed, or None.
+        warn_once: called with the first row of each report.
+        snapshot_date: the day on which the pull began. With None, it is the day on which the report
+            is complete.
     """
 
     session: Session
@@ -344,17 +343,17 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         return Listing(self.session, query, partial(self.report, id))
 
     def report(self, id: int, pages: Sequence[Page[R]]) -> RankingReport[R]:
-        """Return the report of one campaign or keyword, which has these pages."""
+        """Return the report of one campaign or keyword, made of its pages."""
         first = pages[0]
         if first.items:
-            # all rows of a service have the same fields
+            # all rows of an account have the same fields
             self.warn_once(first.items[0])
         # most reports have one page, whose rows need no copy
         rows = first.items
         if len(pages) > 1:
             rows = tuple(chain.from_iterable(page.items for page in pages))
         snapshot_date = self.snapshot_date or self.session.clock.now().date()
-        # an empty report of the past is an answer: there are no keywords
+        # an empty report of the past is valid: there are no keywords
         if not rows and self.start_date > snapshot_date + _AHEAD:
             raise self._not_begun(id)
         return RankingReport(
@@ -386,7 +385,7 @@ def feed_params(
 ) -> dict[str, ParamValue]:
     """Return the checked parameters of a feed's options, without id, dates and page.
 
-    `names` says under which names a search is sent.
+    `names` sets the parameters that carry a search.
     """
     unknown_names = options.keys() - FeedOptions.__annotations__.keys()
     if unknown_names:
@@ -396,12 +395,12 @@ def feed_params(
         sort_metric=options.get("sort_metric"),
         sort_direction=options.get("sort_direction"),
     )
-    # Names that are None are sent by nobody, and `extra_params` may not give them.
+    # Parameters that are None are not sent, and `extra_params` may not set them.
     params: dict[str, Any] = dict.fromkeys(
         (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
     )
     search = strings.pop("search")
-    # the reference is silent about the name, so both are sent unless a setting says which
+    # the reference doesn't name the parameter, so both are sent unless a setting chooses one
     if names is not FeedSearchParam.SEARCH:
         params["filter"] = search
     if names is not FeedSearchParam.FILTER:

@@ -1,4 +1,4 @@
-"""Arguments that may hold secrets: masked in every repr, and named by their type in messages."""
+"""Mask arguments that may contain secrets. Messages show only their types."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SecretNumber(float):
 
 
 class _Hidden:
-    """Stands for a value that can't be sent and may hold a secret. Only its type is kept."""
+    """Replaces a value that can't be sent and may contain a secret. Only its type is kept."""
 
     def __init__(self, value: object) -> None:
         self.type_name = type(value).__name__
@@ -50,7 +50,7 @@ class _Hidden:
 
 
 def described(value: object) -> str:
-    """Describe a refused value: show a number or a date; of anything else, only the type."""
+    """Describe a refused value: a number or a date is shown; otherwise only the type."""
     if value is None or isinstance(value, int | float | dt.date):
         return short_repr(value)
     if isinstance(value, _Hidden):
@@ -61,7 +61,7 @@ def described(value: object) -> str:
 def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     """Return additional parameters with the values under secret names masked.
 
-    Anything that is not a mapping is hidden as a whole, and refused later.
+    Anything that is not a mapping is hidden completely, and refused later.
 
     Raises:
         ConfigurationError: a name is given twice.
@@ -71,7 +71,7 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     if not isinstance(values, Mapping):
         return _hide(values)
     names = [name for name, _value in values.items()]
-    # a MultiDict may hold a name twice, and a dictionary made of it would lose a value
+    # a MultiDict may have a name twice, and a dictionary made from it would lose a value
     if len(set(names)) < len(names):
         repeated_name = next(name for name in names if names.count(name) > 1)
         problem = (
@@ -110,7 +110,7 @@ def _hidden(value: Any) -> Any:
     try:
         is_secret = _is_secret(repr(value))
     except ValueError:
-        # Python refuses to write an integer of thousands of digits, and one may stand next to a secret
+        # Python can't print an integer of thousands of digits, and a secret may be next to it
         is_secret = True
     return _hide(value) if is_secret else value
 
@@ -120,7 +120,7 @@ def _hide(value: object) -> _Hidden:
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values under secret names as strings, which no error may repeat."""
+    """Return the values under secret names as strings. No error may repeat them."""
     secrets: list[str] = []
     for name, value in values.items():
         if not _is_secret(name) or isinstance(value, bool):

@@ -84,10 +84,10 @@ class Users(DeletableEndpoint[User]):
     ) -> User:
         """Change a user.
 
-        None leaves a field as it is, `""` is sent as an empty one.
+        None leaves a field unchanged; `""` is sent as an empty value.
 
         Args:
-            id: 1 to 2**31 - 1; the other arguments: see `create`.
+            id: 1 to 2**31 - 1. `create` describes the other arguments.
 
         Raises:
             ConfigurationError: there is nothing to change.
@@ -121,8 +121,8 @@ class Users(DeletableEndpoint[User]):
 
         Args:
             filter: string to search for.
-            role: only users with this role, or one of these; the setting `array_encoding` says how
-                several are sent.
+            role: one role or several; only their users are listed. `Settings.array_encoding` says
+                how several are sent.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: such as `asc` or `desc`; allowed values are not documented.
@@ -140,14 +140,14 @@ class Users(DeletableEndpoint[User]):
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
         """Get a one-time login for a user.
 
-        It is requested once only: each request may make a new grant (the service's reference,
-        section 5).
+        It is requested only once, because each request may create a new grant (the service's
+        reference, section 5).
 
         Args:
             id: the user to sign in, 1 to 2**31 - 1.
 
         Raises:
-            OutcomeUnknownError: a grant may have been made, but the response was lost.
+            OutcomeUnknownError: a grant may have been created, but the response was lost.
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)

@@ -71,7 +71,7 @@ class _Running:
     leaving: contextlib.AsyncExitStack
 
 
-@define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False, repr=False)
 class Sandbox:
     """The whole service on a local port, with a seeded account; an asynchronous context manager.
 
@@ -135,11 +135,11 @@ class Sandbox:
     large_limit: LargeLimit = field(
         default="lowered", validator=check_choice(*get_args(LargeLimit))
     )
-    api_key: str = field(default="sandbox", repr=False, validator=_check_filled)
+    api_key: str = field(default="sandbox", validator=_check_filled)
     host: str = field(default="127.0.0.1", validator=_check_filled)
     port: int = field(default=0, validator=check_integer(0, 65535))
-    _stats: Stats = field(init=False, factory=Stats, repr=False)
-    _running: _Running | None = field(init=False, default=None, repr=False)
+    _stats: Stats = field(init=False, factory=Stats)
+    _running: _Running | None = field(init=False, default=None)
 
     @failing.validator
     @forbidden.validator
@@ -184,7 +184,10 @@ class Sandbox:
     def base_url(self) -> str:
         """The address that clients are given, such as `http://127.0.0.1:8080`."""
         if self._running is None:
-            raise RuntimeError("the sandbox is not running: enter it with `async with` first")
+            raise RuntimeError(
+                "the sandbox is not running: enter it with `async with` first, or call "
+                "`await sandbox.open()`"
+            )
         port = self._running.listener.sockets[0].getsockname()[1]
         # An IPv6 address stands in brackets.
         if ":" in self.host:
@@ -195,6 +198,22 @@ class Sandbox:
     def stats(self) -> Stats:
         """The traffic since the sandbox was last entered. It is also readable after leaving."""
         return self._stats.copied()
+
+    def __repr__(self) -> str:
+        address = "not running" if self._running is None else self.base_url
+        return f"<Sandbox: {address}, {self.campaigns} campaigns of {self.keywords} keywords>"
+
+    async def open(self) -> Self:
+        """Start the sandbox, as `async with` does; meant for notebooks.
+
+        Raises:
+            OSError: the port cannot be listened on.
+        """
+        return await self.__aenter__()
+
+    async def close(self) -> None:
+        """Stop the sandbox, and forget what was written."""
+        await self.__aexit__()
 
     async def __aenter__(self) -> Self:
         if self._running is not None:
@@ -254,8 +273,9 @@ class Sandbox:
         except OSError as error:
             # asyncio repeats the address in its text.
             problem = (error.strerror or str(error)).rpartition(": ")[2]
-            message = f"can't listen on {self.host}:{self.port}: {problem}"
-            raise OSError(error.errno, message) from error
+            raise OSError(
+                error.errno, f"can't listen on {self.host}:{self.port}: {problem}"
+            ) from error
 
 
 def _is_report_key(key: object) -> bool:

@@ -1,4 +1,4 @@
-"""The core: one request with its permits, attempts, decisions and waits."""
+"""The core: send one request, with permits, attempts, retry decisions and waits."""
 
 from seorep_async.session.base_url import BaseURL as BaseURL, base_url_problem as base_url_problem
 from seorep_async.session.clock import Clock as Clock

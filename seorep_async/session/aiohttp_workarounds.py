@@ -1,6 +1,6 @@
-"""Workarounds that rely on inner workings of aiohttp and asyncio.
+"""Workarounds that rely on internals of aiohttp and asyncio.
 
-Each names the version and the reason, and has a test that fails once it is no longer needed.
+Each names the version and the reason, and has a test that fails when it is no longer needed.
 """
 
 from __future__ import annotations
@@ -13,54 +13,54 @@ from weakref import WeakSet
 import aiohttp
 
 READ_SIZE = 256 * 1024
-"""Bytes that asyncio reads from a socket at once."""
+"""The number of bytes that asyncio reads from a socket at once."""
 _LONGEST_STATUS_LINE = 8190
-"""Bytes; aiohttp refuses a longer line."""
+"""In bytes. aiohttp refuses a longer line."""
 _BLANK_LINE = re.compile(rb"\n\r?\n")
-"""The end of a head; aiohttp also accepts lines that end with LF alone."""
+"""The end of the headers. aiohttp also accepts lines that end with LF alone."""
 _STATUS_LINE = re.compile(rb"HTTP/\d\.\d +(\d{3})[ \r\n]")
 
 
 def reuse_freed_memory() -> None:
     """Let glibc reuse the blocks that asyncio reads into (CPython 3.11 to 3.14).
 
-    glibc maps and unmaps such blocks one by one until a larger one was freed once. asyncio
-    allocates one for each read and then shortens it, which costs 20 microseconds a request.
+    asyncio allocates a block for each read and then shortens it. glibc maps and unmaps each of
+    these blocks until a larger one has been freed, which costs 20 microseconds per request.
     """
     bytes(2 * READ_SIZE)
 
 
 class WireError(Exception):
-    """Carries an error of aiohttp's past the handler that would resend the request (aiohttp 3.14).
+    """Carries an error of aiohttp past the handler that would resend the request (aiohttp 3.14).
 
-    aiohttp resends GET, HEAD, PUT and DELETE once after these two errors, uncounted and with no
-    switch to turn it off. The classes of our responses see them first; in a borrowed session,
-    which has its own, a middleware does.
+    After these two errors, aiohttp resends GET, HEAD, PUT and DELETE once. It doesn't count the
+    resend, and no option turns it off. Our response classes catch the errors first. A borrowed
+    session has its own classes, so a middleware catches them there.
     """
 
     RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
 
 
 class UnaskedResponse(aiohttp.ServerDisconnectedError):
-    """A response came on an idle connection, so the next request was not sent there."""
+    """A response arrived on an idle connection, so the next request was not sent there."""
 
 
 class UsedConnections:
-    """Connections that carried a request before.
+    """Connections that have carried a request.
 
-    A response that is there before the next request belongs to no request, and aiohttp would take
-    it for the response to that one (aiohttp 3.14). On a new connection it is a refusal: an
-    overloaded service may send one at once.
+    If a response arrives on one of them before the next request is sent, aiohttp would take it for
+    the response to that request (aiohttp 3.14). On a new connection, such a response is a refusal:
+    an overloaded service may send one at once.
     """
 
     def __init__(self) -> None:
         self._protocols = WeakSet[aiohttp.client_proto.ResponseHandler]()
 
     def add(self, connection: aiohttp.connector.Connection) -> None:
-        """Note that a request is about to be sent.
+        """Record that a request is about to be sent.
 
         Raises:
-            WireError: a response is there already.
+            WireError: a response has already arrived.
         """
         protocol = connection.protocol
         if protocol is None:
@@ -71,10 +71,10 @@ class UsedConnections:
             raise WireError(UnaskedResponse("the service sent a response to no request"))
 
     def watch(self, request: aiohttp.ClientRequest) -> None:
-        """Call `add` when a request of a borrowed session is sent, which has its own class."""
+        """Call `add` when a request is sent in a borrowed session, which has its own classes."""
 
         async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            del request.send  # so that the class's is left, and no cycle
+            del request.send  # leaves the method of the class, and no reference cycle
             self.add(conn)
             mark_as_sent()
             return await request.send(conn)
@@ -83,9 +83,9 @@ class UsedConnections:
 
 
 class Progress:
-    """Whether an attempt had a connection, so that the service may have received a part of it.
+    """Whether an attempt had a connection, so that the service may have received some of it.
 
-    aiohttp does not say whether a time limit expired before that or after (aiohttp 3.14).
+    aiohttp doesn't say whether a timeout occurred before or after that (aiohttp 3.14).
     """
 
     __slots__ = ("is_sent",)
@@ -114,10 +114,10 @@ def mark_as_sent() -> None:
 def own_request(
     secret_headers: Mapping[str, str], used: UsedConnections, *, is_watched: bool
 ) -> type[aiohttp.ClientRequest]:
-    """Return the class of our own sessions' requests, which get secret headers as they are sent.
+    """Return the request class of our own sessions. It adds secret headers only on sending.
 
-    As headers of the session, aiohttp's trace configs, wrappers of it and the locals of its frames
-    would hold the key. If it `is_watched`, a request also records its progress.
+    Headers of a session would show the key to trace configs, to wrappers of aiohttp, and in the
+    locals of its frames. With `is_watched`, a request also records its progress.
     """
     headers = tuple(secret_headers.items())
 
@@ -134,7 +134,7 @@ def own_request(
 
 
 class OwnResponse(aiohttp.ClientResponse):
-    """A response in our own sessions, whose request is sent once."""
+    """A response in our own sessions. Its request is sent only once."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         try:
@@ -144,23 +144,24 @@ class OwnResponse(aiohttp.ClientResponse):
 
 
 class WriteResponse(OwnResponse):
-    """The response to a write, without the body that may follow a 204.
+    """The response to a write. The body that may follow a 204 is dropped.
 
-    aiohttp would take the body for another response (aiohttp 3.14).
+    aiohttp would take that body for another response (aiohttp 3.14).
     """
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         protocol = connection.protocol
         if protocol is not None:
-            # of this connection alone
-            protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]
+            # only on this connection
+            receiver = _BodyOf204(protocol.data_received)
+            protocol.data_received = receiver  # type: ignore[method-assign]
             if connection.transport is not None:
-                connection.transport.set_protocol(protocol)  # uvloop looks the method up here only
+                connection.transport.set_protocol(protocol)  # uvloop looks up the method only here
         return await super().start(connection)
 
 
 class _BodyOf204:
-    """Drops the body of a 204 before it reaches the parser of a connection that is used once."""
+    """Drops the body of a 204 before it reaches the parser. The connection is used only once."""
 
     def __init__(self, parse: Callable[[bytes], None]) -> None:
         self._parse = parse
@@ -177,7 +178,7 @@ class _BodyOf204:
         while not self._is_decided:
             status_line = _STATUS_LINE.match(self._head)
             if status_line is None:
-                # either the line is not complete yet, or this is no HTTP, which the parser reports
+                # the line is incomplete, or this is not HTTP, which the parser reports
                 if b"\n" not in self._head and len(self._head) <= _LONGEST_STATUS_LINE:
                     return
                 self._decide(is_204=False)

@@ -1,4 +1,4 @@
-"""The address of the service: checked once, before any I/O."""
+"""The address of the service, checked once before anything is sent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import urllib.parse
 from yarl import URL
 
 _LONGEST_HOST = 253
-"""Characters of a name in DNS."""
+"""Characters of a DNS name."""
 _HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | re.IGNORECASE)
 
 
 class BaseURL:
-    """The service's origin and the prefix of every path, from an address that was checked."""
+    """The service's origin and the prefix of every path, taken from a checked address."""
 
     def __init__(self, base_url: str) -> None:
         self.string: str = str(URL(base_url)).rstrip("/")
@@ -25,7 +25,7 @@ class BaseURL:
         self.origin: tuple[str, str | None, int | None] = origin_of(url)
 
     def address(self, path: str, query: str) -> URL:
-        """Return a request's address.
+        """Return the address of a request.
 
         Args:
             path: the encoded path, from `/v3` on.
@@ -42,15 +42,15 @@ class BaseURL:
 
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:
-    """Return an address's origin: scheme, host and port. Only the service's own is sent the key."""
+    """Return the origin of an address: scheme, host and port. No other origin receives the key."""
     return url.scheme, url.raw_host, url.port
 
 
 def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> tuple[str, str] | None:
-    """Return why a value can't be the service's address, and the advice, or None if it can.
+    """Return the problem with an address and advice, or None if the address is valid.
 
-    An address is `https://host[:port][/prefix]`, or `http://` for this machine, or for any if
-    `allow_insecure_http`. The value is not shown: it may hold a password.
+    An address is `https://host[:port][/prefix]`. `http://` is valid for this machine, or for any
+    with `allow_insecure_http`. The address is not shown, because it may contain a password.
     """
     if not isinstance(base_url, str) or not base_url.strip():
         return 'base_url must be a string such as "https://api.example.com"', ""

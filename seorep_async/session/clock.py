@@ -1,4 +1,4 @@
-"""The source of time and chance, which tests replace."""
+"""The source of time and random numbers. Tests replace it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seorep_async.plain_values import CALENDAR
 
 
 def _wall_clock() -> float:
-    return time.time()  # looked up at each call: tests freeze it
+    return time.time()  # looked up at each call, because tests freeze it
 
 
 def _call_later(delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
@@ -24,10 +24,10 @@ def _call_later(delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
 
 @attrs.frozen
 class Clock:
-    """The time, the waits (in seconds) and the randomness (0 to 1) of one client.
+    """The time, the timers (in seconds) and the random numbers (0 to 1) of one client.
 
-    `call_later` is for time limits, `wake_later` for requests that wait for the service: tests let
-    those waits be over at once. `wall_clock`, seconds since the epoch, is only for HTTP dates and
+    `call_later` is for time limits. `wake_later` is for requests that wait for the service; tests
+    end these waits at once. `wall_clock`, in seconds since the epoch, is only for HTTP dates and
     the day of a report.
     """
 
@@ -44,4 +44,4 @@ class Clock:
 
 
 SYSTEM = Clock()
-"""The clock of every session that is given no other."""
+"""The default clock of a session."""

@@ -1,4 +1,4 @@
-"""Parameters as they are sent: in a query, a form or JSON."""
+"""Encode parameters as a query, a form or JSON."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def encode_write(
 
 
 def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
-    """Give names and strings one by one.
+    """Yield names and strings one at a time.
 
-    A traceback with locals would show the secrets in a list of them.
+    A list would show its secrets in a traceback with locals.
     """
     for name, value in values.items():
         if not isinstance(value, tuple):
@@ -64,7 +64,7 @@ def _string(value: str | float | dt.date) -> str:
         return value.isoformat()
     if isinstance(value, str):
         return plain_string(value)
-    # the repr of a masked number would be its mask
+    # the repr of a masked number is its mask
     if isinstance(value, int):
         return int.__repr__(value)
     return float.__repr__(value)
@@ -73,7 +73,7 @@ def _string(value: str | float | dt.date) -> str:
 def _json(value: ParamValue) -> str | float | list[str]:
     if isinstance(value, tuple):
         return list(value)
-    # the reference types booleans as strings: "true" and "false" also in JSON
+    # the reference defines booleans as strings: "true" and "false", also in JSON
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     return _string(value)

@@ -1,7 +1,7 @@
-"""Error responses: who answered, what it means for a retry, and the error for the caller.
+"""Error responses: who sent them, whether to retry, and the error for the caller.
 
-One rule says which answers are the service's own: `origin_of`. One table says which failures may
-be tried again, in `retry_policy.py`.
+`origin_of` decides whether the service itself answered. The table in `retry_policy.py` decides
+which failures are retried.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from seorep_async.session.retry_policy import (
 from seorep_async.session.secrets import Authentication, Scrubber
 
 _LONGEST_JSON = 64 * 1024
-"""Bytes of a body that is parsed to find out who answered."""
+"""The most bytes of a body that are parsed to find out who answered."""
 _LONGEST_EXCERPT = 400
-"""Bytes of a body in an error."""
+"""The most bytes of a body in an error."""
 _LONGEST_QUOTE = 600
-"""Bytes of a message, a path or an address."""
+"""The most bytes of a message, a path or an address in an error."""
 _MESSAGES = {
     401: "the API key was refused",
     403: "the API key was refused, or may not see this",
@@ -56,15 +56,17 @@ _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
 _PAGING = ("page", "limit", "")
-"""The client's own parameters; the empty name is that of an empty query."""
+"""The client's own parameters. An empty query has the empty name."""
 _AT_FIRST_CONTACT = 2
-"""Attempts in all, if a page answers before the key has worked."""
+"""The most attempts if an HTML page answers before the key has worked."""
 
 
 class Response(msgspec.Struct, eq=False):
-    """A whole response of any status: decompressed body, Retry-After in seconds, headers.
+    """A complete response of any status, with its body decompressed.
 
-    The reader adds what a small body says.
+    Attributes:
+        retry_after: in seconds, or None.
+        decoded: the result in a small body, added by the `ResponseReader`.
     """
 
     status: int
@@ -86,12 +88,11 @@ class Origin(enum.Enum):
 
 
 def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
-    """Tell who sent an error response.
+    """Find out who sent an error response.
 
-    The shape of errors is not documented, but the service speaks JSON.
-
-    Only a 403 and a 404 are judged: the service sends them about the key and about an object, and
-    others send them about something else. The other statuses mean the same from anybody.
+    The shape of errors is not documented, but the service sends JSON. Only the sender of a 403 or
+    404 matters: from the service, they concern the key or an object. Other statuses mean the same
+    from any sender.
 
     Args:
         response: the response.
@@ -99,10 +100,11 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
         knows_service: whether the key has worked, so that the service is at this address.
     """
     # There are four cases:
-    # 1. A 403 with an HTML page: a firewall's. Before any success it may be about the key.
-    # 2. A 404 whose body is not JSON: an ingress without a route, or a rollout.
-    # 3. The same, or JSON of another shape, before any success: the address may be wrong.
-    # 4. Anything else: the service's own answer.
+    # 1. A 403 with an HTML page comes from a firewall. Before any success it may concern the key.
+    # 2. A 404 whose body is not JSON comes from an ingress without a route, or during a rollout.
+    # 3. Such a 404, or one with JSON of another shape, before any success: the address may be
+    #    wrong.
+    # 4. Anything else comes from the service itself.
     if response.status == 403 and knows_service and is_page(response):
         return Origin.GATEWAY
     if response.status == 404:
@@ -118,7 +120,7 @@ def is_page(response: Response) -> bool:
     """Return whether a response is an HTML page, which the service does not send."""
     beginning = bytes(response.body[:_LONGEST_JSON]).removeprefix(b"\xef\xbb\xbf").lstrip()
     if beginning.startswith((b"{", b"[")):
-        return False  # PHP calls JSON text/html unless it is told otherwise
+        return False  # PHP sends JSON as text/html by default
     is_called_html = "text/html" in response.headers.get("Content-Type", "").lower()
     return is_called_html or beginning.startswith(b"<")
 
@@ -143,7 +145,7 @@ def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
 
 
 class ErrorReader:
-    """Makes failures of error responses, without secrets: a service may repeat the key."""
+    """Turns error responses into failures without secrets. A service may echo the key."""
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
@@ -151,15 +153,17 @@ class ErrorReader:
     def failure_of_status(
         self, request: Request[Any], response: Response, *, knows_service: bool
     ) -> Failure:
-        """Return the failure of a response whose status is no success."""
+        """Return the failure for a response with an unsuccessful status."""
         status = response.status
         if 300 <= status < 400 and "Location" in response.headers:
             error = _redirect_error(request, response)
-            return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+            # web applications answer a form that they have carried out with one of these two
+            sent = Sent.MAYBE if status in (302, 303) else Sent.RESPONDED
+            return self._failure(sent, Cause.PERMANENT, error, request, response)
         if status < 400:
             problem = "the service answered with a status that is neither a success nor an error"
             error = StatusError(problem)
-            return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+            return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
         origin = origin_of(response, request, knows_service=knows_service)
         if origin is Origin.GATEWAY:
             error = RateLimitedError(_NOT_THE_SERVICE)
@@ -192,10 +196,10 @@ class ErrorReader:
         *,
         knows_service: bool,
     ) -> Failure:
-        """Return the failure of a success whose body can't be decoded, or is an error itself."""
+        """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
             encoding = response.headers.get("Content-Encoding", "identity")
-            # A proxy that compresses in its own way will do so again.
+            # A proxy that adds its own compression will do so again.
             if encoding.lower() not in _ENCODINGS:
                 problem = "the response has a Content-Encoding that this client did not ask for"
                 error = error.evolve(message=f"{problem} ({encoding})")
@@ -251,11 +255,11 @@ class ErrorReader:
     def _quoted(
         self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
     ) -> str:
-        """Return a text that may quote the service as one line without secrets.
+        """Return a string that may quote the service as one line without secrets.
 
-        It has at most `longest` bytes.
+        The line has at most `longest` bytes.
         """
-        # scrub before cutting, or half a key could remain at the cut
+        # scrub before cutting, because half a key could remain at the cut
         beginning = string[: 8 * longest]
         is_cut = is_cut or len(beginning) < len(string)
         line = one_line(self.scrub(beginning, request, cut=is_cut))
@@ -265,7 +269,7 @@ class ErrorReader:
         return f"{encoded[:longest].decode(errors='ignore')}…"
 
     def scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
-        """Replace the key, and the secrets of a request, in a string of the service's."""
+        """Replace the key, and the secrets of a request, in a string from the service."""
         if request.secrets:
             string = Scrubber(request.secrets).scrub(string, cut=cut)
         return self._authentication.scrub(string, cut=cut)
@@ -282,7 +286,7 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
 def _status_error(
     request: Request[Any], response: Response, origin: Origin, verdict: Verdict
 ) -> SeoRepError:
-    """Return the error for a status from 400 on, with the service's own reason."""
+    """Return the error for a status of 400 or more, with the service's own reason."""
     status = response.status
     error_type = status_error_type(status)
     if origin is Origin.STRANGER:
@@ -290,7 +294,7 @@ def _status_error(
     default = "the service refused" if status < 500 else "the service failed"
     message = _MESSAGES.get(status, default)
     if verdict.is_postponed:
-        # it is about the rate or about time, not about the key or the parameters
+        # the rate or the time is the problem, not the key or the parameters
         error_type = RateLimitedError
         message = "the service asks to try again later"
     elif status == 500 and _has_parameters(request):
@@ -302,9 +306,9 @@ def _status_error(
 
 
 def _has_parameters(request: Request[Any]) -> bool:
-    """Return whether parameters of the caller may be wrong.
+    """Return whether the caller's parameters may be the cause.
 
-    In a pull, all requests have the same ones, and the others would fail as well.
+    In a pull they are not: all its requests have the same ones, and would all fail.
     """
     if request.lane is not None:
         return False
@@ -313,7 +317,7 @@ def _has_parameters(request: Request[Any]) -> bool:
 
 
 def _status_of(error: StatusError) -> int:
-    """Return a status for the class of an error under status 200."""
+    """Return a status for the class of an error that arrived with status 200."""
     for status in (400, 403, 404, 429, 500):
         if type(error) is status_error_type(status):
             return status

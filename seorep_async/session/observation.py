@@ -1,4 +1,4 @@
-"""Everything that callers may observe: figures, attempts, recorded responses, log records."""
+"""Everything that callers can observe: statistics, attempts, recorded responses, log records."""
 
 from __future__ import annotations
 
@@ -37,30 +37,32 @@ _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_reco
 
 @attrs.frozen(slots=False)  # twice as fast to make
 class Attempt:
-    """One attempt of a request, after its end."""
+    """One finished attempt of a request."""
 
     method: str
     """HTTP method."""
     path: str
-    """Path of the request, without its query."""
+    """Path of the request without its query."""
     subject: str | None
-    """The object that it concerns, such as `campaign 42`, or None."""
+    """The object of the request, such as `campaign 42`, or None."""
     number: int
-    """Its number among the attempts of the request, from 1."""
+    """Number of the attempt within its request, from 1."""
     status: int | None
-    """HTTP status, or None if no whole response was received."""
+    """HTTP status, or None if no complete response was received."""
     error: type[BaseException] | None
-    """Class of the error, such as `ServerError`; `asyncio.CancelledError` if the attempt was
-    cancelled; None after a success."""
+    """Class of the error, such as `ServerError`, or None after a success. For a cancelled attempt,
+    it is `asyncio.CancelledError`."""
     cause: str | None
-    """`throttle`, `overload` or `transient`, which are retried within the limits of the call;
-    `authentication` or `permanent`, which are not; or None after a success or a cancellation."""
+    """Cause of the failure, or None after a success or a cancellation. `throttle`, `overload` and
+    `transient` are retried within the limits of the call; `authentication` and `permanent` are
+    not."""
     bytes: int
-    """Bytes of the body, decompressed; 0 if no whole response was received."""
+    """Bytes of the decompressed body, or 0 if no complete response was received."""
     seconds: float
-    """Seconds from its start to the last byte of the response, or to the failure."""
+    """Seconds from the start of the attempt to the last byte of the response, or to the failure."""
     waited: float
-    """Seconds from the beginning of the request, or the end of the attempt before, to its start."""
+    """Seconds that the request waited before the attempt, since its beginning or its previous
+    attempt."""
     account: str = ""
     """The client's account."""
 
@@ -70,39 +72,39 @@ OnAttempt: TypeAlias = Callable[[Attempt], object]
 
 @attrs.frozen
 class RawAnswer:
-    """A response as the service sent it."""
+    """A response exactly as the service sent it."""
 
     method: str
     """HTTP method of the request."""
     path: str
-    """Its path, without the query."""
+    """Path of the request without its query."""
     status: int
     """HTTP status."""
     body: bytes = attrs.field(repr=False)
-    """The whole body, decompressed; not in the repr, because it may hold secrets."""
+    """The complete, decompressed body. It may contain secrets, so it is not in the repr."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
-    """Headers by names in any case, repeated ones joined by commas; without cookies, tokens and
-    links, and with the key replaced by `***`."""
+    """Headers by case-insensitive name, without cookies, tokens and links. Repeated ones are joined
+    by commas, and the key is replaced by `***`."""
     number: int = 1
-    """Number of the attempt among those of its request, from 1."""
+    """Number of the attempt within its request, from 1."""
     seconds: float = attrs.field(default=0.0, eq=False)
     """Seconds from the start of the attempt to the last byte."""
 
 
 @attrs.frozen
 class Stats:
-    """The figures of a client since it was opened: a snapshot.
+    """A snapshot of a client's statistics since it was opened.
 
-    Where clients share `Limits`, `concurrency` and `pace` are those of all of them; everything else
-    is the client's own.
+    If clients share `Limits`, `concurrency` and `pace` apply to all of them. Everything else
+    belongs to this client.
     """
 
     requests: int
-    """Requests that calls needed, one for each page."""
+    """Requests that calls needed, not counting retries. Each page is one request."""
     attempts: int
-    """Requests that were sent, retries included: the number that the service sees."""
+    """Requests sent, including retries. This is the number that the service sees."""
     retries: Mapping[str, int]
-    """Attempts that were repeats, by cause: `throttle`, `overload`, `transient`."""
+    """Retries, by cause: `throttle`, `overload`, `transient`."""
     throttled: int
     """Responses with status 429, and other refusals of the rate."""
     bytes_received: int
@@ -110,20 +112,20 @@ class Stats:
     in_flight: int
     """Attempts in flight now."""
     concurrency: int
-    """Attempts that may be in flight once the client has found out; it begins with 8 at most."""
+    """Attempts that may be in flight once the window has opened. It begins with at most 8."""
     pace: float | None
-    """Attempts a second that may start now, or None if no limit is known."""
+    """Attempts per second that may start now, or None if no limit is known."""
     waited: Mapping[str, float]
-    """Seconds that requests waited before an attempt, in all, by reason: `concurrency` (others were
-    in flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got
+    """Total seconds that requests waited before attempts, by reason: `concurrency` (others were in
+    flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got
     through), `backoff` (before a retry)."""
     account: str = ""
     """The client's account."""
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
-    """Records a page that the client found, by endpoint path; see `Settings.page_size`."""
+    """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
 
     def since(self, earlier: Stats) -> Stats:
-        """Return what has been added since an earlier snapshot; the limits stay those of now."""
+        """Return the increase since an earlier snapshot. The limits are the current ones."""
         return attrs.evolve(
             self,
             requests=self.requests - earlier.requests,
@@ -161,11 +163,11 @@ class Observer:
         self._concurrency = settings.max_concurrency
 
     def record_answers(self) -> Block[list[RawAnswer]]:
-        """Collect the responses to all requests that are sent from inside a block."""
+        """Collect the responses to all requests sent inside a block."""
         return Block(_recordings, self, [])
 
     def record(self, call: Call[Any], response: Response) -> None:
-        """Add a response to the recordings that it belongs to."""
+        """Add a response to the recordings of the blocks around it."""
         for block in _recordings.get():
             if block.owner is self:
                 block.value.append(self._raw_answer(call, response))
@@ -192,9 +194,9 @@ class Observer:
         """Call `on_attempt` after an attempt.
 
         Args:
-            call: the call that the attempt belongs to.
-            response: the whole response, or something else if there was none.
-            result: the failure, the exception that ended the attempt, or the result of a success.
+            call: the call of the attempt.
+            response: the complete response, or anything else if there was none.
+            result: the result, the failure, or the exception that ended the attempt.
         """
         if self.on_attempt is None or isinstance(result, ConfigurationError):
             return  # a ConfigurationError is raised before anything is sent
@@ -230,7 +232,7 @@ class Observer:
             _log.exception("on_attempt failed", extra=fields)
 
     def log_limits(self, call: Call[Any], share: Share) -> None:
-        """Log the first decrease of the pace, and the first limit of attempts in flight."""
+        """Log the first decrease of the pace, and the first limit on attempts in flight."""
         pace = share.pace
         if pace is not None and pace < self._pace:
             self._pace = 0.0
@@ -244,7 +246,7 @@ class Observer:
             _log.info(message, concurrency, extra=fields)
 
     def log_retry(self, call: Call[Any], failure: Failure, delay: float) -> None:
-        """Log that a request will be tried again after `delay` seconds."""
+        """Log that a request will be retried after `delay` seconds."""
         if _log.isEnabledFor(logging.DEBUG):
             request = call.request
             subject = request.subject or f"{request.method} {request.path}"
@@ -268,7 +270,7 @@ class Observer:
 
 
 def check_callback(name: str, function: object, takes: str) -> None:
-    """Raise a ConfigurationError unless an argument is None or a callable that is not async."""
+    """Raise a ConfigurationError unless an argument is None or a synchronous callable."""
     if function is None:
         return
     unwrapped = function

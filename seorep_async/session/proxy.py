@@ -1,4 +1,4 @@
-"""The proxy of `Settings.proxy`: its address without a password, and the header that carries it."""
+"""The proxy of `Settings.proxy`, with its password separate from its address."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from seorep_async.secret import Secret
 
 
 class Proxy:
-    """A proxy; the address and the header are apart, because aiohttp shows addresses in warnings.
+    """A proxy. The password is not in the address, because aiohttp shows addresses in warnings.
 
     Attributes:
         url: the address without user and password.
         authorization: the value of the header `Proxy-Authorization`, or None without a user.
-        secrets: the password, as it is and as the header has it, to be removed from messages.
+        secrets: the plain and the encoded password, to be removed from messages.
     """
 
     def __init__(self, address: str) -> None:

@@ -1,4 +1,4 @@
-"""One request, built once and passed on unchanged, and its call: the state until it ends."""
+"""A `Request`, which never changes, and its `Call`, which holds the state until it ends."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ E = TypeVar("E", bound=SeoRepError)
 Decode: TypeAlias = Callable[[bytes], T]
 """Turns the body of a successful response into its result, or raises a SeoRepError.
 
-That of a page is a `FeedPage` or a `ModelPage`, in `normalisation/decoder.py`.
+For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`).
 """
 
 
 @runtime_checkable
 class PageDecoder(Protocol[T_co]):
-    """A decoder that reads pages of documented shape faster than others, such as `FeedPage`."""
+    """A decoder, such as `FeedPage`, that reads pages of documented shape faster than others."""
 
     def documented(self, body: bytes) -> T_co | None:
-        """Return the page, or None if its shape is another."""
+        """Return the page, or None if it has another shape."""
 
     def odd(self, body: bytes) -> T_co:
-        """Return a page that `documented` has refused."""
+        """Return a page that `documented` refused."""
 
 
-# objects of every request are msgspec structs: an attrs object takes ten times as long to make
+# a msgspec struct, because an attrs object takes ten times as long to create for every request
 class Request(msgspec.Struct, Generic[T], eq=False):
-    """A request, how to read its response, and how it may be sent.
+    """A request, with how to send it and how to read its response.
 
     Attributes:
-        path: from `/v3` on.
-        query: encoded, without `?`; may hold private text, so it is in no repr.
-        body: of a write, encoded.
-        subject: its name in errors, such as `campaign 42`.
+        path: encoded, begins with `/v3`.
+        query: encoded, without `?`. It may be private, so it is in no repr.
+        body: the encoded body of a write.
+        subject: the object's name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: of the call; None for that of a stream that begins with it.
+        deadline: of the call, or None for that of a stream that begins with this request.
         idempotent: whether to resend a request that may have been executed.
-        max_attempts: if there are to be fewer than `Settings.max_attempts`.
-        lane: of the pull that it belongs to; None for the lane of single calls and listings.
+        max_attempts: a limit below `Settings.max_attempts`, or None.
+        lane: of its pull, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
-        private: the response holds secrets, so no part of its body goes into an error.
+        private: whether the response contains secrets, so that no error may quote it.
     """
 
     method: str
@@ -81,13 +81,13 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: when the call must have ended.
-        idle_since: monotonic time since which it has waited: its beginning, or the end of the
-            attempt before.
+        idle_since: monotonic time at which its wait began: at its beginning, or at the end of the
+            previous attempt.
         started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
         spent: tokens of the retry quota that its retries cost.
-        may_have_run: whether the service may have carried the request out already.
-        failure: the last one, or None.
+        may_have_run: whether the service may have already carried out the request.
+        failure: the latest one, or None.
     """
 
     request: Request[T]
@@ -105,17 +105,17 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     def may_reuse(self) -> bool:
         """Whether the next attempt may reuse a connection.
 
-        It may not if the last one had no response: a failover kills all idle connections. Where our
-        process has no room for another connection, it must.
+        After an attempt without a response, it must not: a failover kills all idle connections. If
+        our process can't open another connection, it must.
         """
         if self.failure is None or self.failure.no_room:
             return True
         return not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 
     def was_deleted_before(self, failure: Failure) -> bool:
-        """Return whether an earlier attempt, whose response was lost, deleted the missing object.
+        """Return whether an earlier attempt deleted the object, although its response was lost.
 
-        Only the service's own 404 says so: an ingress without a route sends one as well.
+        Only the service's own 404 proves it. An ingress without a route sends a 404 as well.
         """
         if self.request.method != "DELETE" or not self.may_have_run:
             return False
@@ -128,7 +128,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.attempts += 1
 
     def note(self, failure: Failure, *, probe: bool) -> None:
-        """Record a failed attempt, which was a `probe` or not."""
+        """Record a failed attempt."""
         self.failure = failure
         if probe or failure.counts_a_third:
             self.throttled += 1

@@ -1,4 +1,4 @@
-"""The API key: put on every request, shown nowhere; secrets replaced in strings of other origin."""
+"""Put the API key on every request, and remove secrets from strings that others wrote."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import NoReturn
 from seorep_async.plain_values import SURROGATE
 
 _HEAD_LENGTH = 8
-"""Characters by which the beginning of a secret is recognised."""
+"""The number of characters that identify the beginning of a secret."""
 _SHORTEST = 4
-"""Characters; shorter secrets would be found in ordinary words."""
+"""In characters. Shorter secrets would be found in ordinary words."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
-# Printable by Unicode, and nothing to be seen: joiners, fillers, variation selectors.
+# Unicode calls these printable, but they are invisible: joiners, fillers, variation selectors.
 _BLANKS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 
 
 def key_problem(api_key: str) -> str | None:
-    """Return why a string can't be an API key, without showing it, or None if it can."""
+    """Return the problem with an API key, without showing it, or None if it is valid."""
     if not api_key.strip():
         return "api_key is empty: pass api_key, or set SEOREP_API_KEY"
     if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
@@ -52,7 +52,7 @@ def _invisible_character(text: str) -> str | None:
 
 
 class Authentication:
-    """HTTP Basic without a user name; the key is the password (the service's reference, section 5).
+    """HTTP Basic with the key as the password and no user name (the reference, section 5).
 
     Attributes:
         header: the value of the header `Authorization`.
@@ -78,16 +78,16 @@ def _base64(string: str) -> str:
 
 
 class Scrubber:
-    """Knows secrets in every form that a service or a library may give them.
+    """Finds secrets in every form in which a service or a library may write them.
 
-    Secrets under 4 characters are not looked for.
+    Secrets of fewer than 4 characters are ignored.
     """
 
     __slots__ = ("_forms", "_heads")
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {secret for secret in secrets if len(secret) >= _SHORTEST}
-        # unchanged by any unforeseen escaping
+        # these remain unchanged by any kind of escaping
         runs = {run for form in forms for run in _LONG_RUN.findall(form)}
         for _round in range(3):  # for example JSON as a string in JSON, with slashes escaped
             forms |= {quote(form) for form in forms for quote in _QUOTES}
@@ -96,12 +96,12 @@ class Scrubber:
         self._heads = re.compile("|".join(map(_pattern, heads)), re.IGNORECASE)
 
     def scrub(self, string: str, *, cut: bool = False) -> str:
-        """Replace every form of the secrets in a string, also the beginning of one.
+        """Replace every form of the secrets in a string, including beginnings of them.
 
         Args:
             string: the string.
-            cut: whether the string was cut off. Its last characters go then: they may begin a
-                secret and be too few to tell.
+            cut: whether the string was cut off. Then its last characters are removed, because they
+                may begin a secret and be too few to identify it.
         """
         if not self._forms:
             return string
@@ -121,7 +121,7 @@ class Scrubber:
 def _pattern(head: str) -> str:
     """Return the pattern of a head.
 
-    A short secret counts only if no letters are around it, but for those of an escape.
+    It finds a short secret only between characters that are not letters, or beside an escape.
     """
     escaped = re.escape(head)
     if len(head) == _HEAD_LENGTH:
@@ -131,7 +131,7 @@ def _pattern(head: str) -> str:
 
 
 def _common_length(string: str, form: str) -> int:
-    """Return the number of characters at the beginning that are equal, in any case."""
+    """Return the length of the common beginning, ignoring case."""
     pairs = zip(string.lower(), form.lower(), strict=False)
     return sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 

@@ -1,4 +1,4 @@
-"""One attempt on the wire, and the only class that uses aiohttp's client."""
+"""Single attempts on the wire. Only this module uses aiohttp's client."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ from seorep_async.settings import Settings
 class Transport:
     """Sends single attempts through aiohttp, without its resends, redirects and cookies.
 
-    Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is
-    never closed. Otherwise there are two sessions of our own. The one for writes and grants never
-    reuses a connection, so a request that fails before it is sent was certainly not executed. A read whose connection
-    failed uses it as well, because a failover kills all idle connections.
+    Only the origin of `base_url` ever receives the key. A `borrowed` session serves all requests
+    and is never closed. Otherwise there are two sessions of our own. The one for writes and grants
+    never reuses a connection, so a request that fails before it is sent was certainly not executed.
+    A read whose connection failed uses that session as well, because a failover kills all idle
+    connections.
 
     Attributes:
-        attempts: requests that were sent.
-        bytes_received: bytes of all bodies, decompressed.
+        attempts: the number of requests sent.
+        bytes_received: bytes of all decompressed bodies.
     """
 
     def __init__(
@@ -86,14 +87,14 @@ class Transport:
         self.bytes_received: int = 0
 
     def _authenticate_to_proxy(self, authorization: str) -> None:
-        """Give the proxy its password: in each request, or only to open a tunnel to the service."""
+        """Send the proxy its password, with each request or only to open a tunnel."""
         if self._base_url.origin[0] == "https":
             self._options["proxy_headers"] = {hdrs.PROXY_AUTHORIZATION: authorization}
         else:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return for each request the options that our own sessions are created with."""
+        """Return the options that each request needs in place of those of our own sessions."""
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
@@ -123,11 +124,11 @@ class Transport:
         self._writes = self._borrowed
 
     def _problem_of(self, session: aiohttp.ClientSession) -> str:
-        """Return why a session can't be used, or nothing."""
+        """Return the problem with a session, or an empty string."""
         if session.closed:
             return "is closed"
         with warnings.catch_warnings(action="ignore"):
-            loop = session.loop  # its name is deprecated, and there is no other
+            loop = session.loop  # deprecated, but there is no replacement
         if loop is not self._timeouts.loop:
             return "belongs to another event loop; create it in this one"
         if session.trust_env:
@@ -138,7 +139,7 @@ class Transport:
     async def close(self) -> None:
         """End running attempts, and close our own sessions."""
         self._timeouts.close()
-        # closes the second session even if we are cancelled in closing the first
+        # closes the second session even if closing the first is cancelled
         await self._closing.aclose()
 
     async def attempt(
@@ -168,7 +169,7 @@ class Transport:
         except WireError as error:
             return failure_of(error.args[0], request)
         except asyncio.CancelledError as error:
-            # the locals of aiohttp's frames hold the key, which a traceback with locals would show
+            # a traceback with locals would show the key, which is in frames of aiohttp
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             if type(error) is TimeoutError:
@@ -178,14 +179,14 @@ class Transport:
                 is_very_late = limit.is_very_late(self._settings.connect_timeout)
                 return attrs.evolve(failure, inconclusive=is_very_late)
             return failure
-        except Exception as error:  # a bug, ours or of a session that was passed in
-            frames = traceback.format_tb(error.__traceback__)  # which shows no locals
+        except Exception as error:  # a bug of ours, or of a borrowed session
+            frames = traceback.format_tb(error.__traceback__)  # without locals
             error.add_note("".join(frames))
             raise error.with_traceback(None) from None
 
     def _late(self, limit: TimeLimit, remaining: float, progress: Progress | None) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
-        # a stand-in for aiohttp may raise a TimeoutError of its own, and records no progress
+        # a mock of aiohttp may raise its own TimeoutError, and records no progress
         is_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if is_sent else Sent.NO
         if self._timeouts.is_closed:
@@ -199,7 +200,7 @@ class Transport:
     def _send(
         self, request: Request[Any], session: aiohttp.ClientSession
     ) -> Awaitable[aiohttp.ClientResponse]:
-        """Send a request, and receive the head of the response and what came with it."""
+        """Send a request, and receive the head of the response, perhaps with some of its body."""
         options = self._options
         if self._borrowed is None:
             self.attempts += 1
@@ -217,7 +218,7 @@ class Transport:
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate and count one attempt in a borrowed session. aiohttp must not resend it."""
+        """Authenticate and count an attempt in a borrowed session, without aiohttp's resend."""
         if origin_of(request.url) != self._base_url.origin:
             problem = "refused to send the API key to an origin other than"
             raise ConfigurationError(f"{problem} {self._base_url.string}")
@@ -231,7 +232,7 @@ class Transport:
             raise WireError(error) from None
 
     async def _receive(self, response: aiohttp.ClientResponse) -> Response:
-        """Receive the rest of a response; most have arrived in full."""
+        """Receive the rest of a response. Most have arrived completely."""
         content = response.content
         headers = response.headers
         try:
@@ -239,7 +240,7 @@ class Transport:
                 body = self._counted(content.read_nowait())
             else:
                 body = await self._read(response)
-        except BaseException:  # nobody would read the rest of the body
+        except BaseException:  # nobody will read the rest of the body
             response.close()
             raise
         retry_after = None

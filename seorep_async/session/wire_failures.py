@@ -1,4 +1,4 @@
-"""Failures of the wire: what an exception of aiohttp's says about an attempt."""
+"""Failures on the wire: from an exception of aiohttp to the failure of an attempt."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _OWN_AUTHORITY = (
     "set SSL_CERT_FILE to the file that holds that authority's certificate"
 )
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
-"""OpenSSL's codes of a certificate that is self-signed, or whose issuer's own is missing here."""
+"""OpenSSL's codes for a certificate that is self-signed or has an unknown issuer."""
 
 
 def failure_of(error: Exception, request: Request[Any]) -> Failure:
-    """Return the failure of an attempt that ended with an exception of aiohttp's."""
+    """Return the failure of an attempt that ended with an exception of aiohttp."""
     diagnosis = _diagnose(error)
     message = f"{diagnosis.problem} ({_reason(error, request)}){diagnosis.advice}"
     return Failure(
@@ -55,7 +55,7 @@ def failure_of(error: Exception, request: Request[Any]) -> Failure:
 
 
 def _diagnose(error: Exception) -> _Diagnosis:
-    # the classes of aiohttp overlap: a narrower one stands before a wider one
+    # the classes of aiohttp overlap, so a narrower one comes before a wider one
     match error:
         case (
             aiohttp.ClientConnectorCertificateError()
@@ -115,26 +115,26 @@ def _diagnose(error: Exception) -> _Diagnosis:
 
 
 def _is_untrusted(error: Exception) -> bool:
-    """Return whether a certificate is refused because its issuer is not known here."""
+    """Return whether a certificate was refused because its issuer is unknown."""
     cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
     return getattr(cause, "verify_code", None) in _UNKNOWN_ISSUER
 
 
 def _reason(error: Exception, request: Request[Any]) -> str:
-    """Return the library's own words, without an address that may hold a secret."""
+    """Return the library's message without an address, which may contain a secret."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"{error.host}:{error.port}: {_system_words(error.os_error)}"
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"status {error.status}"
     if request.private or isinstance(error, aiohttp.ConnectionTimeoutError):
-        return type(error).__name__  # the message may quote the response, or holds the query
-    # str() of a ClientResponseError holds the request's URL, its repr even the Authorization header
+        return type(error).__name__  # the message may quote the response or contain the query
+    # the str of a ClientResponseError contains the URL, and its repr the Authorization header
     message = error.message if isinstance(error, aiohttp.ClientResponseError) else error
     return f"{type(error).__name__}: {message}"
 
 
 def _system_words(error: OSError) -> str:
-    """Return the system's words, which asyncio replaces by the address that it tried."""
+    """Return the system's message, which asyncio replaces with the address that it tried."""
     if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
         return error.strerror or str(error)
     return os.strerror(error.errno)

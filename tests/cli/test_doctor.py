@@ -1,12 +1,13 @@
 """The doctor looks at a pull's target, and at the clocks."""
 
+import datetime as dt
 import json
 import shutil
 import subprocess
 import sys
 import time
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import pytest
 from seorep_async.cli import doctor, target_check
 from seorep_async.cli.errors import ExitCode
 from tests.cli.running import Seorep
+from tests.history.databases import Pull, database_of
 
 Disk = namedtuple("Disk", "total used free")
 HOLDER = """
@@ -110,49 +112,53 @@ def test_pulls_that_other_accounts_staged_are_named(seorep: Seorep, has_database
     assert words in line
 
 
-def pull_nights(seorep: Seorep, nights: str, *options: str) -> None:
-    """Pull nights of March 2023 into a.duckdb; a night may be followed by another option."""
-    for night in nights.split():
-        words = ("-o", "a.duckdb", "--quiet", "--month", "2023-02", "-s", "keywords=1", *options)
-        seorep("pull", "-s", "campaigns=1", *words, "--snapshot-date", f"2023-03-{night}")
+def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
+    """Make a.duckdb as pulls of nights in March 2023 leave it, one of them without any report."""
+    pulls = []
+    for number in nights:
+        night = dt.date(2023, 3, number)
+        pulls.append(Pull(night, night, night, {11: 1}, account="sandbox"))
+    if failed:
+        night = dt.date(2023, 3, failed)
+        pulls.append(Pull(night, night, night, {}, failed=(1,), account="sandbox"))
+    database_of(tmp_path / "a.duckdb", pulls)
 
 
 def test_the_newest_night_is_named_not_that_of_the_last_pull(seorep: Seorep) -> None:
-    pull_nights(seorep, "07 05")
-    assert (
-        "sandbox: 2 nights, the newest of 2023-03-07"
-        in lines(seorep, "nights", "-o", "a.duckdb")[0]
-    )
+    window = ("--month", "2023-02", "-s", "campaigns=1", "--quiet")
+    for night in ("2023-03-07", "2023-03-05"):
+        seorep("pull", "-o", "a.duckdb", *window, "--snapshot-date", night)
+    newest, *_ = lines(seorep, "nights", "-o", "a.duckdb")
+    assert "sandbox: 2 nights, the newest of 2023-03-07" in newest
 
 
 @pytest.mark.parametrize(
     ("nights", "missing"),
     [
-        ("05", None),
-        ("05 06 07", None),
-        ("05 06 08", "2023-03-07"),
-        ("01 02 03 06 07", "2023-03-04, 2023-03-05"),
-        ("01 08 15 22", None),  # once a week
+        ([5], None),
+        ([5, 6, 7], None),
+        ([5, 6, 8], "2023-03-07"),
+        ([1, 2, 3, 6, 7], "2023-03-04, 2023-03-05"),
+        ([1, 8, 15, 22], None),  # once a week
     ],
 )
 def test_missing_nights_of_daily_pulls_are_named(
-    seorep: Seorep, nights: str, missing: str | None
+    seorep: Seorep, tmp_path: Path, nights: list[int], missing: str | None
 ) -> None:
-    pull_nights(seorep, nights)
+    stored(tmp_path, nights)
     output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
     assert ("missing" in output) is (missing is not None)
     if missing:
         assert f"note  nights              sandbox: missing are the nights of {missing};" in output
 
 
-def test_a_night_without_any_report_is_missing(seorep: Seorep) -> None:
-    pull_nights(seorep, "05 06 08")
-    pull_nights(seorep, "07", "-s", "failing=1", "-c", "max_attempts=1")
+def test_a_night_without_any_report_is_missing(seorep: Seorep, tmp_path: Path) -> None:
+    stored(tmp_path, [5, 6, 8], failed=7)
     assert "missing are the nights of 2023-03-07" in lines(seorep, "nights", "-o", "a.duckdb")[1]
 
 
-def test_daily_nights_that_ended_are_old(seorep: Seorep) -> None:
-    pull_nights(seorep, "05 06")
+def test_daily_nights_that_ended_are_old(seorep: Seorep, tmp_path: Path) -> None:
+    stored(tmp_path, [5, 6])
     old = lines(seorep, "nights", "-o", "a.duckdb")[-1]
     assert "sandbox: the newest night is " in old
     assert old.endswith(" days old")

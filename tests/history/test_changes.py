@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from seorep_async import ConfigurationError
-from seorep_async.history import changes
+from seorep_async.history import Change, changes, write_changes
 from tests.history.databases import FIRST, Pull, database_of, day, nightly
 
 KINDS: list[tuple[int | None, int | None, str]] = [
@@ -381,6 +381,37 @@ def test_printed_changes_count_campaigns_without_a_report(tmp_path: Path) -> Non
         repr(compared)
         == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaigns not compared): 1>"
     )
+
+
+def test_a_change_says_by_how_many_places_it_moved(two_days: Path) -> None:
+    moved = {change.kind: change.moved for change in changes(two_days)}
+    assert moved == {"lost": None, "found": None, "entered_top_3": 9, "rose": 3, "new": None}
+
+
+def test_a_frame_of_changes_begins_like_the_notebooks_table(two_days: Path) -> None:
+    names = [*changes(two_days).to_pandas().columns]
+    assert names[:4] == ["keyword_phrase", "before", "after", "moved"]
+    assert {*names} == {field.name for field in attrs.fields(Change)}
+    assert [*changes(two_days).to_polars().columns] == names
+
+
+def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None:
+    file = write_changes(changes(two_days), tmp_path / "a.csv", engine_names=("Google", "Bing"))
+    header, first, *_ = file.read_text(encoding="utf-8").splitlines()
+    assert header.startswith("company,keyword_phrase,location,engine,before,after,moved")
+    assert first.startswith("Company 2,shoes 21,")
+    assert ",Google,2,,," in first
+
+
+def test_engines_without_names_are_written_as_they_are(two_days: Path, tmp_path: Path) -> None:
+    file = write_changes(changes(two_days), str(tmp_path / "a.csv"))
+    assert ",engine_a,2,," in file.read_text(encoding="utf-8")
+
+
+def test_a_file_of_changes_replaces_nothing_else(two_days: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"a\.csv exists"):
+        write_changes(changes(two_days), tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("kind", [None, "lost", "found"])

@@ -1,6 +1,7 @@
 """A history opens a database only to read, with nothing else in reach; complete windows."""
 
 import datetime as dt
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,16 @@ from seorep_async.history import changes, comparing, complete_windows, open_hist
 from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
 
 
+@pytest.fixture(scope="module")
+def two_accounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("accounts") / "a.duckdb"
+    database_of(path, nightly({11: 1}, {11: 2}))
+    return database_of(path, nightly({11: 9}, account="other"))
+
+
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
-    database_of(tmp_path / "a.duckdb", nightly({11: 1}, {11: 2}))
-    return database_of(tmp_path / "a.duckdb", nightly({11: 9}, account="other"))
+def database(two_accounts: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(two_accounts, tmp_path / "a.duckdb"))
 
 
 def test_accounts_and_days_are_listed(database: Path) -> None:

@@ -20,6 +20,16 @@ def test_the_repr_keeps_the_key_to_itself() -> None:
     assert "canary" not in repr(Sandbox(api_key="canary"))
 
 
+async def test_a_notebook_opens_and_closes_it() -> None:
+    sandbox = Sandbox(campaigns=3)
+    assert repr(sandbox) == "<Sandbox: not running, 3 campaigns of 50 keywords>"
+    assert await sandbox.open() is sandbox
+    assert repr(sandbox) == f"<Sandbox: {sandbox.base_url}, 3 campaigns of 50 keywords>"
+    await sandbox.close()
+    with pytest.raises(RuntimeError, match=r"not running: .*await sandbox\.open\(\)"):
+        print(sandbox.base_url)
+
+
 async def test_a_taken_port_fails_with_the_port_in_the_message() -> None:
     async with Sandbox() as first:
         port = int(first.base_url.rsplit(":", 1)[1])

@@ -251,7 +251,7 @@ async def test_clients_of_two_services_share_no_limits() -> None:
     async with client_of(limits=limits), client_of("https://api.example.com/prefix", limits=limits):
         pass
     with pytest.raises(
-        errors.ConfigurationError, match="limits are those of one service: create others for"
+        errors.ConfigurationError, match="limits apply to one service: create others for"
     ):
         await client_of("https://api.example.com:8443", limits=limits).open()
 

@@ -1,4 +1,4 @@
-"""How fast a client may send (`pace`), who is next (`queue`), and a client's share of both."""
+"""How fast a client may send (`pace`), who is next (`queue`), and each client's `share`."""
 
 from seorep_async.session.flow_control.lanes import (
     ClientClosed as ClientClosed,

@@ -7,23 +7,23 @@ from enum import Enum
 
 import msgspec
 
-_FAILURES = 10  # in a row that open it
+_FAILURES = 10  # the number of failures in a row that open it
 _SHORTEST_BETWEEN_PROBES = 0.1  # seconds
 _LONGEST_BETWEEN_PROBES = 4.0
-_OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the opening
-_PATIENCE = 8  # usual response times that an unanswered probe may take before the next
+_OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the breaker opened
+_PATIENCE = 8  # usual response times for which an unanswered probe delays the next one
 _LEAST_PATIENCE = 0.5  # seconds
 
 
 class Circuit(Enum):
-    """The state of a breaker. The value says why attempts wait."""
+    """The state of a breaker. The value is the reason why attempts wait."""
 
     CLOSED = ""
     OPEN_BY_REFUSALS = "pace"
     OPEN_BY_OUTAGE = "outage"
 
 
-# Python 3.11 looks up a member of an Enum slowly, and this one is needed with every attempt.
+# Looking up a member of an Enum is slow in Python 3.11, and every attempt needs this one.
 _CLOSED = Circuit.CLOSED
 
 
@@ -32,12 +32,12 @@ class CircuitBreaker(msgspec.Struct, eq=False):
 
     Attributes:
         state: closed, or why it is open.
-        opened_at: when it opened last.
-        probes: probes in flight.
+        opened_at: when it last opened.
+        probes: the number of probes in flight.
         last_probe: when the last one started.
-        next_probe: when the next may start, if none is in flight.
-        response_time: seconds that an accepted attempt takes, smoothed.
-        failures: in a row.
+        next_probe: when the next one may start, if none is in flight.
+        response_time: the smoothed duration of an accepted attempt, in seconds.
+        failures: the number of failures in a row.
         failing_since: when the first of them ended.
     """
 
@@ -55,7 +55,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         return self.state is not _CLOSED
 
     def open(self, state: Circuit, interval: float, now: float) -> None:
-        """Let nothing but probes start, the first after `interval` seconds."""
+        """Let only probes start, the first after `interval` seconds."""
         self.state = state
         self.opened_at = now
         self.probes = 0
@@ -73,26 +73,26 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     def start_probe(
         self, interval: float, interval_of_cap: float, now: float, *, tells_of_service: bool
     ) -> None:
-        """Note a probe, and decide when the next may start.
+        """Record a probe, and decide when the next may start.
 
         Args:
-            interval: seconds from one attempt to the next at the present rate, or 0.
-            interval_of_cap: the same at the user's own cap, which probes obey as well.
+            interval: seconds between attempts at the current rate, or 0.
+            interval_of_cap: the same at the user's own cap, which probes respect as well.
             now: the time.
-            tells_of_service: whether it can show that an outage goes on.
+            tells_of_service: whether its failure would prove that the outage continues.
         """
         self.probes += 1
         self.last_probe = now
         seconds = max(_SHORTEST_BETWEEN_PROBES, interval)
-        # The longer an outage has lasted, the longer it may last on. A dead campaign does not
-        # show whether it does, so the probe after it need not wait for that.
+        # The longer an outage has lasted, the longer it is likely to continue. A dead campaign
+        # says nothing about the outage, so the next probe need not wait longer after it.
         if tells_of_service:
             seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
         seconds = min(_LONGEST_BETWEEN_PROBES, seconds)
         self.next_probe = now + max(seconds, interval_of_cap)
 
     def end_probe(self, started: float) -> None:
-        # Probes of an earlier outage are not counted any more.
+        # Probes of an earlier outage no longer count.
         if started > self.opened_at:
             self.probes -= 1
 
@@ -100,27 +100,27 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         """Return when the next probe may start."""
         if not self.probes:
             return self.next_probe
-        # Rule 4: another probe goes out if one has no answer for long.
+        # Rule 4: if a probe has no answer for a long time, another one goes out.
         patience = max(_LEAST_PATIENCE, _PATIENCE * self.response_time)
         return max(self.next_probe, self.last_probe + min(_LONGEST_BETWEEN_PROBES, patience))
 
     def accept(self, started: float, now: float) -> bool:
-        """Note an accepted attempt. Return whether it is a probe that closes the breaker."""
+        """Record an accepted attempt. Return whether it closes the breaker."""
         seconds = now - started
         if self.response_time == math.inf:
             self.response_time = seconds
         else:
             self.response_time += (seconds - self.response_time) / 8
-        # An attempt that started before the failures does not end their row.
+        # An attempt that started before the failures doesn't prove that they have ended.
         if started > self.failing_since:
             self.failures = 0
         else:
             self.failures = max(0, self.failures - 1)
-        # Rule 4: only an attempt that started after the opening closes the breaker.
+        # Rule 4: only an attempt that started after the breaker opened can close it.
         return self.is_open and started > self.opened_at
 
     def fail(self, now: float) -> bool:
-        """Note a failure. Return whether the breaker must open."""
+        """Record a failure. Return whether the breaker must open."""
         if not self.failures:
             self.failing_since = now
         self.failures += 1

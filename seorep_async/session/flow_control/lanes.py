@@ -1,4 +1,4 @@
-"""The requests that wait for a permit, in their lanes."""
+"""The lanes in which requests wait for a permit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
 _BETWEEN_RETRIES = (1, 2, 3)
-"""Permits for other requests of a client between its retries, in turn.
+"""The number of other requests of a client between two retries. It varies.
 
-With a fixed number, retries would be each second or third request of a client. A service that
-refuses each second or third request, such as one with a broken backend, would refuse them all.
+With a fixed number, every second or third request of a client would be a retry. A service that
+refuses every second or third request, such as one with a broken backend, would refuse all retries.
 """
 _arrivals = itertools.count()
 
 
 class ClientClosed(Exception):
-    """A request got no permit because its client was closed."""
+    """The client was closed before a request got a permit."""
 
 
 class WaitTimeout(Exception):
-    """A request got no permit in its time.
+    """A request got no permit in time.
 
     Attributes:
         seconds: how long it waited.
-        reason: why it waited, as `Pace.next_start` says it.
+        reason: why it waited, as returned by `Pace.next_start`.
     """
 
     def __init__(self, seconds: float = 0.0, reason: str = "") -> None:
@@ -45,13 +45,13 @@ class Permit(msgspec.Struct, eq=False):
 
     Attributes:
         started: when it was granted.
-        is_probe: whether the attempt finds out if the service accepts anything again.
+        is_probe: whether the attempt tests if the service accepts anything again.
         subject: the subject of the attempt.
-        seconds_waited: how long its request waited for it.
-        reason: why it waited, as `Pace.next_start` says it.
-        paces_retry: whether its request queues again at once if it was refused, because the pace
-            says when it goes. A sleep of its own would end after the pause, when others have
-            taken its place: it would be refused again, and again.
+        seconds_waited: how long the request waited for it.
+        reason: why the request waited, as returned by `Pace.next_start`.
+        paces_retry: whether a refused request returns to the queue at once, because the pace
+            decides when it goes. If it slept through the pause, others would take its place, and
+            it would be refused again and again.
     """
 
     started: float
@@ -67,7 +67,7 @@ class Waiter(msgspec.Struct, order=True):
 
     Attributes:
         priority: the lowest goes first.
-        arrival: its number among all that ever waited.
+        arrival: a number that grows with each waiter.
         since: when its wait began.
         turn: its permit, or the error that ended its wait.
     """
@@ -86,7 +86,7 @@ class Waiter(msgspec.Struct, order=True):
         return self.lane is self.lanes.retries
 
     def end(self, outcome: Permit | Exception) -> None:
-        """Take it out of its lane and end its wait, unless it has ended."""
+        """Remove it from its lane and end its wait, unless the wait has already ended."""
         self.lanes.remove(self)
         if not self.turn.done():
             self.turn.set_result(outcome)
@@ -115,20 +115,21 @@ class Lane:
         bisect.insort(self._waiters, waiter)
 
     def remove(self, waiter: Waiter) -> None:
-        """Take a waiter out if it is here."""
+        """Remove a waiter if it is here."""
         place = bisect.bisect_left(self._waiters, waiter)
         if self._waiters[place : place + 1] == [waiter]:
             del self._waiters[place]
 
 
 class ClientLanes:
-    """The part of a queue that belongs to one client.
+    """The lanes of one client.
 
     Attributes:
         client: the client.
-        longest_pause: seconds that its requests wait for the end of a pause; `retry_after_max`.
+        longest_pause: the longest pause, in seconds, for which its requests wait;
+            `retry_after_max`.
         calls: the lane of its single calls and listings.
-        retries: the lane of the requests that were sent before, which goes first.
+        retries: the lane of requests that were sent before. It goes first.
     """
 
     def __init__(self, client: object, longest_pause: float) -> None:
@@ -142,20 +143,20 @@ class ClientLanes:
         self._held: set[Lane] = set()
 
     def __bool__(self) -> bool:
-        """Return whether a request may have a permit."""
+        """Return whether a request is ready for a permit."""
         return bool(self._in_turn or self.retries)
 
     def __iter__(self) -> Iterator[Waiter]:
-        """Iterate over all that wait."""
+        """Iterate over all waiters."""
         return itertools.chain(self.retries, *self._in_turn, *self._held)
 
     @property
     def ready(self) -> Iterator[Waiter]:
-        """Those that wait in lanes that are not held."""
+        """The waiters in lanes that are not held."""
         return itertools.chain(self.retries, *self._in_turn)
 
     def hold(self, lane: Lane) -> None:
-        """Let a lane have no permits until it is released. Its retries go on."""
+        """Give a lane no permits until it is released. Its retries continue."""
         self._held.add(lane)
         self._in_turn.pop(lane, None)
 
@@ -170,14 +171,14 @@ class ClientLanes:
     def waiter(
         self, priority: int, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
     ) -> Waiter:
-        """Return a waiter that is not in its lane yet."""
+        """Create a waiter without adding it to its lane."""
         turn: asyncio.Future[Permit | Exception] = asyncio.get_running_loop().create_future()
         return Waiter(priority, next(_arrivals), now, deadline, subject, self, lane, turn)
 
     def add(self, waiter: Waiter) -> None:
         waiter.lane.add(waiter)
         if not waiter.is_retry and waiter.lane not in self._held:
-            # A lane that was empty goes to the end of the round; others keep their place.
+            # A lane that was empty becomes the last in turn; others keep their place.
             self._in_turn.setdefault(waiter.lane)
 
     def remove(self, waiter: Waiter) -> None:
@@ -187,7 +188,7 @@ class ClientLanes:
 
     def next_waiter(self) -> Waiter:
         """Return the waiter whose turn it is."""
-        # 1. A retry goes first, but not each time: dead campaigns must not hold up others.
+        # 1. A retry goes first, but not every time: dead campaigns must not hold up others.
         if self.retries and (self._until_retry <= 0 or not self._in_turn):
             self._until_retry = next(self._between_retries)
             return self.retries.first

@@ -1,4 +1,4 @@
-"""The public handle on a queue that clients may share."""
+"""`Limits`: the public object with a queue that clients may share."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Limits:
         # Settings checks the values.
         Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
         self.max_concurrency: int = max_concurrency
-        """Requests of all clients in flight at once."""
+        """The most requests in flight at once, of all clients together."""
         self.requests_per_second: float | None = requests_per_second
-        """A hard cap on the rate of all, or None."""
+        """A hard cap on the combined rate, or None."""
         self.queue: PermitQueue = PermitQueue(max_concurrency, requests_per_second)
 
     def __repr__(self) -> str:

@@ -1,20 +1,20 @@
 """Adaptive pacing: when the next attempt may start, learnt from what the service accepts.
 
-Callers pass the time in; nothing here reads a clock or draws a random number. Seven rules hold.
-Each is a comment at the line that does it, here or in a part:
+Callers pass the time in; nothing here reads a clock or draws a random number. There are seven
+rules. A comment marks each one at the line that applies it, here or in another file:
 
-1. A 429 and a 503 are one thing, a refusal. A Retry-After pauses everybody, except that of a 503
-   that comes again for one subject while others are accepted.
+1. A 429 or a 503 is a refusal. Its Retry-After pauses everybody, unless it is a 503 that one
+   subject receives again while others are accepted.
 2. The concurrency window (`window`) grows with each accepted attempt and shrinks with timeouts.
 3. Refusals beyond a tolerated share add up to an excess (`refusals`).
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
-   nothing but probes goes out until one is accepted.
-5. From one opening to the next the service delivered its limit, or if the opening was short,
-   less than it: the limit lies between what was delivered and the rate. The rate (`rate`) becomes
-   80 % of it, is held for a while, and then raised. The first opening shows no limit if most
-   attempts that started after a refused one were accepted.
-6. While no limit is known, or once enough was accepted above the last one, the rate doubles.
-7. Refusals that a lower rate does not make rarer come by chance, and are tolerated.
+   only probes go out until one is accepted.
+5. If the breaker was open for more than a second, the rate delivered before is the limit. If not,
+   the limit lies between the delivered rate and the rate at which attempts started. The rate
+   (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first opening
+   shows no limit if most attempts that started after a refused one were accepted.
+6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
+7. If a lower rate does not make refusals rarer, they are random, and are tolerated.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Pace:
         return "pace", self.rate.next_start
 
     def start(self, now: float, subject: Subject | None) -> bool:
-        """Note a start. Return whether it is a probe."""
+        """Record the start of an attempt. Return whether it is a probe."""
         if self.breaker.is_open:
-            # Rule 4: nothing but probes goes out.
+            # Rule 4: only probes go out.
             self.breaker.start_probe(
                 1 / self.rate.current,
                 1 / self.rate.cap,
@@ -72,7 +72,7 @@ class Pace:
             )
             self.last_start = now
             return True
-        # After a rest, the attempts accepted before show no rate.
+        # After a rest, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
             self.delivered.restart(now)
         self.last_start = now
@@ -81,7 +81,7 @@ class Pace:
         return False
 
     def _space(self, now: float, subject: Subject | None) -> None:
-        """Decide when the attempt after this one may start. Raise the rate unless it is held."""
+        """Decide when the next attempt may start. Raise the rate unless it is held."""
         rate = self.rate
         idle = rate.idle(now)
         if idle > 0:
@@ -89,9 +89,9 @@ class Pace:
         elif now < rate.held_until:
             if subject not in self.subjects:
                 self.refusals.started_while_held += 1
-        # An attempt whose refusal would say nothing must not raise the rate.
+        # If the refusal of an attempt would not count, the attempt must not raise the rate either.
         elif not self.subjects.may_be_cause(subject):
-            # Rule 6: once enough in a row were accepted above the last limit, the rate doubles.
+            # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
             if rate.outgrew_limit():
                 rate.slow_start = True
                 self.delivered.begin_doubling(now)
@@ -99,7 +99,7 @@ class Pace:
         rate.next_start += 1 / rate.current
 
     def accept(self, started: float, subject: Subject | None, now: float) -> None:
-        """Note that the service accepted an attempt."""
+        """Record that the service accepted an attempt."""
         self.window.accept()
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
@@ -134,29 +134,29 @@ class Pace:
             return
         limit = None
         if self.rate.learnt > self.rate.cap:
-            # The caller's own cap is a known rate, and a good guess of the limit.
+            # The caller's own cap is a good guess of the limit.
             self.rate.learnt = self.rate.cap
             limit = self.rate.cap
             self.delivered.restart(now)
         elif self.delivered.seconds_of_doubling(now) >= SPAN:
-            # Rule 5: since the breaker closed last, the service delivered its limit.
+            # Rule 5: since the breaker last closed, the service delivered its limit.
             limit = self.delivered.per_second(now)
             self.delivered.restart(now)
         self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""
-        # Rule 1: it pauses everybody. Overlapping pauses are counted once.
+        # Rule 1: it pauses everybody. Overlapping pauses count once.
         begins = max(now, self.paused_until)
         self.delivered.paused += max(0.0, until - begins)
         self.paused_until = max(self.paused_until, until)
 
     def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
-        """Note a refusal, which may ask to wait."""
+        """Record a refusal. `waits` says whether it pauses everybody."""
         self.subjects.refuse(subject, now)
-        # Rule 3: another refusal of a subject says nothing if others were accepted since the
-        # first one, because the subject may be its cause. One that asks everybody to wait may
-        # come again by chance, and says nothing only if the subject surely is its cause.
+        # Rule 3: another refusal of a subject does not count if others were accepted since the
+        # first one, because the subject may be the cause. A refusal that pauses everybody may be
+        # repeated by chance, so it counts until the subject is surely the cause.
         if waits:
             says_nothing = self.subjects.is_cause(subject)
         else:
@@ -172,27 +172,28 @@ class Pace:
             self.later.begin(started)
         too_many = self.refusals.refuse(is_held=now < self.rate.held_until)
         knows_limit = self.rate.current < math.inf
-        # Rule 4: too much excess opens the breaker. With a known limit, each pause does.
+        # Rule 4: too much excess opens the breaker. Once a limit is known, so does each pause.
         if too_many or (waits and knows_limit):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
             self.fail(now)
 
     def turn_away(self, subject: Subject | None, now: float) -> None:
-        """Note a page of a firewall or an ingress, which says nothing about the rate."""
-        # Only pages for many subjects in a row are an outage; those of one may be about it alone.
+        """Record the page of a firewall or an ingress, which says nothing about the rate."""
+        # Repeated pages for one subject may concern it alone. Only pages for many subjects in a
+        # row are an outage.
         says_nothing = subject in self.subjects
         self.subjects.refuse(subject, now)
         if not says_nothing:
             self.fail(now)
 
     def time_out(self, started: float, now: float) -> None:
-        """Note that an attempt had no answer in time."""
+        """Record that an attempt had no answer in time."""
         self.window.time_out(started, now)
         self.fail(now)
 
     def fail(self, now: float) -> None:
-        """Note that an attempt failed otherwise."""
+        """Record that an attempt failed for another reason."""
         if self.breaker.fail(now):
             self._open(Circuit.OPEN_BY_OUTAGE, now)
 
@@ -201,6 +202,6 @@ class Pace:
         self.refusals.excess = 0.0
 
     def reopen(self) -> None:
-        """Begin again with the rate that was found: an outage may have ended."""
+        """Start again at the known rate, because an outage may have ended."""
         self.breaker.reset()
         self.subjects.clear()

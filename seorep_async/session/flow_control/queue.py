@@ -18,11 +18,11 @@ from seorep_async.session.retry_policy import Cause, Failure
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
 
-_LONGEST_PAUSE = 3600.0  # seconds; a mistake in a header must not stop everything for ever
+_LONGEST_PAUSE = 3600.0  # seconds; a mistake in a header must not stop everything forever
 
 
 class PermitQueue:
-    """All requests that wait for a permit of one service, and the permits in flight."""
+    """The requests that wait for a permit of one service, and the permits in flight."""
 
     def __init__(self, max_concurrency: int, requests_per_second: float | None) -> None:
         cap = math.inf if requests_per_second is None else requests_per_second
@@ -41,12 +41,12 @@ class PermitQueue:
         """Let a client of the running event loop wait here.
 
         Raises:
-            ConfigurationError: the client is of another service, or of another event loop.
+            ConfigurationError: the client belongs to another service or another event loop.
         """
         loop = asyncio.get_running_loop()
         if self._origin not in (None, origin):
             raise ConfigurationError(
-                "limits are those of one service: create others for a client of another base_url"
+                "limits apply to one service: create others for a client of another base_url"
             )
         if self._loop is not None and self._loop.is_closed():
             self._clients.clear()
@@ -56,7 +56,7 @@ class PermitQueue:
                 "or create others in each loop"
             )
         if not self._clients:
-            # The first client begins anew, with the limits that earlier ones found.
+            # The first client starts with the limits that earlier ones found.
             self._timer = None
             self._timer_due = math.inf
             self._in_flight.clear()
@@ -67,7 +67,7 @@ class PermitQueue:
         self._clock = clock
 
     def leave(self, lanes: ClientLanes) -> None:
-        """End the waits of a client that is closed. Other clients wait on."""
+        """End the waits of a closed client. Other clients continue to wait."""
         self._clients.pop(lanes.client, None)
         self.pace.subjects.forget(lanes.client)
         for waiter in list(lanes):
@@ -82,7 +82,7 @@ class PermitQueue:
 
     def try_grant(self, client: object, deadline: float, subject: Subject | None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
-        # Those that wait go first.
+        # Waiting requests go first.
         if self._next_client() is not None:
             return None
         now = self._clock.monotonic()
@@ -94,12 +94,12 @@ class PermitQueue:
     def add(self, waiter: Waiter) -> None:
         """Let a request wait for its turn."""
         waiter.lanes.add(waiter)
-        # During a long pause no permit comes back, and nothing else would end this wait.
+        # During a long pause, no permit comes back that could end this wait.
         self._end_if_hopeless(waiter, waiter.since)
         self.dispatch()
 
     def _end_if_hopeless(self, waiter: Waiter, now: float) -> None:
-        """End a wait that would be longer than its caller is willing to wait."""
+        """Give up early if the service's pause, or an outage, outlasts the request's time."""
         pause = self.pace.paused_until - now
         if pause > min(waiter.lanes.longest_pause, waiter.deadline.at - now):
             wait = duration(pause)
@@ -110,7 +110,7 @@ class PermitQueue:
         limit = waiter.deadline.seconds_from_permit
         if not breaker.is_open or limit is None:
             return
-        # A pull that begins in an outage waits as long as one that the outage interrupts.
+        # A pull that begins during an outage waits as long as one that the outage interrupts.
         if now - max(breaker.opened_at, waiter.deadline.stream_began) > limit:
             waiter.expire()
 
@@ -129,15 +129,15 @@ class PermitQueue:
             if moment > now:
                 self._wake_at(moment, now)
                 return
-            # 3. The circuit breaker is open. One request finds out whether the service accepts
+            # 3. The circuit breaker is open. One request tests whether the service accepts
             #    anything again.
             if self.pace.breaker.is_open:
                 waiter = self._choose_probe()
-            # 4. It is the turn of the client that was served longest ago.
+            # 4. The client that was served longest ago gets the permit.
             else:
                 waiter = lanes.next_waiter()
             if waiter.turn.done() or waiter.deadline.at <= now:
-                # It was cancelled or its time is over, and its task has not run since.
+                # It was cancelled or timed out, and its task has not run since.
                 waiter.expire()
                 continue
             permit = self._grant(waiter.lanes.client, waiter.subject, now)
@@ -145,24 +145,24 @@ class PermitQueue:
         self._sleep()
 
     def _next_client(self) -> ClientLanes | None:
-        """Return the lanes of the client that was served longest ago, of those that wait."""
+        """Return the lanes of the waiting client that was served longest ago."""
         for lanes in self._clients.values():
             if lanes:
                 return lanes
         return None
 
     def _choose_probe(self) -> Waiter:
-        """Return the newest waiter with a subject that was not refused.
+        """Return the newest waiter whose subject was not refused.
 
-        If all were refused, it is the one that was refused longest ago. So a dead campaign does
-        not keep the breaker open, and no call spends all its attempts on probes.
+        If all were refused, return the one that was refused longest ago. So a dead campaign does
+        not keep the breaker open, and no call uses all its attempts as probes.
         """
         ready = itertools.chain.from_iterable(lanes.ready for lanes in self._clients.values())
         return min(ready, key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, int]:
         refused_at = self.pace.subjects.refused_at(waiter.subject)
-        # Of the retries, the oldest goes first: it has waited longest.
+        # Of the retries, the oldest goes first, because it has waited longest.
         if waiter.is_retry:
             return refused_at, waiter.arrival
         return refused_at, -waiter.arrival
@@ -172,7 +172,7 @@ class PermitQueue:
 
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite one needs no timer."""
-        # Each wait leads here, and most find the timer as it should be.
+        # Each wait leads here, and usually the timer is already right.
         if moment == self._timer_due:
             return
         self._sleep()
@@ -193,7 +193,7 @@ class PermitQueue:
     # Permits
 
     def _grant(self, client: object, subject: Subject | None, now: float) -> Permit:
-        # Clients take turns: the one that has just been served is last now.
+        # Clients take turns, so the one that was just served becomes the last.
         self._clients.move_to_end(client)
         is_probe = self.pace.start(now, subject)
         permit = Permit(now, is_probe, subject)
@@ -201,9 +201,9 @@ class PermitQueue:
         return permit
 
     def take_back(self, permit: Permit) -> bool:
-        """Count a permit as in flight no more. Return whether it was; `dispatch` grants the next."""
+        """Remove a permit from those in flight. Return whether it was one of them."""
         if permit not in self._in_flight:
-            # Its loop was closed, and the garbage collector ends its attempt.
+            # Its loop was closed, and the garbage collector has ended its attempt.
             return False
         self._in_flight.remove(permit)
         if permit.is_probe:
@@ -211,7 +211,7 @@ class PermitQueue:
         return True
 
     def learn(self, permit: Permit, failure: Failure | None, longest_pause: float) -> None:
-        """Let the pace learn from a failure, or from None, which is a success."""
+        """Let the pace learn from a failure, or from a success, which is None."""
         pace = self.pace
         now = self._clock.monotonic()
         if failure is None or failure.is_answer:
@@ -243,12 +243,12 @@ class PermitQueue:
         self.pace.refuse(permit.started, permit.subject, pause is not None, now)
 
     def _is_of_service(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
-        """Return whether a refusal with a Retry-After asks everybody to wait."""
-        # A 429 is about the rate of all requests. A 503 may be about its subject alone …
+        """Return whether a refusal with a Retry-After pauses everybody."""
+        # A 429 concerns the rate of all requests. A 503 may concern its subject alone …
         if failure.cause is Cause.THROTTLE:
             return True
-        # … if it comes again while others are accepted. Then each pause for all would be in vain.
+        # … if it comes again while others are accepted. A pause for all would then be useless.
         if self.pace.subjects.may_be_cause(permit.subject):
             return False
-        # … or if it asks for longer than calls wait, but not if a probe has found it.
+        # … or if its pause is longer than calls wait, unless a probe received it.
         return is_short or permit.is_probe

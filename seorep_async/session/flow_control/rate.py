@@ -1,4 +1,4 @@
-"""How many attempts a second may start: the rate, and the delivered rate that teaches it."""
+"""The rate at which attempts may start, and the delivered rate from which it is learnt."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import math
 import msgspec
 
 SPAN = 1.0
-"""Seconds, at least, over which a delivered rate is measured."""
-_SHORTEST_SPAN = 0.1  # the same if no burst was accepted
-_DECREASE = 0.8  # the part of the delivered rate that a cut leaves
+"""The shortest time, in seconds, over which a delivered rate is measured."""
+_SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
+_DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
-_SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
+_SHORTEST_HOLD = 1.5  # seconds for which a rate is held after a cut, at least …
 _LONGEST_HOLD = 10.0  # … and at most
-_ENOUGH_HELD = 20  # attempts that it is held, between these seconds
-_STEP = 8.0  # attempts a second by which the rate grows in a second
-_LARGEST_STEP = 0.2  # attempts a second by which it grows with one attempt, at most
+_ENOUGH_HELD = 20  # attempts for which it is held, within these seconds
+_STEP = 8.0  # the increase of the rate in one second, in attempts per second
+_LARGEST_STEP = 0.2  # the largest increase with one attempt
 _DOUBLING_STEP = 1.0  # the same in slow start
-_ENOUGH_ACCEPTED = 90  # attempts in a row that show that the limit rose
-_HIGHER = 1.1  # times the refused rate at which they show it
-_SLOWEST = 0.2  # the lowest rate, attempts a second
-_GUESS = 3.0  # the least first rate, unless the service refused for more than a second
-_CATCH_UP = 0.02  # seconds that late timers may make up for
+_ENOUGH_ACCEPTED = 90  # attempts accepted in a row that prove a higher limit …
+_HIGHER = 1.1  # … at a rate above this multiple of the refused rate
+_SLOWEST = 0.2  # the lowest rate, in attempts per second
+_GUESS = 3.0  # the lowest first rate, unless the service refused for more than a second
+_CATCH_UP = 0.02  # the longest delay of a timer, in seconds, that is made up for
 
 
 class DeliveredRate(msgspec.Struct, eq=False):
-    """Counts what the service accepted since the breaker closed last, or since slow start.
+    """Counts the accepted attempts since the breaker last closed, or since slow start.
 
     Attributes:
         since: when the counts began.
         accepted: attempts accepted since then.
         refused: attempts refused since then.
-        paused: seconds since then when the service had asked us to wait.
+        paused: seconds since then during which the service had asked for a pause.
         doubling_since: when slow start began, or `since`.
         accepted_before: `accepted` at that moment.
         paused_before: `paused` at that moment.
@@ -61,7 +61,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
         return now - self.doubling_since - self.paused + self.paused_before
 
     def per_second(self, now: float) -> float:
-        """Return the attempts accepted a second, pauses left out: of all, or of slow start."""
+        """Return the accepted attempts per second without pauses: overall, or in slow start."""
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
         doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
@@ -77,11 +77,11 @@ class Rate(msgspec.Struct, eq=False):
 
     Attributes:
         cap: the caller's own limit, `requests_per_second`.
-        learnt: attempts a second that the service accepts; infinite before a limit was found.
-        refused_at: the rate at which it refused last.
+        learnt: attempts per second that the service accepts; infinite until a limit is found.
+        refused_at: the rate at which the service last refused.
         next_start: when the next attempt may start.
-        held_until: until when the rate is not raised.
-        slow_start: whether it doubles in about a second.
+        held_until: the end of the time for which the rate is held.
+        slow_start: whether the rate doubles in about a second.
         accepted_in_a_row: attempts accepted since the last refusal.
     """
 
@@ -95,33 +95,33 @@ class Rate(msgspec.Struct, eq=False):
 
     @property
     def current(self) -> float:
-        """Attempts a second that may start now."""
+        """Attempts per second that may start now."""
         return min(self.learnt, self.cap)
 
     def idle(self, now: float) -> float:
-        """Return the seconds in which an attempt might have started, or 0."""
+        """Return the seconds during which an attempt could have started but did not, or 0."""
         seconds = now - self.next_start
-        # Late timers are made up for, so that the rate is used whole. A rest is not: the attempt
-        # after it would start too early for a limiter that lets through one at a time.
+        # The delay of a late timer is made up for, so that the rate is fully used. A rest is not:
+        # the attempt after it would start too early for a limiter that admits one at a time.
         return seconds if seconds > _CATCH_UP else 0.0
 
     def skip(self, idle: float) -> None:
-        """Leave out seconds without work: they must not raise the rate."""
+        """Leave out seconds without work, because they must not raise the rate."""
         self.next_start += idle
         self.held_until += idle
 
     def outgrew_limit(self) -> bool:
-        """Return whether the attempts accepted above the last limit show that it rose."""
+        """Return whether enough attempts were accepted above the last limit to disprove it."""
         enough = self.accepted_in_a_row > max(_ENOUGH_ACCEPTED, 2 * self.refused_at)
         return enough and not self.slow_start and self.learnt > _HIGHER * self.refused_at
 
     def grow(self) -> None:
         """Raise the rate as an attempt starts."""
         if self.slow_start:
-            # Rule 6: one more a second with each attempt doubles the rate in about a second.
+            # Rule 6: adding one per second with each attempt doubles the rate in about a second.
             step = _DOUBLING_STEP
         else:
-            # Rule 5: each process takes the same step a second, so that they converge.
+            # Rule 5: the rate grows by the same step in every process, so that they converge.
             step = min(_LARGEST_STEP, _STEP / self.learnt)
         # At a very low rate, a whole step would be too much at once.
         self.learnt += min(step, self.learnt / 4)
@@ -129,15 +129,15 @@ class Rate(msgspec.Struct, eq=False):
     def start_from(
         self, delivered: float, accepted: int, seconds_open: float, last_start: float
     ) -> None:
-        """Set the first rate by the rate that was delivered until the first refusals.
+        """Set the first rate from the rate that was delivered until the first refusals.
 
         Args:
-            delivered: accepted attempts a second.
+            delivered: accepted attempts per second.
             accepted: the number of these attempts.
-            seconds_open: how long nothing but probes went out, the pauses left out.
+            seconds_open: how long the breaker was open, without pauses.
             last_start: when the last attempt started.
         """
-        # Neither the accepted probe alone nor less than a second shows a low rate.
+        # A single accepted probe does not prove a low rate, nor does less than a second.
         shows_rate = accepted > 1 and seconds_open > SPAN
         least = _SLOWEST if shows_rate else _GUESS
         self.refused_at = delivered
@@ -155,22 +155,22 @@ class Rate(msgspec.Struct, eq=False):
         *,
         was_paused: bool,
     ) -> None:
-        """Lower the rate after the breaker was open for some seconds, pauses left out.
+        """Lower the rate after the breaker was open for some seconds, not counting pauses.
 
-        `delivered` is None if too little time passed to show a rate.
+        `delivered` is None if too little time has passed to measure a rate.
         """
         if delivered is None:
-            # A second refusal so soon shows only that the rate is still too high.
+            # A second refusal so soon proves only that the rate is still too high.
             delivered = _DECREASE * self.learnt
         delivered = min(self.learnt, delivered)
         if seconds_open > SPAN:
             self.refused_at = delivered
         else:
-            # Rule 5: a limiter that refuses at once delivered less than its limit, because the
-            # rate had only just come near it. The limit lies between the two.
+            # Rule 5: the service accepted attempts again soon, so the rate had only just reached
+            # its limit. The limit lies between the rate and the delivered rate.
             self.refused_at = (self.learnt + delivered) / 2
-        # Rule 5: the rate is cut, and held for a while. A pause costs more than a rate that is a
-        # little too low, so it is held as long as possible then.
+        # Rule 5: the rate is cut, and held for a while. A pause costs more than a slightly low
+        # rate, so after a pause the rate is held as long as possible.
         if was_paused:
             self.learnt = max(_SLOWEST, _DECREASE_AFTER_PAUSE * self.refused_at)
             seconds = _LONGEST_HOLD
@@ -183,5 +183,5 @@ class Rate(msgspec.Struct, eq=False):
 
     def _begin(self, last_start: float) -> None:
         self.accepted_in_a_row = 0
-        # The probe that was accepted was the first attempt at this rate.
+        # The accepted probe was the first attempt at this rate.
         self.next_start = last_start + 1 / self.current

@@ -1,4 +1,4 @@
-"""Which refusals count, and whether they are too many."""
+"""Decide which refusals count, and whether there are too many."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Subject: TypeAlias = tuple[object, str]
 _TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
-_ENOUGH_HELD = 20  # attempts, at least, over which a share of refusals is taken
-_SAME = 0.6  # a cut helped if the share of refusals fell below this part of the share before
-_MOST = 0.3  # the largest share that is put down to chance
-_CHANCE = 1.5  # times the share by chance that is tolerated
-_REPEATS = 2  # refusals while others are accepted that show a cause
-_SUBJECTS = 1000  # refused subjects that are remembered
+_ENOUGH_HELD = 20  # the fewest attempts over which a share of refusals is measured
+_SAME = 0.6  # a cut helped if the share of refusals fell below this part of the previous share
+_MOST = 0.3  # the largest share that is attributed to chance
+_CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
+_REPEATS = 2  # refusals while others are accepted that prove a subject to be the cause
+_SUBJECTS = 1000  # the most refused subjects that are remembered
 
 
 class ExcessRefusals(msgspec.Struct, eq=False):
@@ -27,9 +27,9 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     Attributes:
         excess: refusals beyond the tolerated share, never below 0.
         tolerated: the share of refusals that adds nothing.
-        share_before: the share of refusals while the rate before was held.
-        started_while_held: attempts that started since the rate is held.
-        refused_while_held: attempts refused since the rate is held.
+        share_before: the share of refusals while the previous rate was held.
+        started_while_held: attempts that started while the current rate was held.
+        refused_while_held: attempts that were refused while the current rate was held.
     """
 
     excess: float = 0.0
@@ -42,7 +42,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         self.excess = max(0.0, self.excess - self.tolerated)
 
     def refuse(self, *, is_held: bool) -> bool:
-        """Add a refusal. Return whether refusals are too many now."""
+        """Add a refusal. Return whether there are now too many."""
         self.excess += 1 - self.tolerated
         if is_held:
             self.refused_while_held += 1
@@ -50,13 +50,13 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         return self.excess > _TOO_MANY
 
     def end_hold(self) -> None:
-        """Decide, before a cut, whether the refusals of the last held rate came by chance."""
+        """Decide, before a cut, whether the refusals at the last held rate were random."""
         share = self.refused_while_held / max(_ENOUGH_HELD, self.started_while_held)
         was_chance = self.tolerated > _TOLERATED
         did_not_help = share > _SAME * self.share_before > 0
         if share > _TOLERATED and (was_chance or did_not_help):
-            # Rule 7: a cut did not make refusals rarer, so they come by chance. Half as many
-            # again are tolerated.
+            # Rule 7: a cut did not make refusals rarer, so they are random. Half as many again
+            # are tolerated.
             self.tolerated = _TOLERATED + _CHANCE * min(_MOST, share)
         else:
             self.tolerated = _TOLERATED
@@ -99,12 +99,12 @@ class LaterAttempts(msgspec.Struct, eq=False):
 
 
 class RefusedSubject(msgspec.Struct, eq=False):
-    """A subject that was refused and not accepted since.
+    """A subject that was refused and has not been accepted since.
 
     Attributes:
-        last_refused_at: when it was refused last.
-        accepted_before: attempts of any subject accepted before it was refused first.
-        repeats: refusals of it since others were accepted.
+        last_refused_at: when it was last refused.
+        accepted_before: attempts of any subject accepted before its first refusal.
+        repeats: its refusals since others were accepted.
     """
 
     last_refused_at: float
@@ -113,7 +113,7 @@ class RefusedSubject(msgspec.Struct, eq=False):
 
 
 class RefusedSubjects:
-    """The subjects that were refused and not accepted since, the latest last."""
+    """The subjects that were refused and have not been accepted since, in order of refusal."""
 
     def __init__(self) -> None:
         self._refused: dict[Subject | None, RefusedSubject] = {}
@@ -126,19 +126,19 @@ class RefusedSubjects:
         return len(self._refused)
 
     def refused_at(self, subject: Subject | None) -> float:
-        """Return when a subject was refused last, or minus infinity if it was not."""
+        """Return when a subject was last refused, or minus infinity if it was not."""
         refused = self._refused.get(subject)
         return -math.inf if refused is None else refused.last_refused_at
 
     def may_be_cause(self, subject: Subject | None) -> bool:
-        """Return whether others were accepted since a subject was refused: it may be the cause."""
-        # Only its own acceptance ends this. Time does not: a dead campaign is as dead after hours,
-        # and a rate limiter accepts one of its requests sooner or later.
+        """Return whether a subject may be the cause: others were accepted since its refusal."""
+        # Only its own acceptance ends this. Time does not: a dead campaign stays dead for hours,
+        # and a rate limiter sooner or later accepts one of its requests.
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 
     def is_cause(self, subject: Subject | None) -> bool:
-        """Return whether a subject was refused often while others were accepted."""
+        """Return whether a subject was repeatedly refused while others were accepted."""
         refused = self._refused.get(subject)
         return refused is not None and refused.repeats >= _REPEATS
 
@@ -150,7 +150,7 @@ class RefusedSubjects:
     def refuse(self, subject: Subject | None, now: float) -> None:
         if subject is None:
             return
-        # Without the removal it would keep its old place in the order.
+        # Without this removal it would keep its old place in the order.
         refused = self._refused.pop(subject, None)
         if refused is None:
             refused = RefusedSubject(now, self._accepted)

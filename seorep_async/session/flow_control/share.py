@@ -1,4 +1,4 @@
-"""A client's share of the limits: its permits, its retry quota, and its figures."""
+"""A client's share of the limits: its permits, its retry quota and its statistics."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from seorep_async.session.retry_policy import Failure, RetryQuota
 from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 
-_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is not worth a word
+_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is not mentioned
 _log = logging.getLogger("seorep_async")
 
 
 class Share:
-    """Gets a permit for each attempt of one client, from limits of its own or shared ones.
+    """Gets a permit for each attempt of one client, from its own limits or shared ones.
 
     Attributes:
         in_flight: permits of this client in flight.
-        refused_in_a_row: the latest attempts, if all of them were refused.
-        quota: for retries.
-        waited: seconds that requests waited, in all, by reason.
+        refused_in_a_row: the number of refused attempts since the last other one.
+        quota: the retry quota.
+        waited: the total seconds that requests waited, by reason.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Share:
 
     @property
     def pace(self) -> float | None:
-        """Attempts a second that may start now, or None where no limit is known."""
+        """Attempts per second that may start now, or None if no limit is known."""
         rate = self._queue.pace.rate.current
         return None if rate == math.inf else rate
 
@@ -78,7 +78,7 @@ class Share:
 
     @property
     def only_probes(self) -> bool:
-        """Whether nothing but probes goes out, because the service refuses or fails."""
+        """Whether only probes go out, because the service refuses or fails."""
         return self._queue.pace.breaker.is_open
 
     @property
@@ -87,18 +87,18 @@ class Share:
         return bool(self._lanes)
 
     def open(self) -> None:
-        """Begin in the running event loop."""
+        """Start in the running event loop."""
         self._queue.join(self._lanes, self._origin, self._clock)
 
     def close(self) -> None:
-        """Grant no more permits and end all waits. Those of other clients go on."""
+        """Grant no more permits and end all waits. Other clients are not affected."""
         self._is_closed = True
         self._queue.leave(self._lanes)
         if self._warning is not None:
             self._warning.cancel()
 
     def hold(self, lane: Lane) -> None:
-        """Let no request of a pull begin, until `release`."""
+        """Let no new request of a pull start until `release`."""
         self._lanes.hold(lane)
 
     def release(self, lane: Lane) -> None:
@@ -131,8 +131,8 @@ class Share:
             deadline: of the call.
             subject: the name of its campaign.
             lane: of its pull; None for single calls and listings.
-            priority: the lowest of a lane goes first.
-            is_retry: retries go before all lanes.
+            priority: in a lane, the lowest goes first.
+            is_retry: whether the request was sent before. Retries go before all lanes.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
@@ -143,7 +143,7 @@ class Share:
         if self._is_closed:
             raise ClientClosed
         now = self._clock.monotonic()
-        # Its timer would ring one iteration of the loop later, after a permit perhaps.
+        # A timer would fire one iteration of the loop later, perhaps after a permit.
         if now >= deadline.at:
             raise WaitTimeout
         if is_retry:
@@ -166,7 +166,7 @@ class Share:
         return outcome
 
     async def _outcome(self, waiter: Waiter, reason: str) -> Permit | Exception:
-        """Wait until a wait has ended, and leave nothing of it in the queue."""
+        """Wait for the outcome of a waiter, and leave nothing of it in the queue."""
         deadline = waiter.deadline
         timer = None
         if deadline.at < math.inf:
@@ -189,7 +189,7 @@ class Share:
             return
         outcome = waiter.turn.result()
         if isinstance(outcome, Permit):
-            # It was granted just before the cancellation, and goes to the next request.
+            # The permit was granted just before the cancellation. The next request gets it.
             self.in_flight += 1
             self.give_back(outcome)
 
@@ -199,22 +199,22 @@ class Share:
     # Permits that come back
 
     def take_back(self, permit: Permit) -> bool:
-        """Take a permit back at the end of its attempt; `learn` lets others have it.
+        """Take a permit back at the end of its attempt. `learn` then grants it to others.
 
-        Return whether it was in flight: an attempt of a closed loop has no permit any more.
+        Return whether it was in flight. An attempt of a closed loop no longer has a permit.
         """
         self.in_flight -= 1
         return self._queue.take_back(permit)
 
     def give_back(self, permit: Permit) -> None:
-        """Take a permit back whose attempt was cancelled, and let others have it."""
+        """Take back the permit of a cancelled attempt, and let others have it."""
         if self.take_back(permit):
             self._queue.dispatch()
 
     def learn(self, permit: Permit, outcome: object | None) -> None:
-        """Learn from an attempt whose permit was taken back, and let others have it.
+        """Learn from an attempt whose permit was taken back, and let others have the permit.
 
-        `outcome` is a Failure or a response, or None if it says nothing.
+        `outcome` is a Failure, a response, or None if there is nothing to learn.
         """
         if isinstance(outcome, Failure):
             self._learn_failure(permit, outcome)
@@ -239,9 +239,9 @@ class Share:
             self._warning = self._clock.call_later(seconds, self._warn)
 
     def _warn(self) -> None:
-        """Warn once if a request has waited for its whole time before its clock began.
+        """Warn once if a request has waited for its whole time limit without a permit.
 
-        No error will say so.
+        Its clock has not started, so no error will report it.
         """
         waits = [
             waiter for waiter in self._lanes if waiter.deadline.seconds_from_permit is not None
@@ -262,7 +262,7 @@ class Share:
         _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: str) -> str:
-        """Say how long an attempt waited, and for what, or nothing if it did not."""
+        """Say how long an attempt waited, and for what. Return an empty string if it did not."""
         if seconds <= _SHORTEST_WAIT:
             return ""
         return f"{duration(seconds)} for {self._cause(reason)}"

@@ -8,17 +8,17 @@ import msgspec
 
 _FIRST = 8  # attempts in flight at first
 _DECREASE = 0.7
-_INCREASE_WITHOUT_ROOM = 0.01  # once our process could open no more connections
+_INCREASE_WITHOUT_ROOM = 0.01  # after our process failed to open another connection
 
 
 class ConcurrencyWindow(msgspec.Struct, eq=False):
     """The window of attempts in flight.
 
     Attributes:
-        ceiling: the size never exceeds it; `max_concurrency`.
-        size: how many attempts may be in flight now.
-        increase: what each accepted attempt adds to the size.
-        shrunk_at: when it shrank last.
+        ceiling: the largest size, `max_concurrency`.
+        size: the number of attempts that may be in flight now.
+        increase: the amount that each accepted attempt adds to the size.
+        shrunk_at: when it last shrank.
     """
 
     ceiling: int
@@ -42,16 +42,16 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
         self.size = min(self.ceiling, self.size + self.increase)
 
     def time_out(self, started: float, now: float) -> None:
-        # It shrank already for all attempts that were in flight then.
+        # It has already shrunk for all attempts that were in flight at that time.
         if started <= self.shrunk_at:
             return
-        # Rule 2: a timeout closes it to 70 %.
+        # Rule 2: a timeout reduces it to 70 %.
         self.size = max(1.0, self.size * _DECREASE)
         self.shrunk_at = now
 
     def keep_to(self, in_flight: int, now: float) -> None:
         """Shrink to the attempts in flight: our process could not open a connection for another."""
-        # Rule 2: too many open files close it to the attempts in flight.
+        # Rule 2: too many open files reduce it to the attempts in flight.
         self.size = max(1.0, min(self.size, float(in_flight)))
         self.increase = _INCREASE_WITHOUT_ROOM
         self.shrunk_at = now
