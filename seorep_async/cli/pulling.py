@@ -179,7 +179,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     task's options.
     """
     arguments = task.arguments
-    place = Place(task.target, task.options)
+    place = Place(task.target)
     # --restart drops what is staged now: the next run, after a failure, may come without it
     only_look = arguments.dry_run or not arguments.restart
     look = Beginning(restart=arguments.restart, only_look=only_look)

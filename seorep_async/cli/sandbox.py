@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import attrs
+
 from seorep_async.cli.errors import ExitCode, UsageError
 from seorep_async.cli.output import messages, write
 from seorep_async.cli.running import wait_for
@@ -49,29 +51,20 @@ def _read_ids(text: str) -> dict[int, int]:
     return statuses
 
 
-_INTEGER = _Reader(int, "an integer")
 _IDS = _Reader(_read_ids, "a list of ids such as 3,5")
 _STRING = _Reader(str, "a string")
+_BY_TYPE: Mapping[Any, _Reader] = {
+    bool: _Reader(_read_truth, "true or false"),
+    float: _Reader(float, "a number of seconds"),
+    int: _Reader(int, "an integer"),
+    frozenset[int]: _IDS,
+    Mapping[int, int]: _IDS,
+}
+_ONLY_IN_PYTHON = ("reports", "clock")
 READERS: Mapping[str, _Reader] = {
-    "campaigns": _INTEGER,
-    "keywords": _INTEGER,
-    "users": _INTEGER,
-    "backlinks": _INTEGER,
-    "seed": _INTEGER,
-    "shape": _STRING,
-    "rows": _STRING,
-    "daily": _Reader(_read_truth, "true or false"),
-    "latency": _Reader(float, "a number of seconds"),
-    "rate_limit": _STRING,
-    "failing": _IDS,
-    "forbidden": _IDS,
-    "faults": _STRING,
-    "default_limit": _INTEGER,
-    "max_limit": _INTEGER,
-    "large_limit": _STRING,
-    "api_key": _STRING,
-    "host": _STRING,
-    "port": _INTEGER,
+    option.name: _BY_TYPE.get(option.type, _STRING)
+    for option in attrs.fields(Sandbox)
+    if option.init and option.name not in _ONLY_IN_PYTHON
 }
 """The options of the sandbox, by their names in `Sandbox`."""
 

@@ -93,7 +93,7 @@ async def _check_file(
     try:
         async with (
             asyncio.timeout(_OPEN_SECONDS),
-            opened_target(client, request, Place(out, {}), Beginning(only_look=True)) as target,
+            opened_target(client, request, Place(out), Beginning(only_look=True)) as target,
         ):
             staged = target.staging.earlier_pull
             database = target.target

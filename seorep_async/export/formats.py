@@ -103,8 +103,8 @@ def single_column(table: Table, index: int) -> Table:
     return Table(table.name, table.description, (column,), ())
 
 
-class Text:
-    """Rows as text in UTF-8.
+class Format:
+    """A format of staged rows, and of the target.
 
     Attributes:
         ending: the ending of the target's name.
@@ -134,6 +134,15 @@ class Text:
         Raises:
             OverflowError, ValueError, RecursionError: the format can't hold a value.
         """
+        raise NotImplementedError
+
+
+class Text(Format):
+    """Rows as text in UTF-8."""
+
+    def encode(
+        self, table: Table, prepared: Columns, sizes: Sequence[int]
+    ) -> tuple[bytes, list[Slice]]:
         data = b""
         row_starts: list[int] = []
         # reports without rows have empty slices
@@ -288,8 +297,8 @@ class WorkbookRows(JsonLines):
     """Rows of a workbook, staged as JSON, so that the extra `excel` needs no pyarrow."""
 
     ending = ".xlsx"
-    needs: ClassVar[tuple[str, ...]] = ("xlsxwriter", "openpyxl")
-    most_rows: ClassVar[int | None] = SHEET_ROWS
+    needs = ("xlsxwriter", "openpyxl")
+    most_rows = SHEET_ROWS
 
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""
@@ -324,23 +333,19 @@ _FROM_JSON: dict[ColumnType, Callable[[str], Any]] = {
 }
 
 
-class Arrow:
-    """Record batches, for formats that keep types; the attributes are those of `Text`.
+class Arrow(Format):
+    """Record batches, for formats that keep types.
 
     Attributes:
         problems: the errors of reading. DuckDB passes on only their text.
     """
 
-    ending: ClassVar[str] = ".duckdb"
+    ending = ".duckdb"
     needs: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
-    stages_keywords: ClassVar[bool] = False
-    most_rows: ClassVar[int | None] = None
+    stages_keywords = False
 
     def __init__(self) -> None:
         self.problems: list[BaseException] = []
-
-    def prepare(self, table: Table, columns: Columns) -> Columns:
-        return columns
 
     def encode(
         self, table: Table, prepared: Columns, sizes: Sequence[int]
@@ -387,7 +392,7 @@ class Parquet(Arrow):
     """Parquet, with the columns' descriptions as metadata."""
 
     ending = ".parquet"
-    needs: ClassVar[tuple[str, ...]] = ("pyarrow.parquet",)
+    needs = ("pyarrow.parquet",)
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""
@@ -412,9 +417,6 @@ class Parquet(Arrow):
         except (require("pyarrow").ArrowException, ValueError):
             return []
         return rows or [dict.fromkeys(names)]
-
-
-Format: TypeAlias = Text | Arrow
 
 
 def _joined(
@@ -495,7 +497,4 @@ def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
 def format_of(ending: str) -> Format | None:
     """Return the format of a file's ending, or None."""
     formats: list[Format] = [Csv(), JsonLines(), WorkbookRows(), Parquet(), Arrow()]
-    for file_format in formats:
-        if file_format.ending == ending:
-            return file_format
-    return None
+    return next((format_ for format_ in formats if format_.ending == ending), None)

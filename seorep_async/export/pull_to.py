@@ -32,7 +32,7 @@ from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, sh
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
-from seorep_async.export.formats import Parquet, Text, WorkbookRows, format_of, with_lead
+from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of, with_lead
 from seorep_async.export.lookups import concerns_all, estimate, requested_ids, require_begun
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
@@ -124,7 +124,7 @@ async def pull_to(
     tracker = Tracker(client, on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
     names = None if engine_names is None else check_engine_names(engine_names)
-    place = Place(out, options, force=force, engine_names=names)
+    place = Place(out, force=force, engine_names=names)
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
         # retry_failed, and nothing has failed
@@ -275,7 +275,7 @@ async def preview(
     earlier_target: AnyTarget | None = None
     if out is not None:
         beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
-        place = Place(out, options, force=force)
+        place = Place(out, force=force)
         async with opened_target(client, request, place, beginning) as target:
             staging = target.staging
             if staging.refusal is not None:
@@ -320,7 +320,6 @@ class Place:
     """The target as the caller named it, and how it may be replaced."""
 
     out: str | os.PathLike[str]
-    options: ExportOptions
     force: bool = False
     engine_names: tuple[str, str] | None = None
 
@@ -537,10 +536,10 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
         )
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
-    if place.options.get("search") is not None:
+    if request.feed_search_param is not None:
         raise ConfigurationError(
             f"search narrows the rows, and the rows found would replace whole reports in {path}; "
             "leave it out, or write to a file of its own",
             argument="search",
         )
-    return Database(path, real_path, request, stop, format_)
+    return Database(path, real_path, request, stop, Arrow())

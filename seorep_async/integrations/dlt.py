@@ -18,9 +18,10 @@ from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
+from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Column, ColumnType, Table, as_json
 from seorep_async.tables.optional import require
-from seorep_async.tables.output_tables import all_tables, table_of
+from seorep_async.tables.output_tables import failures_table, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,14 +38,7 @@ _KEY_OF_FAILURES = (
     "start_date",
     "end_date",
 )
-_COLUMNS_OF_FAILURES = (
-    *_KEY_OF_FAILURES,
-    "table_name",
-    "error",
-    "message",
-    "status",
-    "attempts",
-)
+
 _ROW_ID = Column(
     "row_id",
     ColumnType.STRING,
@@ -87,9 +81,7 @@ def dlt_source(
     dlt = require("dlt")
     campaign_ids = list(check_ids("campaign", ids))
     size = check_id("size", size)
-    parts = []
-    for start in range(0, len(campaign_ids), size):
-        parts.append(campaign_ids[start : start + size])
+    parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
     arguments = {
         **options,
         "start_date": start_date,
@@ -153,11 +145,8 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     schema = table_schema(feed_pull.feed)
     table = table_of(feed_pull.feed)
     hints = _table_hints(table, table.key, table.columns)
-    failures = next(table for table in all_tables() if table.name == "failures")
-    columns_of_failures = [_ROW_ID]
-    for column in failures.columns:
-        if column.name in _COLUMNS_OF_FAILURES:
-            columns_of_failures.append(column)
+    failures = failures_table()
+    columns_of_failures = (_ROW_ID, *failures.columns)
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
     with _no_warning_of_json():
         for campaign_ids in parts:
@@ -196,15 +185,11 @@ def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
         # destinations merge by a key without nulls, and a keyword may be null
         key = [str(row.get(column)) for column in _KEY_OF_FAILURES]
         rows.append({**row, "row_id": as_json([name, *key]), "table_name": name})
+    row_id = pa.field("row_id", pa.string(), nullable=False)
     fields = [
-        pa.field("row_id", pa.string(), nullable=False),
-        pa.field("table_name", pa.string(), nullable=False),
-        pa.field("keyword_id", pa.int64()),
+        field.with_nullable(field.name != "table_name") for field in arrow_schema(failures_table())
     ]
-    for field in failed.schema:
-        if field.name in _COLUMNS_OF_FAILURES and field.name != "keyword_id":
-            fields.append(pa.field(field.name, field.type))
-    return pa.Table.from_pylist(rows, pa.schema(fields))
+    return pa.Table.from_pylist(rows, pa.schema([row_id, *fields]))
 
 
 def _with_json(rows: pa.Table) -> pa.Table:

@@ -34,6 +34,7 @@ from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session import Attempt, Limits
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema, record_batch
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
-_INT64 = range(-(2**63), 2**63)
+
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
 """Limits of earlier calls that are not in use; the next call starts from the rate they found."""
 
@@ -134,13 +135,9 @@ def table_schema(
         raise ConfigurationError('on_error must be "raise" or "rows"', argument="on_error")
     # a failed report has no rows, so only these columns have a value in its row
     filled_columns = {*_DAYS, "account", "campaign_id"}
-    fields = []
-    for field in declared:
-        fields.append(field.with_nullable(field.name not in filled_columns))
-    fields.append(pa.field("error", pa.string()))
-    fields.append(pa.field("message", pa.string()))
-    fields.append(pa.field("status", pa.int64()))
-    fields.append(pa.field("attempts", pa.int64()))
+    fields = [field.with_nullable(field.name not in filled_columns) for field in declared]
+    fields += [pa.field(name, pa.string()) for name in ("error", "message")]
+    fields += [pa.field(name, pa.int64()) for name in ("status", "attempts")]
     return pa.schema(fields, metadata=declared.metadata)
 
 
@@ -243,10 +240,10 @@ class _TablePull:
                 if 1 <= keyword_id <= MAX_ID:
                     owners.setdefault(keyword_id, []).append(campaign_id)
                 else:
-                    problem = (
+                    error = DecodeError(
                         f"the service listed the keyword {keyword_id}, which is not a valid id"
                     )
-                    self._fail(DecodeError(problem), campaign_id, keyword_id)
+                    self._fail(error, campaign_id, keyword_id)
         return owners
 
     async def _pull_feed(self, feed: Feed, owners: Mapping[int, list[int]]) -> None:
@@ -291,9 +288,7 @@ class _TablePull:
             raise error
         start, end = request.dates
         # Arrow's integers have 64 bits; a service may list a larger id
-        storable_id = keyword_id
-        if keyword_id is not None and keyword_id not in _INT64:
-            storable_id = None
+        storable_id = keyword_id if fits(keyword_id or 0) else None
         row = {
             "account": self._client.account,
             "snapshot_date": request.snapshot_date,

@@ -19,7 +19,7 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.export import PullProgress, PullSummary, pull_to
-from seorep_async.export.lookups import concerns_all
+from seorep_async.export.lookups import concerns_all, look_up
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
     ChangesQuestion,
@@ -51,8 +51,6 @@ _LONGEST_ERROR = 2_000
 _MOST_QUESTIONS = 4
 """Processes that answer questions at the same time. Each may take a gigabyte."""
 _PROGRESS_SECONDS = 1.0
-_LOOKED_UP_SINGLY = 10
-"""The number of campaigns from which on listing all of them is the shorter way."""
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
 that pull fills; campaigns and rankings ask the service. No tool changes the account. Days are \
@@ -362,16 +360,14 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
 
     Only a 404 says so. After any other error the pull goes on, and records it as a failure.
     """
-    doubtful = list(dict.fromkeys(ids))
-    if len(doubtful) > _LOOKED_UP_SINGLY:
-        try:
-            listed = {campaign.id for campaign in await client.campaigns.list()}
-        except SeoRepError as error:
-            if concerns_all(error):
-                raise
-            return
-        doubtful = [campaign_id for campaign_id in doubtful if campaign_id not in listed]
-    unknown = [campaign_id for campaign_id in doubtful if await _is_unknown(client, campaign_id)]
+    campaigns, error = await look_up(client, ids)
+    # nobody knows, so the pull goes on, and notes what fails
+    if error is not None and not isinstance(error, NotFoundError):
+        return
+    existing_ids = {campaign.id for campaign in campaigns}
+    missing_ids = [id_ for id_ in dict.fromkeys(ids) if id_ not in existing_ids]
+    # a list may leave out campaigns that a pull can read
+    unknown = [id_ for id_ in missing_ids if await _is_unknown(client, id_)]
     if unknown:
         raise _no_campaigns(unknown)
 
@@ -488,66 +484,60 @@ class _Tool:
     description: str
     arguments: type[Arguments]
     answer: Callable[[_Agent, Any, ReportProgress], Awaitable[str]]
-    only_reads: bool
-    asks_service: bool
+    only_reads: bool = True
+    asks_service: bool = True
 
 
-_CAMPAIGNS_TOOL = _Tool(
-    name="campaigns",
-    title="Campaigns of the account",
-    description="List the account's campaigns, from the service.",
-    arguments=CampaignsArguments,
-    answer=_campaigns,
-    only_reads=True,
-    asks_service=True,
-)
-_RANKINGS_TOOL = _Tool(
-    name="rankings",
-    title="Live ranks of a campaign",
-    description="Get ranks of a campaign's keywords from the service; nothing is stored.",
-    arguments=RankingsArguments,
-    answer=_rankings,
-    only_reads=True,
-    asks_service=True,
-)
-_CHANGES_TOOL = _Tool(
-    name="changes",
-    title="Changes between two days",
-    description="Compare two days of the database, the largest changes first.",
-    arguments=ChangesArguments,
-    answer=_changes,
-    only_reads=True,
-    asks_service=False,
-)
-_HISTORY_TOOL = _Tool(
-    name="history",
-    title="SQL on the database",
-    description=(
-        "Run SQL that only reads. keyword_rankings has a row a keyword and night; "
-        "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is none. "
-        "as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other tables: "
-        "campaign_periods, keyword_periods, totals, campaigns, keywords, failures, pulls. Filter "
-        "by account if there are several. `DESCRIBE keyword_rankings` lists columns, "
-        "duckdb_columns() has comments. Aggregate: long answers are cut."
-    ),
-    arguments=HistoryArguments,
-    answer=_history,
-    only_reads=True,
-    asks_service=False,
-)
-_PULL_TOOL = _Tool(
-    name="pull",
-    title="Pull into the database",
-    description=(
-        "Pull campaigns from the service into the database, as tonight's snapshot. It may "
-        "take minutes; if interrupted, repeat it to resume. The answer's rows are failures."
-    ),
-    arguments=PullArguments,
-    answer=_pull,
-    only_reads=False,
-    asks_service=True,
-)
 _TOOLS = {
     tool.name: tool
-    for tool in (_CAMPAIGNS_TOOL, _RANKINGS_TOOL, _CHANGES_TOOL, _HISTORY_TOOL, _PULL_TOOL)
+    for tool in (
+        _Tool(
+            name="campaigns",
+            title="Campaigns of the account",
+            description="List the account's campaigns, from the service.",
+            arguments=CampaignsArguments,
+            answer=_campaigns,
+        ),
+        _Tool(
+            name="rankings",
+            title="Live ranks of a campaign",
+            description="Get ranks of a campaign's keywords from the service; nothing is stored.",
+            arguments=RankingsArguments,
+            answer=_rankings,
+        ),
+        _Tool(
+            name="changes",
+            title="Changes between two days",
+            description="Compare two days of the database, the largest changes first.",
+            arguments=ChangesArguments,
+            answer=_changes,
+            asks_service=False,
+        ),
+        _Tool(
+            name="history",
+            title="SQL on the database",
+            description=(
+                "Run SQL that only reads. keyword_rankings has a row a keyword and night; "
+                "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is none. "
+                "as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other tables: "
+                "campaign_periods, keyword_periods, totals, campaigns, keywords, failures, pulls. Filter "
+                "by account if there are several. `DESCRIBE keyword_rankings` lists columns, "
+                "duckdb_columns() has comments. Aggregate: long answers are cut."
+            ),
+            arguments=HistoryArguments,
+            answer=_history,
+            asks_service=False,
+        ),
+        _Tool(
+            name="pull",
+            title="Pull into the database",
+            description=(
+                "Pull campaigns from the service into the database, as tonight's snapshot. It may "
+                "take minutes; if interrupted, repeat it to resume. The answer's rows are failures."
+            ),
+            arguments=PullArguments,
+            answer=_pull,
+            only_reads=False,
+        ),
+    )
 }

@@ -15,6 +15,7 @@ import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterator
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -180,10 +181,9 @@ def _command() -> list[str]:
 
 def environment_of_process() -> dict[str, str]:
     """Return an environment that finds the same modules, and holds no key of the service."""
-    environment = {}
-    for name, value in os.environ.items():
-        if not name.startswith("SEOREP_"):
-            environment[name] = value
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("SEOREP_")
+    }
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment
 
@@ -363,9 +363,8 @@ def _answer_comparison(question: ChangesQuestion) -> str:
 def _described(comparison: Comparison, database: str) -> str:
     """Return the answer of a comparison."""
     changes = comparison.changes
-    rows = []
-    for change in changes:
-        rows.append([getattr(change, name) for name in _COLUMNS_OF_CHANGES])
+    values_of_row = attrgetter(*_COLUMNS_OF_CHANGES)
+    rows = list(map(values_of_row, changes))
     omissions = []
     if len(rows) < changes.total:
         smaller_changes = changes.total - len(rows)

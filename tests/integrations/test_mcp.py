@@ -616,7 +616,6 @@ async def test_a_failed_list_lets_a_pull_go_on(
     def list_nothing(*_: object, **__: object) -> None:
         raise ServerError("internal error", status=500)
 
-    monkeypatch.setattr(module, "_LOOKED_UP_SINGLY", 1)
     async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
         with monkeypatch.context() as patched:
             patched.setattr(Campaigns, "list", list_nothing)

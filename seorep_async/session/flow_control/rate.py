@@ -106,7 +106,7 @@ class Rate(msgspec.Struct, eq=False):
         self.held_until += idle
 
     def outgrew_limit(self) -> bool:
-        """Return whether enough attempts were accepted above the last limit to prove a higher one."""
+        """Return whether enough attempts were accepted above the last limit to disprove it."""
         enough = self.accepted_in_a_row > max(_ENOUGH_ACCEPTED, 2 * self.refused_at)
         return enough and not self.slow_start and self.learnt > _HIGHER * self.refused_at
 

@@ -98,7 +98,7 @@ class RefusedSubjects:
         return -math.inf if refused is None else refused.last_refused_at
 
     def may_be_cause(self, subject: Subject | None) -> bool:
-        """Return whether others were accepted since a subject was refused, so it may be the cause."""
+        """Return whether a subject may be the cause: others were accepted since its refusal."""
         # Only its own acceptance ends this. Time does not: a dead campaign stays dead for hours,
         # and a rate limiter sooner or later accepts one of its requests.
         refused = self._refused.get(subject)
