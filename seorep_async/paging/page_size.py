@@ -112,8 +112,13 @@ class PageSize:
         page = await self._session.send(reading.request(1))
         if not _is_worth_a_question(page):
             return page
-        seconds = self._session.clock.monotonic() - started
-        return await self._larger_page(reading, page, max(SHORTEST_PATIENCE, PATIENCE * seconds))
+        now = self._session.clock.monotonic()
+        patience = max(SHORTEST_PATIENCE, PATIENCE * (now - started))
+        deadline = reading.request(1).deadline
+        if deadline is not None:
+            # The other half of the call's time is for pages of the default size.
+            patience = min(patience, (deadline.at - now) / 2)
+        return await self._larger_page(reading, page, patience)
 
     async def _larger_page(
         self, reading: SizedListing[T], page: Page[T], patience: float
@@ -149,6 +154,12 @@ class PageSize:
         except RateLimitedError:
             # The service refused the rate, not the limit. The next listing asks.
             self._state = State.UNKNOWN
+        except DeadlineExceededError:
+            self._state = State.DEFAULT
+            if patience < SHORTEST_PATIENCE:
+                # A call with little time does not decide for all others. Several do.
+                self._state = State.UNKNOWN
+                self.count_failure()
         except SeoRepError:
             self._state = State.DEFAULT
         finally:
@@ -220,7 +231,7 @@ class PageSize:
         return reading.limit is not None and isinstance(error, _BLAMED)
 
     def count_failure(self) -> None:
-        """Count a listing that failed at the found size and succeeded at the default one."""
+        """Count a listing that failed with a large limit only, or had no time for an answer."""
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             self._fall_back()
