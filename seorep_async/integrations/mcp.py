@@ -521,8 +521,8 @@ _TOOLS = {
                 "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is "
                 "none. as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other "
                 "tables: campaign_periods, keyword_periods, totals, campaigns, keywords, failures, "
-                "pulls. Filter by account if there are several. `DESCRIBE keyword_rankings` lists columns, "
-                "duckdb_columns() has comments. Aggregate: long answers are cut."
+                "pulls. Filter by account if there are several. `DESCRIBE keyword_rankings` lists "
+                "columns, duckdb_columns() has comments. Aggregate: long answers are cut."
             ),
             arguments=HistoryArguments,
             answer=_history,
