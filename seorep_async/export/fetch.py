@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -370,15 +370,14 @@ class OrderedFetcher:
         self.tracker.advance(0, 0, 1)
 
 
-def _check_listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+def _check_listed_ids(ids: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Return the valid ones of the ids that the service listed, and an error for each other."""
-    valid_ids = []
-    errors = {}
-    for id_ in ids:
-        if id_ in VALID_IDS:
-            valid_ids.append(id_)
-        else:
-            errors[id_] = DecodeError(f"the service listed an invalid id: {id_}")
+    valid_ids = [id_ for id_ in ids if id_ in VALID_IDS]
+    errors = {
+        id_: DecodeError(f"the service listed an invalid id: {id_}")
+        for id_ in ids
+        if id_ not in VALID_IDS
+    }
     return valid_ids, errors
 
 
