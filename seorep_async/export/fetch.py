@@ -306,9 +306,11 @@ def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
         whose = f"campaign {visible.sample} is of account {visible.account_ids[0]}"
     else:
         whose = "no campaign can be seen"
-    staged = f"what is staged is of account {plan.account_ids[0]}"
-    advice = "finish it with that account's key, or drop it with restart=True"
-    return ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
+    return ConfigurationError(
+        f"{whose}, and what is staged is of account {plan.account_ids[0]}; finish it with that "
+        "account's key, or drop it with restart=True",
+        argument="account",
+    )
 
 
 @attrs.frozen
