@@ -500,7 +500,8 @@ def _text_of(path: str) -> str:
     metavar="N",
     type=count,
     help="Stop after about N requests and the end of the reports in progress; keep what was "
-    "fetched, and exit with 5. The same command continues. Several months also need --skip-complete.",
+    "fetched, and exit with 5. The same command continues. Several months also need "
+    "--skip-complete.",
 )
 @option(
     "--force",
@@ -538,8 +539,8 @@ def _text_of(path: str) -> str:
     "--summary-line",
     section=_SHOWN,
     is_flag=True,
-    help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures and "
-    "exit code.",
+    help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures "
+    "and exit code.",
 )
 @option(
     "-v",

@@ -157,11 +157,13 @@ class ErrorReader:
         status = response.status
         if 300 <= status < 400 and "Location" in response.headers:
             error = _redirect_error(request, response)
-            return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+            # web applications answer a form that they have carried out with one of these two
+            sent = Sent.MAYBE if status in (302, 303) else Sent.RESPONDED
+            return self._failure(sent, Cause.PERMANENT, error, request, response)
         if status < 400:
             problem = "the service answered with a status that is neither a success nor an error"
             error = StatusError(problem)
-            return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+            return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
         origin = origin_of(response, request, knows_service=knows_service)
         if origin is Origin.GATEWAY:
             error = RateLimitedError(_NOT_THE_SERVICE)
