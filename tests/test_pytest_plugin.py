@@ -139,7 +139,7 @@ def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -
         + run(pytester, "", "--markers", asyncio=None).stdout.str()
     )
     for line in (
-        "A running sandbox: 3 campaigns of 10 keywords",
+        "A running sandbox of 3 campaigns of 10 keywords",
         "An open client of `seorep_sandbox`",
         "@pytest.mark.seorep_sandbox(**options)",
         "@pytest.mark.seorep_client(**settings)",

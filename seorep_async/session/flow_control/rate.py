@@ -8,6 +8,7 @@ import msgspec
 
 SPAN = 1.0
 """The shortest time, in seconds, over which a delivered rate is measured."""
+_SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds for which a rate is held after a cut, at least …
@@ -65,6 +66,10 @@ class DeliveredRate(msgspec.Struct, eq=False):
         accepted_doubling = self.accepted - self.accepted_before
         doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
         return max(overall, doubling)
+
+    def per_second_until(self, end: float) -> float:
+        """Return the attempts accepted a second of those that started by a time."""
+        return self.accepted / max(_SHORTEST_SPAN, end - self.since - self.paused)
 
 
 class Rate(msgspec.Struct, eq=False):
