@@ -286,8 +286,10 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
 
 
 def _no_campaigns(ids: Sequence[int]) -> ConfigurationError:
-    problem = f"the service has no campaign {', '.join(map(str, ids))}"
-    return ConfigurationError(f"{problem}; the tool campaigns lists those that exist")
+    return ConfigurationError(
+        f"the service has no campaign {', '.join(map(str, ids))}; the tool campaigns lists those "
+        "that exist"
+    )
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:

@@ -77,8 +77,8 @@ class Chain:
     """The handlers that every request passes."""
 
     def __init__(self, options: ChainOptions, service: SandboxService, stats: Stats) -> None:
-        self._options: ChainOptions | None = options
-        self._service: SandboxService | None = service
+        self.options: ChainOptions = options
+        self.service: SandboxService = service
         self._stats = stats
         self._closing = asyncio.Event()
         # The latest limit keeps its limiter; another limit begins anew.
@@ -110,20 +110,8 @@ class Chain:
 
     def forget(self) -> None:
         """Let go of the account. aiohttp keeps this object in a cache of handlers."""
-        self._options = None
-        self._service = None
-
-    @property
-    def options(self) -> ChainOptions:
-        """The options of the sandbox."""
-        assert self._options is not None, "no request arrives after the end"  # noqa: S101
-        return self._options
-
-    @property
-    def service(self) -> SandboxService:
-        """The service behind the operations."""
-        assert self._service is not None, "no request arrives after the end"  # noqa: S101
-        return self._service
+        # no request arrives after the end
+        del self.options, self.service
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:

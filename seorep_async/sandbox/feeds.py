@@ -118,9 +118,10 @@ class FeedEndpoint:
         row_format = self._row_format(service, subject_id)
         span = _span(request, service.daily)
         compare = request["compare_previous_period"]
-        formatted = []
-        for fact in self.facts(service.account, subject_id, span, compare):
-            formatted.append(FormattedFact(fact, row_format.format(fact)))
+        formatted = [
+            FormattedFact(fact, row_format.format(fact))
+            for fact in self.facts(service.account, subject_id, span, compare)
+        ]
         own_rows = service.reports.get((self.name, subject_id))
         if own_rows is not None:
             formatted = list(_replaced(formatted, own_rows, row_format))
