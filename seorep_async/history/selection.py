@@ -106,8 +106,8 @@ class DayOfPulls:
 def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
     """Return the days with rankings that were pulled for most campaigns, the last first.
 
-    A day for which a campaign was pulled separately is not a usual day. Failed reports count, so a
-    bad night is still a usual one.
+    A separately pulled campaign doesn't make its day a usual one. Failed reports count, so a bad
+    night is still usual.
     """
     with_rankings = [pull for pull in pulls if pull.succeeded]
     most = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
