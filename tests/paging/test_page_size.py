@@ -320,6 +320,26 @@ async def test_many_calls_with_little_time_end_the_search() -> None:
     assert limits.count(1000) == 3
 
 
+async def test_who_waited_for_a_question_has_time_for_its_pages() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging) as (session, rankings, _):
+        with session.call_timeout.limit(1):
+            await pulled(rankings, paging, [1, 2, 3])
+
+
+async def test_a_limit_that_is_always_refused_is_asked_for_three_times() -> None:
+    paging = Paging(lambda campaign_id: 60)
+
+    def answer(path: str) -> Any:
+        return 429 if "limit" in path else paging.answer(path)
+
+    service = SimulatedService(says=answer, retry_after=30)
+    async with session_above(service) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+        assert here().now < 200
+
+
 async def test_a_refused_rate_says_nothing_about_the_limit() -> None:
     paging = Paging(lambda campaign_id: 60)
     refusals = iter([429] * 9)
