@@ -107,4 +107,6 @@ def _load(module: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES_OF_NAMES, *_SUBMODULES})
+    # Completion in a notebook shows what is for users: no imports, and no other modules.
+    special_names = [name for name in globals() if name.startswith("__")]
+    return sorted({*special_names, *_MODULES_OF_NAMES, *_SUBMODULES})

@@ -47,7 +47,7 @@ class Access:
         account: the account's name in the profile, not checked yet, or None.
         settings: the TOML values of the profile's settings, by name.
         profile: the profile's name, or None if the address and the key come from elsewhere.
-        sources: where each value comes from, as messages say it. For `base_url`, that is
+        sources: where each value comes from, in words for messages. For `base_url`, that is
             `SEOREP_BASE_URL` or `base_url of profile acme`.
     """
 
@@ -230,7 +230,7 @@ class ReportEngines:
 
     Attributes:
         names: not checked yet.
-        source: the variable, or the line of a profile, as messages say it.
+        source: the variable, or the line of a profile, in words for messages.
     """
 
     names: object

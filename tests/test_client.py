@@ -350,7 +350,7 @@ async def test_a_time_limit_of_the_client_is_a_plain_with_block(connect: Connect
 async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
     client, _ = await connect()
     for block in (client.timeout(1.0), client.record_answers()):
-        with pytest.raises(errors.ConfigurationError, match="this is no decorator"):
+        with pytest.raises(errors.ConfigurationError, match="this is not a decorator"):
             block(ask)  # type: ignore[operator]  # a user without a type checker
 
 

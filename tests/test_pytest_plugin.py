@@ -139,7 +139,7 @@ def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -
         + run(pytester, "", "--markers", asyncio=None).stdout.str()
     )
     for line in (
-        "A running sandbox: 3 campaigns of 10 keywords",
+        "A running sandbox of 3 campaigns of 10 keywords",
         "An open client of `seorep_sandbox`",
         "@pytest.mark.seorep_sandbox(**options)",
         "@pytest.mark.seorep_client(**settings)",
@@ -147,34 +147,21 @@ def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -
         assert line in output
 
 
-@pytest.mark.parametrize(
-    ("library", "fixture", "failure"),
-    [
-        (
-            "pytest_asyncio",
-            "seorep_client",
-            "seorep_client needs pytest-asyncio: pip install pytest-asyncio",
-        ),
-        (
-            "aioresponses",
-            "seorep_responses",
-            "seorep_responses needs aioresponses: pip install aioresponses",
-        ),
-    ],
-)
 def test_without_its_library_only_a_fixture_fails(
-    library: str,
-    fixture: str,
-    failure: str,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = f"raise ModuleNotFoundError('not installed', name='{library}')"
-    pytester.mkdir("missing").joinpath(f"{library}.py").write_text(missing)
-    monkeypatch.setenv("PYTHONPATH", f"{pytester.path / 'missing'}:{REPO}")
-    result = run(pytester, f"def test_it({fixture}): pass\ndef test_plain(): pass", asyncio=None)
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines([f"*{failure}*"])
+    folder = pytester.mkdir("missing")
+    fixtures = {"pytest_asyncio": "seorep_client", "aioresponses": "seorep_responses"}
+    for library in fixtures:
+        missing = f"raise ModuleNotFoundError('not installed', name='{library}')"
+        folder.joinpath(f"{library}.py").write_text(missing)
+    monkeypatch.setenv("PYTHONPATH", f"{folder}:{REPO}")
+    tests = [f"def test_{fixture}({fixture}): pass" for fixture in fixtures.values()]
+    result = run(pytester, "\n".join([*tests, "def test_plain(): pass"]), asyncio=None)
+    result.assert_outcomes(passed=1, errors=2)
+    output = result.stdout.str()
+    assert "seorep_client needs pytest-asyncio: pip install pytest-asyncio" in output
+    assert "seorep_responses needs aioresponses: pip install aioresponses" in output
 
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:

@@ -134,8 +134,9 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
         except (asyncio.CancelledError, DecodeError):
             # the response did not come, or can't be understood: the request may have worked
             if method != "GET":
-                doubt = f"The {method} may have had its effect"
-                messages().print(f"{doubt}: check before you repeat it.")
+                messages().print(
+                    f"The {method} may have had its effect: check before you repeat it."
+                )
             raise
 
 

@@ -150,8 +150,9 @@ async def _check_service(
             return
         except (AuthenticationError, NotFoundError) as error:
             # the key was accepted, so this is about the campaign
-            status = f"(status {error.status})"
-            findings.note("campaign", f"campaign {campaign.id}: {reason(error)} {status}")
+            findings.note(
+                "campaign", f"campaign {campaign.id}: {reason(error)} (status {error.status})"
+            )
     advice = "ask for its rights, or use another key"
     findings.fail("responses", _NoAccessError(f"the key may not see these campaigns; {advice}"))
 

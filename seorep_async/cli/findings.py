@@ -75,9 +75,6 @@ class Findings:
 
     def facts(self) -> dict[str, Any]:
         """Return the findings as JSON has them."""
-        checks = [
-            {"level": finding.level.value, "subject": finding.subject, "message": finding.message}
-            for finding in self._findings
-        ]
+        checks = list(map(attrs.asdict, self._findings))
         error = None if self._error is None else facts_of_error(self._error)
         return {"exit_code": int(self.code), "error": error, "checks": checks}

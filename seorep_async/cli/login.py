@@ -74,15 +74,11 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
         reply: str = click.prompt(question, hide_input=hide_input, err=True)
         # some terminals give bytes that are not UTF-8 as surrogates
         reply.encode()
+        return reply.strip()
     except UnicodeError:
         reply = ""
-        is_utf8 = False
-    else:
-        is_utf8 = True
-    if not is_utf8:
-        # raised here, because the other error holds what was typed, perhaps a key
-        raise UsageError("the reply is not UTF-8; check the terminal's encoding, and try again.")
-    return reply.strip()
+    # raised here, because the other error holds what was typed, perhaps a key
+    raise UsageError("the reply is not UTF-8; check the terminal's encoding, and try again.")
 
 
 async def _count_campaigns(connection: Connection) -> str:

@@ -23,6 +23,16 @@ LARGEST = 2**31 - 1
 SERVICE = "Service"
 OUTPUT = "Output"
 FORMATS = ("table", "json", "jsonl", "csv")
+_NAMES_ELSEWHERE = {
+    "--start": "--from",
+    "--start-date": "--from",
+    "--since": "--from",
+    "--end": "--to",
+    "--end-date": "--to",
+    "--until": "--to",
+    "--file": "--out",
+}
+"""Options by names that they have in Python or in other commands."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -44,12 +54,20 @@ class Command(click.Command):
     """Shows options in sections, and refuses an option that is given twice and not repeatable."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Click takes the last of two values without a word. A shell that completes a line may
-        # repeat an option, so then nothing is refused.
-        if not ctx.resilient_parsing:
-            _, _, parameters = self.make_parser(ctx).parse_args(list(args))
-            _refuse_repeated(parameters, ctx)
-        return super().parse_args(ctx, args)
+        try:
+            # Click takes the last of two values without a word. A shell that completes a line may
+            # repeat an option, so then nothing is refused.
+            if not ctx.resilient_parsing:
+                _, _, parameters = self.make_parser(ctx).parse_args(list(args))
+                _refuse_repeated(parameters, ctx)
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            # Click suggests by letters alone: for --start, --restart
+            name = _NAMES_ELSEWHERE.get(error.option_name, "")
+            if not any(name in parameter.opts for parameter in self.params):
+                raise
+            problem = f"No such option {error.option_name!r}. Did you mean {name}?"
+            raise click.UsageError(problem, ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}

@@ -98,8 +98,9 @@ def show_usage_error(error: click.UsageError) -> None:
     """Print an error in the options, without control characters, for example from a file name."""
     # an error that was found after parsing has no context
     if error.ctx is not None:
-        hint = f"Try '{error.ctx.command_path} --help' for help."
-        click.echo(f"{error.ctx.get_usage()}\n{hint}\n", err=True)
+        click.echo(
+            f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True
+        )
     click.echo(f"Error: {one_line(error.format_message())}", err=True)
 
 

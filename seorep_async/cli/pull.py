@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +106,11 @@ class PullArguments:
     @property
     def campaign_ids(self) -> list[int] | None:
         """The campaigns to pull, or None for all."""
-        return [campaign_id for ids in self.campaign for campaign_id in ids] or None
+        return list(chain.from_iterable(self.campaign)) or None
 
     @property
     def excluded_ids(self) -> list[int]:
-        return [campaign_id for ids in self.exclude for campaign_id in ids]
+        return list(chain.from_iterable(self.exclude))
 
     def windows(self, today: dt.date) -> list[Days]:
         """Return the first and the last day of each pull.
@@ -186,8 +187,7 @@ class PullArguments:
 
 def default_window(today: dt.date) -> Days:
     """Return the first and the last day of a pull without options: three full months."""
-    last_day = _end_of_last_month(today)
-    return _first_day_of_months(_DEFAULT_MONTHS, last_day), last_day
+    return _last(_DEFAULT_MONTHS, "m", today)
 
 
 # --- Days
@@ -500,7 +500,8 @@ def _text_of(path: str) -> str:
     metavar="N",
     type=count,
     help="Stop after about N requests and the end of the reports in progress; keep what was "
-    "fetched, and exit with 5. The same command continues. Several months also need --skip-complete.",
+    "fetched, and exit with 5. The same command continues. Several months also need "
+    "--skip-complete.",
 )
 @option(
     "--force",
@@ -538,8 +539,8 @@ def _text_of(path: str) -> str:
     "--summary-line",
     section=_SHOWN,
     is_flag=True,
-    help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures and "
-    "exit code.",
+    help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures "
+    "and exit code.",
 )
 @option(
     "-v",

@@ -111,6 +111,10 @@ class _LastPull:
     began: dt.datetime
 
 
+_NO_PULL = _LastPull(is_complete=False, began=dt.datetime.min)
+"""Stands for the last pull of a month that was never pulled; it sorts before all others."""
+
+
 def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
     """Pull, report, and return the exit code."""
     console = messages(quiet=arguments.quiet)
@@ -198,16 +202,11 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     complete = {window for window, pull in last_pulls.items() if pull.is_complete}
     complete.discard(unfinished)  # its pull was begun again, and must be finished
     left = [window for window in windows if window not in complete]
-    left.sort(key=lambda window: _began(last_pulls.get(window)))
+    left.sort(key=lambda window: last_pulls.get(window, _NO_PULL).began)
     if unfinished in left:
         left.remove(unfinished)
         left.insert(0, unfinished)
     return _Months(left, len(complete))
-
-
-def _began(last_pull: _LastPull | None) -> dt.datetime:
-    """Return when a month was last pulled; one that never was comes before all others."""
-    return dt.datetime.min if last_pull is None else last_pull.began
 
 
 def _last_pulls(

@@ -93,12 +93,6 @@ def _get(resource: str, service: Service, **values: Any) -> None:
     later("calls", "get_object")(resource, service, **values)
 
 
-campaigns: Group = Group(name="campaigns", help="List and get campaigns.", advice=_ADVICE)
-users: Group = Group(name="users", help="List and get users.", advice=_ADVICE)
-keywords: Group = Group(name="keywords", help="List and get keywords.", advice=_ADVICE)
-backlinks: Group = Group(name="backlinks", help="List and get backlinks.", advice=_ADVICE)
-
-
 @command(f"List the account's campaigns.\n\n{_ORDER}", name="list")
 @option("--filter", metavar="TEXT", help="Campaign name to search for.")
 @_ORDER_BY
@@ -172,11 +166,27 @@ def get_backlink(service: Service, **values: Any) -> None:
     _get("backlinks", service, **values)
 
 
-for group, commands in (
-    (campaigns, (list_campaigns, get_campaign)),
-    (users, (list_users, get_user)),
-    (keywords, (list_keywords, get_keyword)),
-    (backlinks, (list_backlinks, get_backlink)),
-):
-    for subcommand in commands:
-        group.add_command(subcommand)
+campaigns: Group = Group(
+    name="campaigns",
+    help="List and get campaigns.",
+    commands=[list_campaigns, get_campaign],
+    advice=_ADVICE,
+)
+users: Group = Group(
+    name="users",
+    help="List and get users.",
+    commands=[list_users, get_user],
+    advice=_ADVICE,
+)
+keywords: Group = Group(
+    name="keywords",
+    help="List and get keywords.",
+    commands=[list_keywords, get_keyword],
+    advice=_ADVICE,
+)
+backlinks: Group = Group(
+    name="backlinks",
+    help="List and get backlinks.",
+    commands=[list_backlinks, get_backlink],
+    advice=_ADVICE,
+)

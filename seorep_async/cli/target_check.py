@@ -169,9 +169,10 @@ def _add_nights(findings: Findings, out: str, today: dt.date) -> None:
             continue
         missing = _missing_nights(nights)
         if missing:
-            advice = "`seorep guide command` says how to make a lost night up"
             findings.note(
-                "nights", f"{account}: missing are the nights of {listed(missing)}; {advice}"
+                "nights",
+                f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` "
+                "says how to make a lost night up",
             )
         age = (today - newest).days
         # tonight's pull may be still to come

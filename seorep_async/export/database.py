@@ -248,8 +248,12 @@ class Database(Target):
         try:
             database.execute("CHECKPOINT")
         except require("duckdb").Error as error:
-            problem = "%s has its new rows, but some are in %s.wal still; keep both together: %s"
-            _log.warning(problem, self.path, self.path.name, first_line(error))
+            _log.warning(
+                "%s has its new rows, but some are in %s.wal still; keep both together: %s",
+                self.path,
+                self.path.name,
+                first_line(error),
+            )
 
     def _make(self, contents: Contents, folder: Path) -> bool:
         """Make a new database aside, and link it in place.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -306,9 +306,11 @@ def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
         whose = f"campaign {visible.sample} is of account {visible.account_ids[0]}"
     else:
         whose = "no campaign can be seen"
-    staged = f"what is staged is of account {plan.account_ids[0]}"
-    advice = "finish it with that account's key, or drop it with restart=True"
-    return ConfigurationError(f"{whose}, and {staged}; {advice}", argument="account")
+    return ConfigurationError(
+        f"{whose}, and what is staged is of account {plan.account_ids[0]}; finish it with that "
+        "account's key, or drop it with restart=True",
+        argument="account",
+    )
 
 
 @attrs.frozen
@@ -370,15 +372,14 @@ class OrderedFetcher:
         self.tracker.advance(0, 0, 1)
 
 
-def _check_listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+def _check_listed_ids(ids: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Return the valid ones of the ids that the service listed, and an error for each other."""
-    valid_ids = []
-    errors = {}
-    for id_ in ids:
-        if id_ in VALID_IDS:
-            valid_ids.append(id_)
-        else:
-            errors[id_] = DecodeError(f"the service listed an invalid id: {id_}")
+    valid_ids = [id_ for id_ in ids if id_ in VALID_IDS]
+    errors = {
+        id_: DecodeError(f"the service listed an invalid id: {id_}")
+        for id_ in ids
+        if id_ not in VALID_IDS
+    }
     return valid_ids, errors
 
 

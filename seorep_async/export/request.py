@@ -279,11 +279,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        owners = {}
-        for campaign in campaigns:
-            # an account id of 0 or null names no account
-            if campaign.account_id:
-                owners[campaign.id] = campaign.account_id
+        # an account id of 0 or null names no account
+        owners = {campaign.id: campaign.account_id for campaign in campaigns if campaign.account_id}
         return cls(
             ids=tuple(ids),
             account_ids=tuple(sorted(set(owners.values()))),
@@ -401,12 +398,12 @@ def _digests(options: FeedOptions) -> dict[str, str]:
 
     `extra_params` may hold secrets and any kind of object, so values are never stored.
     """
-    digests = {}
-    for name, value in sorted(options.items()):
-        # the size of a page changes no row
-        if value is not None and name != "limit":
-            digests[name] = _digest(value)
-    return digests
+    # the size of a page changes no row
+    return {
+        name: _digest(value)
+        for name, value in sorted(options.items())
+        if value is not None and name != "limit"
+    }
 
 
 def _digest(value: object) -> str:

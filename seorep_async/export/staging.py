@@ -507,21 +507,21 @@ def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> Config
     """Refuse to drop an unfinished pull of another request."""
     days = f"{staged.start_date} to {staged.end_date}"
     how = "; ".join(differences.values())
-    night = f"{staged.account}, night of {staged.snapshot_date}"
-    problem = f"an unfinished pull ({night}) is staged for this target, with {how}"
-    advice = f"Repeat that pull ({days}) first, or drop it with restart=True"
-    return ConfigurationError(f"{problem}. {advice}")
+    return ConfigurationError(
+        f"an unfinished pull ({staged.account}, night of {staged.snapshot_date}) is staged for "
+        f"this target, with {how}. Repeat that pull ({days}) first, or drop it with restart=True"
+    )
 
 
 def other_reading(differences: Mapping[str, str]) -> ConfigurationError:
     """Refuse to fetch failed reports under settings that would read them in another way."""
     how = "; ".join(differences.values())
-    problem = f"retry_failed=…: the pull whose reports failed was made with {how}"
-    advice = (
-        "the rows of both would differ in one target: pass the same, or leave out "
-        "retry_failed=True to fetch everything again"
+    return ConfigurationError(
+        f"retry_failed=…: the pull whose reports failed was made with {how}; the rows of both "
+        "would differ in one target: pass the same, or leave out retry_failed=True to fetch "
+        "everything again",
+        argument="retry_failed",
     )
-    return ConfigurationError(f"{problem}; {advice}", argument="retry_failed")
 
 
 @attrs.frozen

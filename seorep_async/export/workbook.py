@@ -142,10 +142,7 @@ class WorkbookFile(Target):
         try:
             # the same rows give the same bytes, whenever they are written
             created = contents.request.started_at
-            sheets = (
-                attrs.evolve(sheet, columns=_explained(sheet.columns, self.engine_names))
-                for sheet in _sheets(contents, self.format)
-            )
+            sheets = _sheets(contents, self.format, self.engine_names)
             write_workbook(file, sheets, created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
@@ -259,7 +256,9 @@ def _place(name: str) -> int:
     return len(_ORDER)
 
 
-def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[Sheet]:
+def _sheets(
+    contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str] | None
+) -> Iterator[Sheet]:
     """Yield the sheets; a row with the id of a campaign or a keyword has its name as well."""
 
     def read(table: Table) -> Iterator[Columns]:
@@ -271,21 +270,18 @@ def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[Sheet]:
         key = ("campaign_id", "keyword_id")
         names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
     for table in contents.request.tables:
-        yield Sheet.of(table, names, partial(read, table))
+        sheet = Sheet.of(table, names, partial(read, table))
+        columns = tuple(_explained(column, engine_names) for column in sheet.columns)
+        yield attrs.evolve(sheet, columns=columns)
 
 
-def _explained(
-    columns: Iterable[Column], engine_names: tuple[str, str] | None
-) -> tuple[Column, ...]:
-    """Return columns whose descriptions name their engine as people call it."""
-    explained = []
-    for column in columns:
-        description = column.description
-        for letter, name in zip("ab", engine_names or (), strict=False):
-            if f"engine_{letter}_" in column.name:
-                description = f"{description} Engine {letter.upper()} is {name}."
-        explained.append(attrs.evolve(column, description=description))
-    return tuple(explained)
+def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
+    """Return a column whose description names its engine as people call it."""
+    for letter, name in zip("ab", engine_names or (), strict=False):
+        if f"engine_{letter}_" in column.name:
+            description = f"{column.description} Engine {letter.upper()} is {name}."
+            return attrs.evolve(column, description=description)
+    return column
 
 
 def _position(table: Table, name: str) -> int:
@@ -438,10 +434,8 @@ def _day(value: dt.date) -> float | str:
 
 
 def _tags(value: Any) -> str | None:
-    if not value:
-        return None
     # staged tags are JSON already
-    return _cut(as_json(value if isinstance(value, list) else plain_tags(value)))
+    return _fields(value if isinstance(value, list) else plain_tags(value))
 
 
 def _fields(value: Any) -> str | None:
@@ -456,15 +450,11 @@ def _text(value: str) -> str | None:
     return _cut(value) or None
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
     ColumnType.INTEGER: _number,
     ColumnType.NUMBER: _number,
     ColumnType.STRING: _text,
-    ColumnType.BOOLEAN: _same,
+    ColumnType.BOOLEAN: bool,
     ColumnType.DATE: _day,
     ColumnType.DATETIME: _day,
     ColumnType.TAGS: _tags,

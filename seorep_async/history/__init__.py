@@ -1,4 +1,4 @@
-"""Questions about the databases of pulls; nothing here talks to the service (extra `duckdb`)."""
+"""Questions to the databases of pulls. Nothing here contacts the service (extra `duckdb`)."""
 
 from seorep_async.history.change_file import write_changes
 from seorep_async.history.comparing import Change, Changes, changes

@@ -1,4 +1,4 @@
-"""Changes for people: with names of the engines and the places moved, also as a file for Excel."""
+"""Changes for people, with names of engines and places moved, as a table or a file for Excel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DESCRIPTIONS = {
 
 @attrs.frozen
 class ChangeRow:
-    """A change as people read it: the columns of a table or of a file, in their order.
+    """A change for people: the columns of a table or a file, in order.
 
     Attributes:
         moved: the places by which the rank became better, negative if it became worse.
@@ -93,17 +93,17 @@ def write_changes(
     *,
     engine_names: tuple[str, str] | None = None,
 ) -> Path:
-    """Write changes for people: company, keyword, place, engine, both ranks and places moved.
+    """Write changes for people: company, keyword, location, engine, both ranks and places moved.
 
-    A file that `write_changes` or `seorep changes` wrote is replaced, and no other.
+    An existing file is replaced only if `write_changes` or `seorep changes` wrote it.
 
     Args:
-        changes: what `changes(…)` returned, or some of it.
+        changes: the result of `changes(…)`, or some of it.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
         engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 
     Raises:
-        ConfigurationError: the path or the names are wrong, or the file holds something else.
+        ConfigurationError: the path or the names are wrong, or the file contains something else.
         ExportError: the file can't be written, or a sheet can't hold the changes.
         ImportError: the extra `excel` is missing.
     """
@@ -113,7 +113,7 @@ def write_changes(
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:
-    """Return the names of all engines from those of engine A and B.
+    """Return the names of all engines, made from those of engines A and B.
 
     Raises:
         ConfigurationError: there are not two names.
@@ -137,10 +137,10 @@ class ChangeFile:
 
     @classmethod
     def of(cls, out: str) -> Self:
-        """Check that a file can be written, and that it replaces nothing but changes.
+        """Check that a file can be written, and that it replaces only changes.
 
         Raises:
-            ConfigurationError: it can't be written, or it holds something else.
+            ConfigurationError: it can't be written, or it contains something else.
         """
         file = cls(Path(out), Path(os.path.realpath(out)))
         if file.path.suffix.lower() not in (".xlsx", ".csv"):
@@ -164,11 +164,11 @@ class ChangeFile:
             has_key = any(row.keys() >= set(table.key) for row in rows)
             return has_key and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
-            # a header of changes is short, and other files may have a line without an end
+            # the header of changes is short, but other files may have a line without an end
             return file.readline(_LONGEST_HEADER).rstrip("\r\n") == ",".join(_names())
 
     def write(self, rows: Sequence[ChangeRow]) -> Path:
-        """Write the file beside its place, put it there in one step, and return its path.
+        """Write a temporary file, put it in place in one step, and return its path.
 
         Raises:
             ExportError: it can't be written, or a sheet can't hold the rows.
@@ -179,7 +179,7 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         prefix = f".{self.path.name[-50:]}."
         try:
-            # in a folder, because rows of a workbook stand beside it until it is finished
+            # in a folder, because a workbook has temporary files beside it until it is finished
             with tempfile.TemporaryDirectory(prefix=prefix, dir=self.path.parent) as folder:
                 file = Path(folder) / f"changes{self.path.suffix}"
                 if self._is_workbook:

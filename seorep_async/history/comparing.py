@@ -1,4 +1,4 @@
-"""The changes between two days: keywords that entered or left the top, rose, fell, came or went."""
+"""The changes between two days: keywords that entered or left the top, rose, fell, or are new."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NEIGHBOURS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
     ("rose", "found", "have a rank, and had none"),
     ("fell", "lost", "lost their rank altogether"),
 )
-"""Kinds that are easily taken for all that they sound like; the kind that they do not include."""
+"""Kinds whose names suggest more than they include, and the kinds that they leave out."""
 _SHOWN_COLUMNS = (
     ("keyword_phrase", ColumnType.STRING),
     ("before", ColumnType.INTEGER),
@@ -228,11 +228,11 @@ _CHANGES = """
 class Change:
     """The change of a keyword's rank in one engine between two days.
 
-    A rank of 0 or null is "not ranked", which is None here.
+    A rank of 0 or null means "not ranked", and is None here.
 
     Attributes:
-        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`; None if the keyword
-            has no rank in any.
+        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`, or None if the
+            keyword has no rank in any of them.
         kind: the first of `kinds`.
         kinds: all that apply, in this order; in a table, a list as JSON:
             `new` or `removed`, and no other: only the later or only the earlier report has the
@@ -275,8 +275,8 @@ class Changes(ModelList[Change]):
 
     Attributes:
         account, before, after: the account, the earlier and the later day.
-        total: their number, also of those beyond `limit`.
-        left_out: campaigns that were not compared, and why: the report of one of the days failed,
+        total: the number of changes, including those beyond `limit`.
+        left_out: campaigns that were not compared, and why: the report of one of the days failed
             or has no rows.
     """
 
@@ -288,13 +288,13 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
-        # a slice has the same days, and the same total
+        # a slice has the same days and the same total
         if isinstance(item, Changes):
             vars(item).update(vars(self))
         return item
 
     def __add__(self, other: list[Any], /) -> Any:
-        # the sum of two comparisons has no two days of its own
+        # the sum of two comparisons has no common days
         return ModelList(self, Change) + list(other)
 
     def __repr__(self) -> str:
@@ -324,7 +324,7 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
     for name, _ in _SHOWN_COLUMNS:
         value = getattr(change, name)
-        # a notebook shows no column that is empty in every row
+        # a notebook hides columns that are empty in every row
         if value is None and name in ("before", "after", "moved"):
             value = "\N{EN DASH}"
         values.append(value)
@@ -343,29 +343,29 @@ def changes(
     limit: int | None = None,
     moved: int = 3,
 ) -> Changes:
-    """Return what changed between two days of a database, the largest changes first.
+    """Return the changes between two days of a database, the largest first.
 
-    Ranks are compared, never the sign of a `..._change`. A campaign is compared only if both days
-    have its report. `left_out` names the others: their report failed, or has no rows, because it
-    was not requested, or because the campaign is new or was deleted.
+    The ranks are compared; the columns `..._change` are not used. A campaign is compared only if
+    both days have its report. `left_out` has the others. Their report failed, or has no rows: it
+    was not requested, or the campaign is new or was deleted.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
-        account: the name of the account, where there are several.
+        account: the name of the account, if there are several.
         before: the earlier ranking day; by default the last one before the later that most
             campaigns have.
         after: the later ranking day; by default the last that was pulled for most campaigns.
-        campaign: the id of the only campaign to compare, on its own days; by default every one.
+        campaign: the id of one campaign, which is compared on its own days; by default all.
         group: the title of a group, in any case, whose campaigns are compared on their own days.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
             lost (its rank); entered_top_3, left_top_3, likewise 10 and 20; new, removed (the
             keyword).
-        limit: at most this number, the largest; by default all.
-        moved: the least number of places by which a keyword rose or fell; by default 3.
+        limit: the number of largest changes to return; by default all.
+        moved: the fewest places by which a keyword rose or fell; by default 3.
 
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or
-            campaign, or one day only.
+            campaign, or only one day.
         ExportError: the database is being written, or is damaged.
         ImportError: the extra `duckdb` is missing.
     """
@@ -394,7 +394,7 @@ def _notes_on_left_out(result: Changes) -> list[str]:
 
 
 def campaigns_by_reason(result: Changes) -> dict[str, list[int]]:
-    """Return the campaigns that were not compared, by the reason."""
+    """Return the campaigns that were not compared, by reason."""
     campaign_ids: dict[str, list[int]] = {}
     for campaign_id, reason in result.left_out.items():
         campaign_ids.setdefault(reason, []).append(campaign_id)
@@ -411,7 +411,7 @@ class ComparisonRequest:
     campaign: int | None
     group: str | None
     kinds: tuple[ChangeKind, ...] | None
-    """Any of these kinds; None is every kind."""
+    """The kinds to return, or None for every kind."""
     limit: int | None
     moved: int
 
@@ -428,7 +428,7 @@ class ComparisonRequest:
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
-        """Check the arguments; a wrong one is a ConfigurationError."""
+        """Check the arguments. A wrong one is a ConfigurationError."""
         check_group(group, campaign)
         return cls(
             account=account,
@@ -443,7 +443,7 @@ class ComparisonRequest:
 
 
 def _checked_kinds(kind: Any) -> tuple[ChangeKind, ...]:
-    """Return the kinds of an argument that is one kind, or several."""
+    """Return the kinds of an argument that takes one kind or several."""
     kinds = tuple(kind) if isinstance(kind, list | tuple | set | frozenset) else (kind,)
     for name in kinds:
         if name not in KINDS:
@@ -456,7 +456,7 @@ def _checked_kinds(kind: Any) -> tuple[ChangeKind, ...]:
 
 
 def check_group(group: object, campaign: object) -> None:
-    """Refuse a group that is no title, or that stands beside a campaign."""
+    """Refuse a group that is not a title, or that is combined with a campaign."""
     if group is not None and not isinstance(group, str):
         problem = f"group must be the title of a group, got {short_repr(group)}"
         raise ConfigurationError(problem, argument="group")
@@ -467,7 +467,7 @@ def check_group(group: object, campaign: object) -> None:
 
 @attrs.frozen
 class Comparison:
-    """Changes, and notes about what makes them less than they seem."""
+    """Changes, and notes about their limits."""
 
     changes: Changes
     notes: Sequence[str]
@@ -483,7 +483,7 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
     find_changes = partial(changes_between, selection, days, reasons, moved=request.moved)
     result = find_changes(kinds=request.kinds, limit=request.limit)
     notes: list[str | None] = []
-    # a caller who names a day knows which nights speak of it
+    # a caller who names a day knows its nights
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(_note_on_a_later_day(selection, pulls[0], days))
@@ -495,11 +495,11 @@ def compare(history: History, request: ComparisonRequest) -> Comparison:
 def _notes_on_neighbours(
     find_changes: Callable[..., Changes], kinds: Sequence[ChangeKind]
 ) -> list[str]:
-    """Return a sentence for each kind that was not requested, and belongs to one that was."""
+    """Return a sentence for each kind that a requested kind leaves out."""
     notes = []
     for kind, neighbour, meaning in _NEIGHBOURS:
         if kind in kinds and neighbour not in kinds:
-            # only the number counts, and each change has it
+            # only the number matters, and each change has it
             others = find_changes(kinds=[neighbour], limit=1)
             if others.total:
                 notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
@@ -518,16 +518,16 @@ def _days(
         ConfigurationError: there are no rankings of a day, or none before the later one.
     """
     days = selection.days()
-    # a day that a person named is never replaced by another one
+    # a day that a person named is never replaced by another
     for day in (before, after):
         if day is not None and day not in days:
             raise selection.no_day(day, days)
     usual = usual_days(pulls)
     if after is None:
-        # the first day has no other to be compared with
+        # the first day can't be compared with an earlier one
         after = usual[0] if usual[0] > days[0] else days[-1]
     if before is None:
-        # a day of a few campaigns, pulled by themselves, is taken only if there is no other
+        # a day of a few separately pulled campaigns is used only if there is no other
         earlier = [day for day in [*usual, *reversed(days)] if day < after]
         if not earlier:
             raise _nothing_before(selection, after, days)
@@ -539,7 +539,7 @@ def _days(
 
 
 def _note_on_a_later_day(selection: Selection, last: DayOfPulls, days: Days) -> str | None:
-    """Return a sentence about a later day that was not compared; `last` was pulled last."""
+    """Return a sentence about a later day that was not compared. `last` was pulled last."""
     before, after = days
     if last.day <= after:
         return _note_on_days_of_others(selection, days)
@@ -576,7 +576,7 @@ def _nothing_before(
 ) -> ConfigurationError:
     ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
-    # with more days, another one can be named; of one, only more pulls help
+    # with several days, another one can be named; with one, only more pulls help
     if len(days) == 1:
         advice = selection.note_on_nights() or f"To have more, {selection.advice_on_days}."
         problem = f"{problem}. {advice}"
@@ -584,7 +584,7 @@ def _nothing_before(
 
 
 def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
-    """Return the campaigns of two days, and why each can't be compared; "" if it can."""
+    """Return why each campaign of two days can't be compared, or "" if it can."""
     before, after = days
     rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()
     reasons_of_campaigns = {}
@@ -614,9 +614,9 @@ def changes_between(
     moved: int,
     only_ranked: bool = False,
 ) -> Changes:
-    """Return the largest changes between two days, of campaigns without a reason against it.
+    """Return the largest changes between two days, of the campaigns that can be compared.
 
-    `kinds` and `only_ranked`, which leaves out keywords without any rank, choose among them.
+    `kinds` restricts the kinds, and `only_ranked` leaves out keywords without any rank.
     """
     before, after = days
     comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
@@ -637,16 +637,16 @@ def changes_between(
     )
     kinds_by_text: dict[str, tuple[ChangeKind, ...]] = {}
     texts: dict[str | None, str | None] = {}
-    # one row at a time: a list of all rows would need their memory twice
+    # one row at a time, because a list of all rows would need their memory twice
     for row in iter(rows.fetchone, None):
         total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
         rank_before, rank_after, url, kinds_text = row[7:]
-        # in millions of changes, the texts that recur are kept once
+        # repeated texts are kept only once, because there may be millions of changes
         if kinds_text not in kinds_by_text:
             names = tuple(kinds_text.split(","))
             kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
         kinds_of_change = kinds_by_text[kinds_text]
-        # no rank counts as 101 in the order of changes, but it is no number of places
+        # for sorting, a missing rank counts as 101, but it has no number of places
         moved_by = None
         if rank_before is not None and rank_after is not None:
             moved_by = rank_before - rank_after
@@ -668,6 +668,6 @@ def changes_between(
             after_date=after,
         )
         result.append(change)
-        # each row has the number of all changes, also of those beyond the limit
+        # each row has the number of all changes, including those beyond the limit
         result.total = total
     return result

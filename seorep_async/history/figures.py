@@ -1,4 +1,4 @@
-"""The figures of a report: standings of each day, changes, and the largest groups, by DuckDB."""
+"""The figures of a report: the standings of each day, changes, and the largest groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seorep_async.history.source import listed
 
 ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
-"""The bands of ranks that a standing counts. A rank of null, 0 or less is "not ranked"."""
+"""The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90
 _MOST_LISTED = 10
 
@@ -188,14 +188,14 @@ class Figures:
         days: the days to draw.
         first, last: the first and the last of all days.
         earlier: the days with which the last one is compared.
-        total: number of all days.
+        total: the number of all days.
         engine: the engine of the figures at the top.
         ranked: the engines in which any keyword is ranked.
-        moves: lists of changes, by their title.
-        groups: by their kind, the largest groups.
+        moves: lists of changes, by title.
+        groups: the largest groups, by kind.
         names_campaigns: whether each change names its campaign, because there are several.
         warnings: sentences about days that are hard to compare.
-        notes: sentences about what the charts and figures leave out.
+        notes: sentences about omissions in the charts and figures.
     """
 
     subject: str | None
@@ -222,23 +222,23 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     dates = _dates(selection, first, last)
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
-    # the day before the last is compared even if the charts leave it out
+    # the last day is compared with the day before, even if the charts leave that out
     days = _days(selection, sorted({*drawn, *dates[-2:]}))
     shown_days = [day for day in days if day["as_of"] in drawn]
-    # the last day is compared with the one before it, and with the first one
+    # the last day is compared with the day before and with the first day
     earlier = days[-2:-1]
     if len(dates) > 2:
         earlier.append(days[0])
-    # an account may be ranked in one engine only, which need not be the first
+    # an account may be ranked in only one engine, not necessarily the first
     ranked_on_last_day = [engine for engine in ENGINES if _is_ranked(engine, days[-1:])]
     engine = ranked_on_last_day[0] if ranked_on_last_day else ENGINES[0]
     has_several_campaigns = len(selection.first_column(_CAMPAIGNS)) > 1
     groups = _groups(selection, engine, ends)
-    # a list with the one campaign of the page would say nothing
+    # a list with only the page's own campaign would be useless
     if not has_several_campaigns:
         groups.pop("campaign", None)
     warnings = [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
-    # the nights are of interest only where the page ends with the last one
+    # the nights matter only if the page ends with the last one
     if last is None:
         warnings.insert(0, selection.note_on_nights())
     return Figures(
@@ -280,8 +280,8 @@ def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) ->
 
 
 def _drawn(dates: Sequence[dt.date]) -> set[dt.date]:
-    """Return the first day, and days at even distances that end with the last one."""
-    # counted from the end: the last day is the one that a reader looks for
+    """Return the first day, and evenly spaced days that end with the last one."""
+    # counted from the end, because the last day is the one that a reader looks for
     distance = math.ceil(len(dates) / _MOST_DAYS)
     return {dates[0], *dates[::-distance]}
 
@@ -306,8 +306,8 @@ def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
 
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
-    """Return the largest changes of each list; of lost keywords, those whose rank was best."""
-    # asked once: it is the same for each list, and the query reads all rows of two days
+    """Return the largest changes of each list. For lost keywords, the best ranks come first."""
+    # only once, because it is the same for each list, and the query reads all rows of two days
     reasons = reasons_against(selection, ends)
     moves = {}
     for title, kinds in _MOVES.items():
@@ -324,7 +324,7 @@ def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
 
 
 def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups of each kind on the last day; `total` counts all of a kind."""
+    """Return the largest groups of each kind on the last day. `total` counts all of a kind."""
     first, last = ends
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}

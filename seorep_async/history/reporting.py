@@ -1,4 +1,4 @@
-"""A report to look at: one page of HTML about the ranking days of a database."""
+"""A report: one HTML page about the ranking days of a database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seorep_async.tables.optional import require
 
 _log = logging.getLogger("seorep_async")
 _MADE_BY = '<meta name="generator" content="seorep report">'
-"""Stands near the beginning of a page, so that a report is recognised."""
+"""Marks a page as a report, near its beginning."""
 _LONGEST_BEGINNING = 1024
 _LAST_OF_PLANES = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_LAST_OF_PLANES}]")
@@ -55,7 +55,7 @@ def report(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         out: the page's file, which ends in `.html`. Only a page that a report wrote is replaced.
-        account: the name of the account; it may be left out if there is one.
+        account: the name of the account, if there are several.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
         start_date: the first day to draw; by default the first in the database.
@@ -73,7 +73,7 @@ def report(
         raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
     names = names_of_engines(engine_names)
-    # before the database is read, which may take minutes
+    # checked before the database is read, which may take minutes
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)
     first = None if start_date is None else check_date("start_date", start_date)
@@ -85,7 +85,7 @@ def report(
         selection = Selection.of(history, history.account(account), campaign_id, group)
         figures = figures_of(selection, first, last)
     if title is not None:
-        # the reader of a page need not know the name of an account
+        # the reader of a page need not see the name of an account
         figures = attrs.evolve(figures, subject=None)
     for warning in figures.warnings:
         _log.warning("%s", warning)
@@ -116,7 +116,7 @@ def _page(figures: Figures, title: str, names: Mapping[str, str]) -> str:
 
 @functools.cache
 def _template() -> Any:
-    """Return the compiled template; compiling takes longer than filling it in."""
+    """Return the compiled template. Compiling it takes longer than filling it in."""
     jinja = require("jinja2")
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -133,7 +133,7 @@ def _beside(name: str) -> str:
 
 def _words(text: str, most: int = 80) -> str:
     """Shorten a text of the service or a customer, and replace what HTML can't hold."""
-    # both ends of a long address say more than its beginning
+    # both ends of a long address are more useful than its beginning
     if len(text) > most:
         text = f"{text[: most // 2]}…{text[1 - most // 2 :]}"
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -148,7 +148,7 @@ def _number(value: float | None) -> str:
 
 
 def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
-    """Return the number of keywords in the first bands; without bands, the average rank."""
+    """Return the number of keywords in the first bands, or without bands the average rank."""
     if standing is None:  # a group that did not exist on that day
         return None if bands is None else 0
     if bands is None:
@@ -164,7 +164,7 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
     # marks are whole numbers, because ranks and counts are
     distance = max(1, math.ceil((highest - lowest) / steps))
     magnitude = 10 ** (len(str(distance)) - 1)
-    # the least round distance that is not smaller
+    # the smallest round distance that is large enough
     for factor in (1, 2, 5, 10):
         if factor * magnitude >= distance:
             distance = factor * magnitude
@@ -180,7 +180,7 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
 
 
 def _checked_target(out: str | os.PathLike[str]) -> Path:
-    """Return the path of the page if it can be written, and replaces nothing but a report."""
+    """Return the path of the page if it can be written and replaces only a report."""
     if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
         problem = f"out must be the path of a file, got {short_repr(out)}"
         raise ConfigurationError(problem, argument="out")
@@ -203,7 +203,7 @@ def _is_report(target: Path) -> bool:
 
 
 def _write(target: Path, page: str) -> None:
-    """Write the page beside its place, and put it there in one step."""
+    """Write a temporary file, and put it in place in one step."""
     # the target of a link is replaced, and the link stays
     path = Path(os.path.realpath(target))
     temporary = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")

@@ -1,4 +1,4 @@
-"""The campaigns that a question is about, and the days of their rankings."""
+"""The campaigns that a question concerns, and their ranking days."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _DIFFERING_WINDOWS = """
 
 
 _RECENT_DAYS = 10
-"""The number of last days among which the one with most campaigns says how many are usual."""
+"""The number of last days whose largest number of campaigns counts as usual."""
 
 
 @attrs.frozen
@@ -106,8 +106,8 @@ class DayOfPulls:
 def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
     """Return the days with rankings that were pulled for most campaigns, the last first.
 
-    A campaign that is pulled by itself, for a day of its own, makes no usual day. A failed report
-    counts: a bad night is a usual one.
+    A separately pulled campaign doesn't make its day a usual one. Failed reports count, so a bad
+    night is still usual.
     """
     with_rankings = [pull for pull in pulls if pull.succeeded]
     most = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
@@ -121,7 +121,7 @@ class Selection:
     Attributes:
         history: the database.
         account: the name of the account.
-        campaign_ids: the campaigns; None is every campaign.
+        campaign_ids: the campaigns, or None for every campaign.
         name: their name in messages.
     """
 
@@ -139,7 +139,7 @@ class Selection:
         Raises:
             ConfigurationError: no campaign of such a group has rankings.
         """
-        # None lets the statements read every campaign, without a list of ids
+        # with None, the statements read every campaign without a list of ids
         if campaign_id is None and group is None:
             return cls(history, account, None, account)
         rows = history.connection.execute(_CAMPAIGNS, {"account": account}).fetchall()
@@ -148,7 +148,7 @@ class Selection:
             name = companies.get(campaign_id) or f"campaign {campaign_id}"
             return cls(history, account, [campaign_id], name)
         titles = {row_id: title for row_id, _, title in rows if title}
-        # as a pull compares titles: without case and outer blanks
+        # a pull also compares titles without case and surrounding spaces
         folded_title = str(group).strip().casefold()
         campaign_ids = []
         for row_id, title in titles.items():
@@ -179,7 +179,7 @@ class Selection:
         days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
-        # There are three reasons: their reports failed; others have rankings; nobody has any.
+        # There are three cases: the reports failed, other campaigns have rankings, or none has any.
         errors = self.first_column(_ERRORS)
         campaigns = self.history.connection.execute(_CAMPAIGNS, {"account": self.account})
         campaign_ids = [row[0] for row in campaigns.fetchall()]
@@ -193,11 +193,11 @@ class Selection:
         raise ConfigurationError(f"{problem}; {reason}")
 
     def days_of_pulls(self) -> list[DayOfPulls]:
-        """Return the days that were pulled, the last first, also those whose reports all failed."""
+        """Return the days that were pulled, the last first, even if all their reports failed."""
         return [DayOfPulls(*row) for row in self.execute(_CAMPAIGNS_OF_DAYS).fetchall()]
 
     def no_day(self, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
-        """Return the error about a day without rankings, which names the nearest days."""
+        """Return the error about a day without rankings. It names the nearest days."""
         earlier = [other for other in days if other < day]
         later = [other for other in days if other > day]
         nearest = [*earlier[-1:], *later[:1]]
@@ -215,7 +215,7 @@ class Selection:
     def note_on_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
-        # the nights at the end of the list; earlier ones may have been pulled in another way
+        # only the latest nights, because earlier ones may have been pulled differently
         nights = 0
         for day in days:
             if day != days[0]:

@@ -1,4 +1,4 @@
-"""The source of a history: a database that pulls left behind, opened only to read."""
+"""The source of a history: a database that pulls wrote, opened read-only."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _COMPLETE_WINDOWS = """
         pulls.start_date,
         pulls.end_date,
         feeds.feed,
-        -- the last day had ended, and no failure is left that may succeed later
+        -- the last day had ended, and no failure remains that may succeed later
         bool_or(
             pulls.started_at::DATE > pulls.end_date
             AND NOT EXISTS (
@@ -153,12 +153,12 @@ def open_history(
     limits: Mapping[str, str] | None = None,
     wait_seconds: float = 0.0,
 ) -> Generator[History, None, None]:
-    """Open a database to read it; no pull can write it meanwhile.
+    """Open a database for reading. No pull can write to it in the meantime.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         limits: further settings of DuckDB, such as `memory_limit`.
-        wait_seconds: how long to wait for a pull, or another program, that has it open.
+        wait_seconds: how long to wait while a pull or another program has it open.
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
@@ -170,7 +170,7 @@ def open_history(
         raise ConfigurationError(problem, argument="database")
     duckdb = require("duckdb")
     path = Path(database)
-    # unlike Path's own method, this is false for a name that is too long
+    # unlike Path's method, this returns False for a name that is too long
     if not os.path.isfile(path):
         raise _refusal(path, "there is no such file")
     with ExitStack() as stack:
@@ -189,16 +189,16 @@ def open_history(
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
-            # DuckDB reports a signal like this
+            # this is how DuckDB reports a signal
             if "interrupted" in str(error):
                 raise KeyboardInterrupt from error
             raise
 
 
 def _connect(path: Path, wait_seconds: float) -> Any:
-    """Open a file to read it, as soon as nobody writes it."""
+    """Open a file for reading as soon as nobody writes it."""
     duckdb = require("duckdb")
-    # DuckDB takes a relative md:x.duckdb for the address of a service
+    # DuckDB would take a relative md:x.duckdb for the address of a service
     absolute_path = str(path.absolute())
     until = time.monotonic() + wait_seconds
     while True:
@@ -211,7 +211,7 @@ def _connect(path: Path, wait_seconds: float) -> Any:
 
 
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse a database that no pull made, or that was changed in a way that no pull accepts."""
+    """Refuse a database that no pull created, or whose tables were changed."""
     columns = found_columns(connection)
     # an unrelated database has none of them
     for table in all_tables():
@@ -224,17 +224,17 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Shadow views of another version with temporary ones of this version."""
+    """Hide views of another version behind temporary ones of this version."""
     for name, query in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
     definitions: dict[bool, set[str]] = {True: set(), False: set()}
     for is_temporary, name, statement in connection.execute(_DEFINITIONS).fetchall():
         if name in VIEWS:
             _, _, definition = statement.partition(" VIEW ")
-            # a view that was stored in an older format is shown with fewer parentheses
+            # a view in an older storage format is shown with fewer parentheses
             definitions[is_temporary].add(re.sub(r"[()\s]", "", definition))
     if definitions[True] == definitions[False]:
-        # SHOW TABLES would list them twice
+        # otherwise SHOW TABLES would list them twice
         for name in VIEWS:
             connection.execute(f"DROP VIEW temp.{name}")
 
@@ -246,7 +246,7 @@ def _refusal(path: Path, problem: str) -> ConfigurationError:
 
 @contextmanager
 def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
-    """Open a database for this package's own questions; an error is raised as an `ExportError`."""
+    """Open a database for this package's own questions. Errors become an `ExportError`."""
     duckdb = require("duckdb")
     try:
         with open_history(database) as history:
@@ -263,7 +263,7 @@ def complete_windows(
     selection: str | None = None,
     compared: bool = False,
 ) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
-    """Return the pulls so far: whether each window is complete, and when it was last pulled.
+    """Return whether each pulled window is complete, and when it was last pulled.
 
     A window is complete once a pull that began after its last day (UTC) left only failures that
     would fail again: status 403, 404 and other 4xx except 408 and 429, a response that can't be
@@ -272,8 +272,8 @@ def complete_windows(
     Args:
         database: a file that pulls wrote.
         account: the account of the pulls.
-        selection: as in the table `pulls`; None is every campaign.
-        compared: count only pulls that requested changes from the previous period.
+        selection: as in the table `pulls`, or None for every campaign.
+        compared: whether to count only pulls that requested changes from the previous period.
 
     Returns:
         By first day, last day and feed: whether the window is complete, and the start of its last
@@ -302,7 +302,7 @@ def complete_windows(
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names for a message; of more than ten, the first and the last ones."""
+    """Return names for a message. If there are more than ten, only the first and last appear."""
     words = [str(name) for name in names]
     # an account may have thousands of campaigns
     if len(words) > 10:

@@ -1,1 +1,1 @@
-"""Functions that other programs call: engines, dlt and hosts of agents."""
+"""Functions for other programs: engines, dlt and hosts of agents."""

@@ -61,17 +61,17 @@ def dlt_source(
     settings: Settings = Settings(),  # noqa: B008  # immutable
     **options: Unpack[FeedOptions],
 ) -> DltSource:
-    """Return a source with a resource for each feed; its rows are merged by the table's key.
+    """Return a source with a resource for each feed. Rows are merged by the table's key.
 
-    A failed report is a row of the table `failures`, and the rows that it has already stay.
+    A failed report becomes a row of the table `failures`, and its earlier rows stay.
 
     Args:
         ids: campaign ids.
-        start_date: first day; see `pull_table` for this and all that is not named here.
+        start_date: first day; see `pull_table` for this and all other arguments.
         end_date: last day.
         feeds: the feeds, or their values. For `Feed.KEYWORD_BY_DATE`, every keyword of the
             campaigns is pulled.
-        size: campaigns that are held in memory at once, at least 1.
+        size: the number of campaigns in memory at once, at least 1.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the
@@ -114,7 +114,7 @@ class _FeedPull:
 
 
 def _resource(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> DltResource:
-    # its columns are hints of the items: the table of failures would inherit those that stand here
+    # without columns, because the table of failures would inherit them; items bring their own
     resource: DltResource = require("dlt").resource(
         _items(feed_pull, parts), name=table_of(feed_pull.feed).name, write_disposition=_MERGE
     )
@@ -122,7 +122,7 @@ def _resource(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> DltResour
 
 
 def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) -> Any:
-    """Return hints with each column's description, and the type of those that have JSON."""
+    """Return hints with the description of each column, and the type of JSON columns."""
     hints: dict[str, dict[str, str]] = {}
     for column in columns:
         hints[column.name] = {"description": column.description}
@@ -151,18 +151,18 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     with _no_warning_of_json():
         for campaign_ids in parts:
             part = feed_pull.part(campaign_ids)
-            # a row that has an error stands for a report that failed
+            # a row with an error stands for a failed report
             is_failure = pc.is_valid(part["error"])
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
             failed = _failures(feed_pull.feed, part.filter(is_failure))
-            # empty ones as well: they make the tables
+            # also empty ones, because they create the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
 
 
 def _require_table_format() -> None:
-    """Refuse a filesystem without a table format: dlt would append to it, and say nothing."""
+    """Refuse a filesystem without a table format, because dlt would silently append."""
     dlt = require("dlt")
     destination = dlt.current.pipeline().destination
     # outside a run, there is no destination
@@ -177,12 +177,12 @@ def _require_table_format() -> None:
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
-    """Return failures with the name of their table, and a key of text."""
+    """Return failures with the name of their table and a key that is a string."""
     pa = require("pyarrow")
     name = table_of(feed).name
     rows = []
     for row in failed.to_pylist():
-        # destinations merge by a key without nulls, and a keyword may be null
+        # destinations merge by a key without nulls, but a keyword may be null
         key = [str(row.get(column)) for column in _KEY_OF_FAILURES]
         rows.append({**row, "row_id": as_json([name, *key]), "table_name": name})
     row_id = pa.field("row_id", pa.string(), nullable=False)
@@ -193,7 +193,7 @@ def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
 
 
 def _with_json(rows: pa.Table) -> pa.Table:
-    """Return rows with nested values as JSON: Postgres, among others, loads no nested column."""
+    """Return rows with nested values as JSON. Postgres, for example, can't load nested columns."""
     pa = require("pyarrow")
     for index, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type):
@@ -205,9 +205,9 @@ def _with_json(rows: pa.Table) -> pa.Table:
 
 @contextlib.contextmanager
 def _no_warning_of_json() -> Iterator[None]:
-    """Keep dlt from a warning at each part: that a column of strings is declared as JSON.
+    """Suppress dlt's warning for each part that a column of strings is declared as JSON.
 
-    That is meant. dlt offers no other way: Arrow's nested columns can't be loaded everywhere.
+    This is intended. Nested Arrow columns can't be loaded everywhere, and dlt has no other way.
     """
     logger = logging.getLogger("dlt")
     logger.addFilter(_is_no_warning_of_json)

@@ -1,4 +1,4 @@
-"""Campaign ids in, an Arrow table out: one function for Dask, Ray, Spark and pools.
+"""One function for Dask, Ray, Spark and pools: from campaign ids to an Arrow table.
 
 See `seorep guide engines`.
 """
@@ -45,7 +45,7 @@ _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
 
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
-"""Limits of earlier calls that are not in use; the next call starts from the rate they found."""
+"""Unused limits of earlier calls. The next call starts at the rate that they found."""
 
 
 def pull_table(
@@ -71,16 +71,16 @@ def pull_table(
         start_date: first day; see `Rankings` for this and the `options`.
         end_date: last day.
         feed: one of the three feeds, or its value.
-        snapshot_date: the day of every row. It must be given: each worker's own day would mix two
-            nights in a task that is tried again after midnight.
-        account: the account's name in every row. None is the host of the service, such as
-            `api.example.com`: with two accounts on one service you must name them, because nothing
-            checks that their rows can be told apart.
+        snapshot_date: the date in every row. It is required, because with a worker's own date, a
+            task retried after midnight would mix two nights.
+        account: the account's name in every row. None stands for the host of the service,
+            such as `api.example.com`. Name the accounts if there are two on one service, because
+            nothing keeps their rows apart.
         base_url: the service. Default: the worker's environment variable `SEOREP_BASE_URL`.
         api_key_env: the name of the worker's environment variable that holds the key.
         settings: of the client. The caller divides `max_concurrency` and `requests_per_second`
             among the workers.
-        on_error: "raise" raises the first failure. "rows" makes each failed report one row, with
+        on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
             `error` (class name), `message`, `status` and `attempts`.
 
     Raises:
@@ -106,7 +106,7 @@ def pull_table(
         )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
         name = _KEY
-        # another name might be the key itself, so it is not shown
+        # another name may be the key itself, so it is not shown
         if api_key_env != _KEY:
             name = "that api_key_env names"
         raise ConfigurationError(
@@ -166,7 +166,7 @@ async def _pull(
     def note(attempt: Attempt) -> None:
         errors.add(attempt.error)
 
-    # an address that is missing is refused by the client, whose message says what to do
+    # the client refuses a missing address, and its message says what to do
     service = base_url or os.environ.get("SEOREP_BASE_URL")
     with _limits_of(str(service), settings) as limits:
         async with SeoRepClient(
@@ -180,17 +180,17 @@ async def _pull(
             table = await _TablePull(client, request).run()
             nothing_succeeded = None not in errors
             if AuthenticationError in errors and nothing_succeeded:
-                # If the pull's own question about the key failed, nobody knows whether the key or
-                # each campaign was refused. This request settles it, or raises.
+                # If the pull's own question about the key failed, it is unknown whether the key or
+                # each campaign was refused. This request decides it, or raises.
                 await client.campaigns.list(limit=1).page(1)
             return table
 
 
 @contextlib.contextmanager
 def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
-    """Lend limits that no other call uses now: those of an earlier call, or new ones."""
+    """Lend limits that no other call is using: those of an earlier call, or new ones."""
     free = _free_limits.setdefault((service, settings), [])
-    # threads of one worker may call at once, so a look before the pop would be a race
+    # threads of one worker may call at once, so checking before the pop would be a race
     try:
         limits = free.pop()
     except IndexError:
@@ -211,14 +211,14 @@ class _TablePull:
         self._client = client
         self._request = request
         self._batches: dict[tuple[int, int | None], pa.RecordBatch] = {}
-        """By campaign and keyword; of feeds by campaign, the keyword is None."""
+        """By campaign and keyword. In feeds by campaign, the keyword is None."""
         self._keyword_ids: dict[int, list[int]] = {}
         """The keywords of each campaign, for the feed by keyword."""
 
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
         owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
-        # the ids of keywords stand in the rows of their campaigns
+        # the rows of the campaigns have the ids of their keywords
         if self._request.feed is Feed.KEYWORD_BY_DATE:
             await self._pull_feed(Feed.CAMPAIGN, owners)
             owners = self._owners_of_keywords()
@@ -233,7 +233,7 @@ class _TablePull:
         return table.combine_chunks()
 
     def _owners_of_keywords(self) -> dict[int, list[int]]:
-        """Return the campaigns of each keyword; one whose id can't be sent is a failure."""
+        """Return the campaigns of each keyword. A keyword whose id can't be sent is a failure."""
         owners: dict[int, list[int]] = {}
         for campaign_id, keyword_ids in self._keyword_ids.items():
             for keyword_id in keyword_ids:
@@ -247,7 +247,7 @@ class _TablePull:
         return owners
 
     async def _pull_feed(self, feed: Feed, owners: Mapping[int, list[int]]) -> None:
-        """Pull a feed of some ids; a keyword may belong to several campaigns."""
+        """Pull a feed for some ids. A keyword may belong to several campaigns."""
         start, end = self._request.dates
         pull = self._client.rankings.pull(owners, start, end, feed=feed, **self._request.options)
         raising = not self._request.failures_are_rows
@@ -275,7 +275,7 @@ class _TablePull:
             self._fail(error, campaign_id, report.keyword_id)
             return
         pa = require("pyarrow")
-        # the columns of failures are the last ones, and null in a report that succeeded
+        # the last columns are those of failures; they are null in a successful report
         columns_of_failures = request.schema.types[rows.num_columns :]
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
         batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=request.schema)
@@ -287,7 +287,7 @@ class _TablePull:
         if not request.failures_are_rows:
             raise error
         start, end = request.dates
-        # Arrow's integers have 64 bits; a service may list a larger id
+        # Arrow's integers have 64 bits, but a service may list a larger id
         storable_id = keyword_id if fits(keyword_id or 0) else None
         row = {
             "account": self._client.account,
@@ -306,14 +306,14 @@ class _TablePull:
 
 
 async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOutcome[Any], None]:
-    """Yield outcomes; raise if the key is refused. `raising` ends the pull at a forbidden campaign."""
+    """Yield outcomes, and raise if the key is refused. `raising` ends the pull at the first 403."""
     forbidden: AuthenticationError | None = None
     async with pull:
         async for outcome in pull:
             if pull.key_refusal is not None:
                 break
             if raising and isinstance(outcome.error, AuthenticationError):
-                # The end of the pull finds out whether it is this campaign or the key.
+                # At its end, the pull finds out whether this campaign or the key was refused.
                 forbidden = forbidden or outcome.error
                 pull.finish()
             else:
@@ -328,7 +328,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     try:
         caller = asyncio.current_task()
     except RuntimeError:
-        # A loop of its own: the one that this thread may have stays what it is.
+        # A new loop, so that a loop of this thread remains unchanged.
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
             return runner.run(work())
     return _run_in_thread(work, caller)
@@ -349,8 +349,8 @@ def _run_in_thread(
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
         running = thread.submit(_run, cancellable)
         try:
-            # Ctrl-C raises here; under `asyncio.run` it only cancels the caller's task, which
-            # can't notice while this blocks its loop.
+            # Ctrl-C raises here. Under `asyncio.run` it only cancels the caller's task, which
+            # can't react while this call blocks its loop.
             while not running.done():
                 if caller is not None and caller.cancelling():
                     break
@@ -358,7 +358,7 @@ def _run_in_thread(
         finally:
             if not running.done():
                 cancel = cancelling.result()
-                # its loop may have been closed meanwhile
+                # its loop may have been closed in the meantime
                 with contextlib.suppress(RuntimeError):
                     cancel()
         return running.result()

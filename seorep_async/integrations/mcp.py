@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _LONGEST_ERROR = 2_000
 _MOST_QUESTIONS = 4
-"""Processes that answer questions at the same time. Each may take a gigabyte."""
+"""The most processes that answer questions at the same time. Each may use a gigabyte."""
 _PROGRESS_SECONDS = 1.0
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
@@ -80,7 +80,7 @@ _RANKING_COLUMNS = (
     "engine_a_ranking_url",
     "engine_b_ranking_url",
 )
-"""The columns of the tool rankings that need not be named."""
+"""The default columns of the tool rankings."""
 _log = logging.getLogger("seorep_async")
 
 # --- The server
@@ -89,13 +89,13 @@ _log = logging.getLogger("seorep_async")
 def mcp_server(client: SeoRepClient, database: str, *, account: str | None = None) -> Server:
     """Return a server of five tools: campaigns, rankings, changes, history and pull.
 
-    Questions may be asked in parallel and cancelled; none of them keeps the database open.
+    Questions can run in parallel and be cancelled. None of them keeps the database open.
 
     Args:
         client: an open client.
-        database: the `.duckdb` file to ask and to pull into; it need not exist yet.
-        account: the account's name in it. Default: the client's; for questions, an only account
-            of another name as well.
+        database: the `.duckdb` file to query and to pull into. It need not exist yet.
+        account: the account's name in the database; by default, the client's. For questions, the
+            default is also a single account with another name.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -149,10 +149,10 @@ def _described(tool: _Tool) -> Any:
     types = require("mcp_types")
     definitions = msgspec.json.schema(tool.arguments)["$defs"]
     schema = definitions[tool.arguments.__name__]
-    # the name of a class says nothing to an agent, and costs tokens
+    # the name of a class is useless to an agent, and costs tokens
     del schema["title"]
     for described in schema["properties"].values():
-        # null is accepted, but takes many words to say, and no model needs it
+        # null is accepted, but describing it takes many words, and no model needs it
         if "anyOf" in described:
             described |= described.pop("anyOf")[0]
             del described["default"]
@@ -172,17 +172,17 @@ def _described(tool: _Tool) -> Any:
 
 
 class _Calls:
-    """Runs each call of a tool in a task of its own.
+    """Runs each call of a tool in its own task.
 
-    MCP's SDK cancels by anyio, which raises in a cancelled call at every further `await`, also at
-    those that clean up. A task of its own is cancelled once, and cleans up in peace.
+    MCP's SDK cancels through anyio. It raises at every further `await` of a cancelled call, even
+    while the call cleans up. A separate task is cancelled only once, and can clean up.
     """
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, call: Coroutine[Any, Any, tuple[str, bool]]) -> tuple[str, bool]:
-        """Await a call; if this is cancelled, cancel the call, which ends soon afterwards."""
+        """Await a call. If this is cancelled, cancel the call, which ends soon afterwards."""
         task = asyncio.create_task(call)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -200,7 +200,7 @@ class _Calls:
         finally:
             with require("anyio").CancelScope(shield=True):
                 for task in self._tasks:
-                    # a second cancel would break off what the first one lets a task clean up
+                    # a second cancellation would interrupt the task's clean-up
                     if not task.cancelling():
                         task.cancel()
                 if self._tasks:
@@ -243,7 +243,7 @@ class _Agent:
     database: str
     account: str | None
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    """Held by a pull until it has cleaned up: two can't stage into one folder."""
+    """Held by a pull until it has cleaned up, because two can't stage into one folder."""
     processes: asyncio.Semaphore = attrs.field(init=False)
 
     @processes.default
@@ -251,7 +251,7 @@ class _Agent:
         return asyncio.Semaphore(_MOST_QUESTIONS)
 
     async def ask(self, question: Question) -> str:
-        """Answer a question about the database, as soon as a process may be started for it."""
+        """Answer a question about the database as soon as a process may start for it."""
         self._require_database()
         async with self.processes:
             return await ask(question)
@@ -286,12 +286,14 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
 
 
 def _no_campaigns(ids: Sequence[int]) -> ConfigurationError:
-    problem = f"the service has no campaign {', '.join(map(str, ids))}"
-    return ConfigurationError(f"{problem}; the tool campaigns lists those that exist")
+    return ConfigurationError(
+        f"the service has no campaign {', '.join(map(str, ids))}; the tool campaigns lists those "
+        "that exist"
+    )
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
-    """Return the columns that were requested; by default the few that most questions need."""
+    """Return the requested columns, or by default the few that most questions need."""
     if names is None:
         return _RANKING_COLUMNS
     every_name = [column.name for column in columns_of_model(KeywordRanking)]
@@ -356,12 +358,12 @@ async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgres
 
 
 async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) -> None:
-    """Refuse ids that the service does not know: an agent may have invented them.
+    """Refuse ids that the service does not know, because an agent may have invented them.
 
-    Only a 404 says so. After any other error the pull goes on, and records it as a failure.
+    Only a 404 proves it. After any other error, the pull continues and records a failure.
     """
     campaigns, error = await look_up(client, ids)
-    # nobody knows, so the pull goes on, and notes what fails
+    # this proves nothing, so the pull continues and records failures
     if error is not None and not isinstance(error, NotFoundError):
         return
     existing_ids = {campaign.id for campaign in campaigns}
@@ -384,13 +386,13 @@ async def _is_unknown(client: SeoRepClient, campaign_id: int) -> bool:
 
 
 class _Progress:
-    """Tells the host how far a pull is, once a second at most."""
+    """Reports the progress of a pull to the host, at most once a second."""
 
     def __init__(self, report: ReportProgress) -> None:
         self._report = report
         self._latest: PullProgress | None = None
         self._before = 0
-        """Steps of the stages that are done: MCP's progress never falls."""
+        """Steps of the finished stages. MCP's progress must never fall."""
 
     async def __aenter__(self) -> _Progress:
         self._task = asyncio.create_task(self._run())
@@ -425,7 +427,7 @@ def _summarised(summary: PullSummary) -> str:
     columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
     failures = []
     for failure in summary.failures:
-        # an agent knows feeds by their values
+        # agents use the values of feeds
         values = [getattr(failure, name) for name in columns[1:]]
         failures.append([failure.feed.value, *values])
     return excerpt(
@@ -454,7 +456,7 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
         left_out.append(f"there is no page {page.number}: the last page is {page.total_pages}")
     elif not is_last:
         left_out.append(f"page {page.number + 1} of {page.total_pages} and on; ask with page")
-    # a service may send fewer rows a page than it was asked for
+    # a service may send fewer rows per page than requested
     size = limit if is_last else len(rows)
     return excerpt(
         names,
@@ -468,10 +470,10 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
 
 
 def _advice_on_pages(size: int, page_number: int, count: int) -> str:
-    """Return how to ask for the rows of a page of this size after the first `count`."""
+    """Return how to request the rows of a page of this size after the first `count`."""
     limit = max(count, 1)
     rows_before = (page_number - 1) * size + count
-    # the page that has the next row may begin with some that were read already
+    # the page with the next row may begin with rows that were already read
     return f"ask with limit {limit}, page {rows_before // limit + 1}"
 
 
@@ -518,11 +520,11 @@ _TOOLS = {
             title="SQL on the database",
             description=(
                 "Run SQL that only reads. keyword_rankings has a row a keyword and night; "
-                "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is none. "
-                "as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other tables: "
-                "campaign_periods, keyword_periods, totals, campaigns, keywords, failures, pulls. Filter "
-                "by account if there are several. `DESCRIBE keyword_rankings` lists columns, "
-                "duckdb_columns() has comments. Aggregate: long answers are cut."
+                "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is "
+                "none. as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other "
+                "tables: campaign_periods, keyword_periods, totals, campaigns, keywords, failures, "
+                "pulls. Filter by account if there are several. `DESCRIBE keyword_rankings` lists "
+                "columns, duckdb_columns() has comments. Aggregate: long answers are cut."
             ),
             arguments=HistoryArguments,
             answer=_history,

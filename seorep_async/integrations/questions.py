@@ -1,7 +1,7 @@
-"""Questions about a database, each answered by a process of its own, which can be ended.
+"""Questions about a database. A separate process, which can be killed, answers each.
 
-A query of DuckDB may take more memory than DuckDB's own limit, and can't always be interrupted. A
-process is limited by the operating system, and once it is killed nothing that it opened stays open.
+A query may exceed DuckDB's own memory limit, and can't always be interrupted. The operating system
+limits a process, and when it is killed, nothing that it opened stays open.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if sys.platform != "win32":
     import resource
 
 QUERY_SECONDS = 20.0
-"""The time for a question, from the start of its process."""
+"""The time limit for a question, from the start of its process."""
 _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
 _LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
-"""DuckDB's own limits. Its errors say more than those of a process without memory."""
+"""DuckDB's own limits. Its errors explain more than those of a process without memory."""
 _LOCK_SECONDS = 10.0
 """How long a question waits while a pull writes the database."""
 _COLUMNS_OF_CHANGES = (
@@ -58,7 +58,7 @@ _COLUMNS_OF_CHANGES = (
     "keyword_id",
 )
 _MOST_IDS = 20
-"""Campaigns that an answer names for each reason why they were not compared."""
+"""The most campaigns that an answer names for each reason why they were not compared."""
 MOST_CHANGES = 100
 _IN_TOOL_WORDS = (
     (
@@ -70,7 +70,7 @@ _IN_TOOL_WORDS = (
     (r"restart=True", "restart true"),
     (r"(\w+)=…", r"\1"),
 )
-"""Advice of the library, and what it is for an agent, which has tools, and no options."""
+"""The library's advice, and its counterpart for an agent, which has tools but no options."""
 _TYPES_OF_JSON = {
     "BOOLEAN",
     "TINYINT",
@@ -89,13 +89,13 @@ _TYPES_OF_JSON = {
 }
 _ACCOUNT = re.compile(r"\baccount\b", re.IGNORECASE)
 _EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+EXPLAIN\b", re.IGNORECASE | re.DOTALL)
-"""The beginning of an EXPLAIN, after blanks and comments."""
+"""The beginning of an EXPLAIN, after spaces and comments."""
 
 _PIVOT_QUERY = re.compile(
     r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*+(PIVOT|SELECT|FROM|WITH|DESCRIBE|SUMMARIZE)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""The beginning of a query, after blanks, parentheses and comments."""
+"""The beginning of a query, after spaces, parentheses and comments."""
 
 
 class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
@@ -109,7 +109,7 @@ class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
 class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
     """Two days of a database to compare; `options` are those of `changes`.
 
-    Without `account`, it is the only account of the database, or else `default_account`.
+    Without `account`, the only account of the database is used, or `default_account`.
     """
 
     database: str
@@ -122,16 +122,16 @@ Question: TypeAlias = SqlQuestion | ChangesQuestion
 
 
 class Reply(msgspec.Struct):
-    """The last words of a process: an answer, or the message of an error."""
+    """The result of a process: an answer, or the message of an error."""
 
     answer: str = ""
     error: str | None = None
 
 
 def in_tool_words(problem: str, database: str) -> str:
-    """Return a message for an agent, which has tools, and no options and paths."""
+    """Return a message in the words of an agent, which has tools but no options and paths."""
     folder = os.path.dirname(database)
-    if os.path.dirname(folder) != folder:  # the root is a slash, which stands in other words too
+    if os.path.dirname(folder) != folder:  # the root is a slash, which also occurs in other words
         problem = problem.replace(os.path.join(folder, ""), "")
     for words, ours in _IN_TOOL_WORDS:
         problem = re.sub(words, ours, problem)
@@ -142,7 +142,7 @@ def in_tool_words(problem: str, database: str) -> str:
 
 
 async def ask(question: Question) -> str:
-    """Answer a question in a process of its own, which ends with this call.
+    """Answer a question in a separate process, which ends with this call.
 
     Raises:
         ConfigurationError: the question is wrong, or took too much time or memory.
@@ -163,7 +163,7 @@ async def ask(question: Question) -> str:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    # Python's code for an exception, whose traceback is on stderr
+    # Python's exit code for an exception, whose traceback is on stderr
     if code == 1:
         raise RuntimeError("a question's process failed")
     if not output:
@@ -175,12 +175,12 @@ async def ask(question: Question) -> str:
 
 
 def _command() -> list[str]:
-    # -P: no module of the working directory may stand in for one of ours
+    # -P: no module of the working directory may replace one of ours
     return [sys.executable, "-P", "-m", __name__]
 
 
 def environment_of_process() -> dict[str, str]:
-    """Return an environment that finds the same modules, and holds no key of the service."""
+    """Return an environment that finds the same modules and contains no API key."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("SEOREP_")
     }
@@ -197,7 +197,7 @@ async def _exchange(process: Process, question: bytes) -> bytes:
     with contextlib.suppress(ConnectionError):
         stdin.write(question + b"\n")
         await stdin.drain()
-    # stdin stays open: its end would tell the process that nobody waits for it any more
+    # stdin stays open, because its end would tell the process that nobody is waiting
     output = await stdout.read()
     stdin.close()
     return output
@@ -220,7 +220,7 @@ def _end_with_the_server() -> None:
 
 
 def _limit_memory() -> None:
-    if sys.platform != "win32":  # there, DuckDB's own limit must do
+    if sys.platform != "win32":  # there, only DuckDB's own limit applies
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         limit = _MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
@@ -253,7 +253,7 @@ def _answer_query(question: SqlQuestion) -> str:
     with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
         connection = history.connection
         statement = _only_statement(connection, question.sql)
-        # asked first, because another query ends one whose rows are being read
+        # asked first, because a further query would end one whose rows are being read
         notes = _notes_on_accounts(history, question)
         relation = connection.sql(statement.query)
         if statement.type.name == "EXPLAIN":
@@ -266,7 +266,7 @@ def _answer_query(question: SqlQuestion) -> str:
 
 
 def _only_statement(connection: Any, sql: str) -> Any:
-    """Return the statement of a text if it is one, and only reads."""
+    """Return the statement in a text if there is only one and it only reads."""
     statements = connection.extract_statements(sql)
     if len(statements) > 1:
         raise ConfigurationError(
@@ -283,7 +283,7 @@ def _only_statement(connection: Any, sql: str) -> Any:
 def _rows_for_json(connection: Any, relation: Any) -> Iterator[list[Any]]:
     """Yield the rows of a query as values of JSON."""
     duckdb = require("duckdb")
-    # DuckDB's own text: Python has no months, no infinite days, and objects for each element
+    # DuckDB's own text, because Python has no months and no infinite days
     columns = []
     for number, kind in enumerate(relation.types, 1):
         is_plain = str(kind) in _TYPES_OF_JSON or str(kind).startswith("DECIMAL")
@@ -296,7 +296,7 @@ def _rows_for_json(connection: Any, relation: Any) -> Iterator[list[Any]]:
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        # the line that DuckDB points to is one of our query, which has the sent one inside
+        # DuckDB points to a line of our query, which contains the sent one
         problem, _, _ = str(error).partition("\n\nLINE ")
         raise ConfigurationError(f"DuckDB: {problem}") from None
 
@@ -318,7 +318,7 @@ def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | N
 
 
 def _as_number(value: object) -> object:
-    """Return decimals and wide integers as numbers of JSON if they fit, and otherwise as text."""
+    """Return decimals and wide integers as JSON numbers if they fit, and otherwise as text."""
     if isinstance(value, Decimal):
         number = float(value)
         return number if Decimal(repr(number)) == value else str(value)
@@ -333,14 +333,14 @@ def _only_reads(connection: Any, statement: Any) -> bool:
         start = _EXPLAIN.match(statement.query)
         if start is None:
             return False
-        # EXPLAIN ANALYZE runs a query, and what follows EXPLAIN is no statement then
+        # EXPLAIN ANALYZE runs a query; the text after EXPLAIN is then not a statement
         try:
             explained = connection.extract_statements(statement.query[start.end() :])
         except require("duckdb").ParserException:
             return False
         return len(explained) == 1 and _only_reads(connection, explained[0])
     if statement.type.name == "MULTI":
-        # DuckDB carries out a PIVOT in two steps; so it does a CREATE or a COPY with one in it
+        # DuckDB executes a PIVOT in two steps, and also a CREATE or COPY that contains one
         return _PIVOT_QUERY.match(statement.query) is not None
     return bool(statement.type.name == "SELECT")
 

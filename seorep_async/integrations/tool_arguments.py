@@ -1,4 +1,4 @@
-"""The arguments of the tools for agents: their JSON schema, and the check of what a host sends."""
+"""The arguments of the tools for agents: their JSON schema, and checks of what a host sends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FeedName: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
 def _about(description: str, **schema: object) -> msgspec.Meta:
-    # limits stand in the schema alone: what exceeds one is answered with a note
+    # limits are only in the schema; a value beyond one is answered with a note
     return msgspec.Meta(description=description, extra_json_schema=schema)
 
 
@@ -30,7 +30,7 @@ PageSize: TypeAlias = Annotated[int, _about("Rows a page.", minimum=1)]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The arguments of a tool. Agents read nothing about them but these descriptions."""
+    """The arguments of a tool. Agents see only these descriptions."""
 
 
 class CampaignsArguments(Arguments):
@@ -90,12 +90,12 @@ _SYNONYMS = (
     {"feed", "feeds"},
     {"sql", "query"},
 )
-"""Names that agents take for one another. No tool has two arguments of one set."""
+"""Names that agents confuse. No tool has two arguments from the same set."""
 _ABSENT = (None, "", "null")
-"""The values that hosts send for an argument that was left out."""
+"""The values that hosts send for omitted arguments."""
 _DAYS = ("start_date", "end_date", "before", "after")
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?")
-"""A day. Some agents send a time, and its day is taken."""
+"""A day. If an agent sends a time, its day is used."""
 _ADVICE = {
     "campaign": "the tool campaigns lists ids",
     "campaign_id": "the tool campaigns lists ids",
@@ -119,8 +119,8 @@ _IN_WORDS: dict[object, str] = {
 def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
     """Check the arguments that a host sent.
 
-    Null, also as a string, and an empty string stand for an argument that was left out. Numbers,
-    booleans and lists may be strings, one item may stand for a list, and a time for its day.
+    Null, also as a string, and an empty string mean that an argument is omitted. Numbers, booleans
+    and lists may be strings. One item may replace a list, and a time may replace a day.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
@@ -142,7 +142,7 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
 
 
 def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the name of an argument in the schema, by which name a host may send it."""
+    """Return the argument's name in the schema for the name that a host sent."""
     if name in fields:
         return name
     for names in _SYNONYMS:
@@ -155,7 +155,7 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
 
 
 def _converted(field: FieldInfo, value: object) -> object:
-    """Return an argument's value as its type."""
+    """Convert an argument's value to its type."""
     name = field.name
     expected_type, _ = get_args(field.type)
     words = "a day, YYYY-MM-DD" if name in _DAYS else _IN_WORDS[expected_type]
@@ -166,7 +166,7 @@ def _converted(field: FieldInfo, value: object) -> object:
         if any(get_origin(part) is list for part in get_args(expected_type)):
             items = [_normal_name(name, item) for item in _as_list(value)]
             if not items:
-                # every campaign would be a large answer to an empty list
+                # an empty list must not select every campaign
                 raise ValueError
             return msgspec.convert(items, expected_type, strict=False)
         if isinstance(value, list) and len(value) == 1:
@@ -180,7 +180,7 @@ def _converted(field: FieldInfo, value: object) -> object:
 
 
 def _day(value: object) -> str:
-    """Return a day; of a time, its day. Raise a ValueError if it is neither."""
+    """Return a day, or the day of a time. Raise a ValueError for anything else."""
     day = _DAY.fullmatch(str(value).strip())
     if day is None:
         raise ValueError
@@ -188,7 +188,7 @@ def _day(value: object) -> str:
 
 
 def _require_unicode(name: str, value: object) -> None:
-    """Refuse a string that can't be UTF-8: JSON may name half of a surrogate pair."""
+    """Refuse a string that can't be UTF-8. JSON may contain half of a surrogate pair."""
     strings = value if isinstance(value, list) else [value]
     for string in strings:
         if isinstance(string, str) and SURROGATE.search(string):
@@ -196,13 +196,13 @@ def _require_unicode(name: str, value: object) -> None:
 
 
 def _as_list(value: object) -> list[object]:
-    """Return the items of a list, which some hosts send as JSON, or with commas in between."""
+    """Return the items of a list. Some hosts send one as JSON, or separated by commas."""
     items = value
     if isinstance(value, str):
         try:
             items = json.loads(value)
         except ValueError:
-            # not JSON: names or numbers, which have no commas in them
+            # not JSON, but names or numbers, which contain no commas
             return [part.strip() for part in value.split(",")]
     return items if isinstance(items, list) else [items]
 

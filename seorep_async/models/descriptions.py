@@ -26,7 +26,9 @@ _ENGINES = {
     "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
-_ENGINES_WITH_ADDRESS = ("engine_a", "engine_a_mobile", "engine_b")
+_ENGINES_WITH_ADDRESS = {
+    engine: name for engine, name in _ENGINES.items() if engine != "engine_a_places"
+}
 
 _ZERO = "What null means, against 0, is not documented."
 _MORE = "the reference gives no more."
@@ -40,24 +42,24 @@ _EXTRA = (
 )
 
 _RANK = (
-    "Judging by its name, position of the keyword in {}. {} Whether null or 0 means not ranked is "
+    "Judging by its name, position of the keyword in {name}. {day} Whether null or 0 means not ranked is "
     "not documented."
 )
 _CHANGE = (
-    "Change of {} from the previous period; null in tables unless compare_previous_period asked "
+    "Change of {engine}_ranking from the previous period; null in tables unless compare_previous_period asked "
     "for it, because the service may send 0 otherwise. Not documented: which sign is an "
     "improvement, how long the previous period is, what null means against 0."
 )
 _MEAN_RANK = (
-    "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and "
+    "Judging by its name, ranking of the campaign in {name} over the period. How it is calculated, and "
     "what null and 0 mean, is not documented."
 )
 _ADDRESS = f"Judging by its name, {{}}; {_MORE} Null if the service sent none."
 _NEWEST = f"Judging by its name, the day of the newest value of {{}}; {_MORE}"
-_BAND = f"Number of keywords in positions {{}} of {{}}. {_ZERO}"
+_BAND = f"Number of keywords in positions {{positions}} of {{name}}. {_ZERO}"
 _LAST_BAND = (
-    "Number of keywords in the position band 51 of {}, judging by its name from 51 on; whether it "
-    f"counts keywords without a position is not documented. {_ZERO}"
+    "Number of keywords in the position band 51 of {name}, judging by its name from 51 on; whether "
+    f"it counts keywords without a position is not documented. {_ZERO}"
 )
 _UNTYPED = (
     "Judging by its name, {}. The type of its values is not documented: JSON text in CSV, Parquet, "
@@ -65,55 +67,37 @@ _UNTYPED = (
 )
 
 
-def _ranks(day: str) -> Descriptions:
-    return {f"{engine}_ranking": _RANK.format(name, day) for engine, name in _ENGINES.items()}
-
-
-def _mean_ranks() -> Descriptions:
-    return {f"{engine}_ranking": _MEAN_RANK.format(name) for engine, name in _ENGINES.items()}
-
-
-def _changes() -> Descriptions:
-    return {f"{engine}_ranking_change": _CHANGE.format(f"{engine}_ranking") for engine in _ENGINES}
-
-
-def _addresses() -> Descriptions:
-    addresses = {}
-    # the feeds have no address of a place
-    for engine in _ENGINES_WITH_ADDRESS:
-        address = f"an address that belongs to {engine}_ranking"
-        addresses[f"{engine}_ranking_url"] = _ADDRESS.format(address)
-    return addresses
-
-
-def _result_pages() -> Descriptions:
-    pages = {}
-    for engine in _ENGINES_WITH_ADDRESS:
-        page = f"the address of a results page of {_ENGINES[engine]}"
-        pages[f"{engine}_serp_url"] = _ADDRESS.format(page)
-    # places stand on a page of maps
-    maps = "the address of a results page of the first search engine's maps"
-    pages["engine_a_maps_serp_url"] = _ADDRESS.format(maps)
-    return pages
-
-
-def _ranking_dates() -> Descriptions:
+def _each(
+    attribute: str, description: str, engines: Descriptions = _ENGINES, **facts: str
+) -> Descriptions:
+    """Return the description of the attribute that each search engine has."""
     return {
-        f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking") for engine in _ENGINES
+        attribute.format(engine=engine): description.format(engine=engine, name=name, **facts)
+        for engine, name in engines.items()
     }
 
 
 def _bands() -> Descriptions:
-    bands = {}
-    for engine, name in _ENGINES.items():
-        for band in ("1_3", "4_10", "11_20", "21_50"):
-            positions = band.replace("_", " to ")
-            bands[f"{engine}_rankings_{band}"] = _BAND.format(positions, name)
-        # open at its end, so it may count keywords without a rank
-        bands[f"{engine}_rankings_51"] = _LAST_BAND.format(name)
-    return bands
+    bands: Descriptions = {}
+    for band in ("1_3", "4_10", "11_20", "21_50"):
+        bands |= _each(f"{{engine}}_rankings_{band}", _BAND, positions=band.replace("_", " to "))
+    # open at its end, so it may count keywords without a rank
+    return bands | _each("{engine}_rankings_51", _LAST_BAND)
 
 
+_MEAN_RANKS = _each("{engine}_ranking", _MEAN_RANK)
+_CHANGES = _each("{engine}_ranking_change", _CHANGE)
+# the feeds have no address of a place
+_ADDRESSES = _each(
+    "{engine}_ranking_url",
+    _ADDRESS.format("an address that belongs to {engine}_ranking"),
+    _ENGINES_WITH_ADDRESS,
+)
+_RESULT_PAGES = _each(
+    "{engine}_serp_url",
+    _ADDRESS.format("the address of a results page of {name}"),
+    _ENGINES_WITH_ADDRESS,
+)
 _MEASURES: Descriptions = {
     "local_monthly_searches": (
         "Judging by its name, local searches for the phrase in a month; place, month and source "
@@ -154,7 +138,7 @@ _PERIOD: Descriptions = {
 
 def _totals() -> Descriptions:
     totals = {}
-    for name in (*_ranks(""), *_changes(), *_MEASURES):
+    for name in (*_MEAN_RANKS, *_CHANGES, *_MEASURES):
         nulls = "Null if it sent none."
         # models keep a change that was not asked for, tables don't
         if name.endswith("_change"):
@@ -167,155 +151,148 @@ def _totals() -> Descriptions:
     return totals
 
 
-_KEYWORD_RANKING = {
-    **_MEASURES,
-    **_ranks("Of which day in the window is not documented."),
-    **_changes(),
-    **_addresses(),
-    **_result_pages(),
-    **_ranking_dates(),
-    "keyword_id": "Id of the keyword.",
-    "keyword_phrase": "The keyword's phrase.",
-    "search_location": f"The keyword's search location; {_MORE}",
-    "search_language": f"The keyword's search language; {_MORE}",
-    "primary_keyword": (
-        "Whether it is a primary keyword, which the reference does not explain; null if the "
-        "service sent neither true nor false, and then the original is in extra."
-    ),
-    "last_search_volume_date": _NEWEST.format("the monthly searches"),
-    "last_stat_padder_date": (
-        "Not documented; judging by its name, the day of an internal step of the service."
-    ),
-    "last_metric_rollup_date": (
-        "Not documented; judging by its name, the day of an internal step of the service."
-    ),
-    "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
-    "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
-    "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
-}
-_CAMPAIGN_PERIOD = {
-    **_PERIOD,
-    **_mean_ranks(),
-    **_changes(),
-    **_bands(),
-    "competitors": _MEASURES["competitors"],
-    "local_monthly_searches": (
-        "Judging by its name, local searches in a month; of which keywords, and how they are added "
-        f"up, is not documented. {_ZERO}"
-    ),
-}
-_KEYWORD_PERIOD = {
-    **_PERIOD,
-    **_MEASURES,
-    **_addresses(),
-    **_ranks("Of which day of a month is not documented."),
-}
-_TAG = {
-    "id": "Id of the label.",
-    "label": "Text of the label.",
-    "extra": _EXTRA,
-}
-_SEARCH_LOCATION = {
-    "id": f"Id of the keyword's search location; {_MORE}",
-    "canonical_name": f"Judging by its name, name of the search location; {_MORE}",
-    "country_code": (
-        "Judging by its name, country of the search location; the kind of code is not documented."
-    ),
-    "target_type": (
-        "Judging by its name, kind of the search location; the values are not documented."
-    ),
-    "extra": _EXTRA,
-}
-_SEARCH_LANGUAGE = {
-    "id": f"Id of the keyword's search language; {_MORE}",
-    "name": f"Name of the keyword's search language; {_MORE}",
-    "extra": _EXTRA,
-}
-_CAMPAIGN = {
-    "id": "Id of the campaign.",
-    "url": "Address of the website that is tracked.",
-    "company": "Name of the company.",
-    "date_created": f"When the campaign was created; {_ZONE}",
-    "date_modified": f"When it was last changed, or null; {_ZONE}",
-    "date_deleted": _UNTYPED.format("when the campaign was deleted"),
-    "status": (
-        f"Status of the campaign; `active` occurs, other values are not documented. {_ONLY_LISTS}"
-    ),
-    "scope": "Scope of the address; the values are not documented.",
-    "engine_a_ignore_places": (
-        "Judging by its name, whether the first search engine's places are left out; null if the "
-        "service sent neither true nor false."
-    ),
-    "engine_a_places_id": _UNTYPED.format("an id at the first search engine's places"),
-    "engine_a_cid": _UNTYPED.format("an id at the first search engine"),
-    "engine_a_business_id": _UNTYPED.format("a business's id at the first search engine"),
-    "engine_a_business_name": _UNTYPED.format("a business's name at the first search engine"),
-    "group_title": "Group that the campaign is assigned to, or null.",
-    "timezone": _UNTYPED.format("the campaign's time zone"),
-    "account_id": "The service's id of the account.",
-    "extra": _EXTRA,
-}
-_USER = {
-    "id": "Id of the user.",
-    "username": "Name with which the user logs in, unique in the whole service.",
-    "date_created": f"When the user was created; {_ZONE}",
-    "email": "The user's email address.",
-    "password": "Null in every documented response.",
-    "first_name": "The user's first name.",
-    "last_name": "The user's last name.",
-    "role": "Type of the user; `client` occurs, other values are not documented.",
-    "campaign_access": (
-        "Which campaigns the user may see; `restricted` occurs, other values are not documented."
-    ),
-    "account_id": "The service's id of the account.",
-    "extra": _EXTRA,
-}
-_LOGIN_GRANT = {
-    "token": "The secret that signs the user in once.",
-    "login_url": "Address that signs the user in once. It holds a token, so it is secret.",
-    "user_id": "Id of the user who can sign in.",
-    "time": f"When the grant was made; {_ZONE}",
-    "origin_user_id": "Judging by its name, id of the user who asked for the grant.",
-    "extra": _EXTRA,
-}
-_KEYWORD = {
-    "id": "Id of the keyword.",
-    "keyword_phrase": "The keyword's phrase.",
-    "date_created": f"When the keyword was created; {_ZONE}",
-    "date_modified": f"When it was last changed; {_ZONE}",
-    "primary_keyword": "Whether it is a primary keyword, which the reference does not explain.",
-    "campaign_id": "Id of the keyword's campaign.",
-    "extra": _EXTRA,
-}
-_BACKLINK = {
-    "id": "Id of the backlink.",
-    "title": "Title of the backlink.",
-    "status": "`published` or `unpublished`.",
-    "date_created": "Day on which the backlink was created.",
-    "date_published": "Day on which the backlink was published.",
-    "url": "Address of the page that contains the backlink.",
-    "link_type": "Type of the link; the values are not documented.",
-    "target_anchor": f"Text of the target's anchor. {_NOT_IN_LISTS}",
-    "target_url": f"Address of the target. {_NOT_IN_LISTS}",
-    "notes": "A short free note.",
-    "campaign_id": "Id of the backlink's campaign. Null but in the response to `create`.",
-    "domain_authority": f"Judging by its name, a measure of the website; {_MORE}",
-    "page_authority": f"Judging by its name, a measure of the page; {_MORE}",
-    "extra": _EXTRA,
-}
 _DESCRIPTIONS: dict[str, Descriptions] = {
-    "KeywordRanking": _KEYWORD_RANKING,
-    "CampaignPeriod": _CAMPAIGN_PERIOD,
-    "KeywordPeriod": _KEYWORD_PERIOD,
+    "KeywordRanking": {
+        **_MEASURES,
+        **_each("{engine}_ranking", _RANK, day="Of which day in the window is not documented."),
+        **_CHANGES,
+        **_ADDRESSES,
+        **_RESULT_PAGES,
+        # places stand on a page of maps
+        "engine_a_maps_serp_url": _ADDRESS.format(
+            "the address of a results page of the first search engine's maps"
+        ),
+        **_each("last_{engine}_ranking_date", _NEWEST.format("{engine}_ranking")),
+        "keyword_id": "Id of the keyword.",
+        "keyword_phrase": "The keyword's phrase.",
+        "search_location": f"The keyword's search location; {_MORE}",
+        "search_language": f"The keyword's search language; {_MORE}",
+        "primary_keyword": (
+            "Whether it is a primary keyword, which the reference does not explain; null if the "
+            "service sent neither true nor false, and then the original is in extra."
+        ),
+        "last_search_volume_date": _NEWEST.format("the monthly searches"),
+        "last_stat_padder_date": (
+            "Not documented; judging by its name, the day of an internal step of the service."
+        ),
+        "last_metric_rollup_date": (
+            "Not documented; judging by its name, the day of an internal step of the service."
+        ),
+        "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
+        "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
+        "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
+    },
+    "CampaignPeriod": {
+        **_PERIOD,
+        **_MEAN_RANKS,
+        **_CHANGES,
+        **_bands(),
+        "competitors": _MEASURES["competitors"],
+        "local_monthly_searches": (
+            "Judging by its name, local searches in a month; of which keywords, and how they are added "
+            f"up, is not documented. {_ZERO}"
+        ),
+    },
+    "KeywordPeriod": {
+        **_PERIOD,
+        **_MEASURES,
+        **_ADDRESSES,
+        **_each("{engine}_ranking", _RANK, day="Of which day of a month is not documented."),
+    },
     "RankingTotals": _totals(),
-    "Tag": _TAG,
-    "SearchLocation": _SEARCH_LOCATION,
-    "SearchLanguage": _SEARCH_LANGUAGE,
-    "Campaign": _CAMPAIGN,
-    "User": _USER,
-    "LoginGrant": _LOGIN_GRANT,
-    "Keyword": _KEYWORD,
-    "Backlink": _BACKLINK,
+    "Tag": {
+        "id": "Id of the label.",
+        "label": "Text of the label.",
+        "extra": _EXTRA,
+    },
+    "SearchLocation": {
+        "id": f"Id of the keyword's search location; {_MORE}",
+        "canonical_name": f"Judging by its name, name of the search location; {_MORE}",
+        "country_code": (
+            "Judging by its name, country of the search location; the kind of code is not documented."
+        ),
+        "target_type": (
+            "Judging by its name, kind of the search location; the values are not documented."
+        ),
+        "extra": _EXTRA,
+    },
+    "SearchLanguage": {
+        "id": f"Id of the keyword's search language; {_MORE}",
+        "name": f"Name of the keyword's search language; {_MORE}",
+        "extra": _EXTRA,
+    },
+    "Campaign": {
+        "id": "Id of the campaign.",
+        "url": "Address of the website that is tracked.",
+        "company": "Name of the company.",
+        "date_created": f"When the campaign was created; {_ZONE}",
+        "date_modified": f"When it was last changed, or null; {_ZONE}",
+        "date_deleted": _UNTYPED.format("when the campaign was deleted"),
+        "status": (
+            f"Status of the campaign; `active` occurs, other values are not documented. {_ONLY_LISTS}"
+        ),
+        "scope": "Scope of the address; the values are not documented.",
+        "engine_a_ignore_places": (
+            "Judging by its name, whether the first search engine's places are left out; null if the "
+            "service sent neither true nor false."
+        ),
+        "engine_a_places_id": _UNTYPED.format("an id at the first search engine's places"),
+        "engine_a_cid": _UNTYPED.format("an id at the first search engine"),
+        "engine_a_business_id": _UNTYPED.format("a business's id at the first search engine"),
+        "engine_a_business_name": _UNTYPED.format("a business's name at the first search engine"),
+        "group_title": "Group that the campaign is assigned to, or null.",
+        "timezone": _UNTYPED.format("the campaign's time zone"),
+        "account_id": "The service's id of the account.",
+        "extra": _EXTRA,
+    },
+    "User": {
+        "id": "Id of the user.",
+        "username": "Name with which the user logs in, unique in the whole service.",
+        "date_created": f"When the user was created; {_ZONE}",
+        "email": "The user's email address.",
+        "password": "Null in every documented response.",
+        "first_name": "The user's first name.",
+        "last_name": "The user's last name.",
+        "role": "Type of the user; `client` occurs, other values are not documented.",
+        "campaign_access": (
+            "Which campaigns the user may see; `restricted` occurs, other values are not documented."
+        ),
+        "account_id": "The service's id of the account.",
+        "extra": _EXTRA,
+    },
+    "LoginGrant": {
+        "token": "The secret that signs the user in once.",
+        "login_url": "Address that signs the user in once. It holds a token, so it is secret.",
+        "user_id": "Id of the user who can sign in.",
+        "time": f"When the grant was made; {_ZONE}",
+        "origin_user_id": "Judging by its name, id of the user who asked for the grant.",
+        "extra": _EXTRA,
+    },
+    "Keyword": {
+        "id": "Id of the keyword.",
+        "keyword_phrase": "The keyword's phrase.",
+        "date_created": f"When the keyword was created; {_ZONE}",
+        "date_modified": f"When it was last changed; {_ZONE}",
+        "primary_keyword": "Whether it is a primary keyword, which the reference does not explain.",
+        "campaign_id": "Id of the keyword's campaign.",
+        "extra": _EXTRA,
+    },
+    "Backlink": {
+        "id": "Id of the backlink.",
+        "title": "Title of the backlink.",
+        "status": "`published` or `unpublished`.",
+        "date_created": "Day on which the backlink was created.",
+        "date_published": "Day on which the backlink was published.",
+        "url": "Address of the page that contains the backlink.",
+        "link_type": "Type of the link; the values are not documented.",
+        "target_anchor": f"Text of the target's anchor. {_NOT_IN_LISTS}",
+        "target_url": f"Address of the target. {_NOT_IN_LISTS}",
+        "notes": "A short free note.",
+        "campaign_id": "Id of the backlink's campaign. Null but in the response to `create`.",
+        "domain_authority": f"Judging by its name, a measure of the website; {_MORE}",
+        "page_authority": f"Judging by its name, a measure of the page; {_MORE}",
+        "extra": _EXTRA,
+    },
 }
 
 

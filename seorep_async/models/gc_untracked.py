@@ -40,10 +40,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     types = [(field.name, field.type) for field in fields]
     layout = make("Layout", types, bases=(Model, msgspec.Struct))
     # The fields are declared again, because the base class cannot know their defaults.
-    declared = []
-    for field in fields:
-        default = msgspec.NODEFAULT if field.default is attrs.NOTHING else field.default
-        declared.append((field.name, field.type, default))
+    declared = [(field.name, field.type, _default(field)) for field in fields]
     # type checkers and `attrs.fields` still see the attrs class
     struct = make(model.__name__, declared, bases=(layout,), namespace=namespace)
     return cast("type[M]", struct)
@@ -65,7 +62,9 @@ def raw_row_struct(
     for field in attrs.fields(model):
         # a field that only the model has, such as `date_precision`, is computed later
         wire_type = wire_types.get(field.name, msgspec.UnsetType)
-        declared.append((field.name, wire_type, _absent_value(field, wire_type)))
+        # JSON that is read later: an absent field is read like a null
+        default = msgspec.Raw(b"null") if wire_type is msgspec.Raw else _default(field)
+        declared.append((field.name, wire_type, default))
         # No name on the wire begins with a space.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
     # An unknown name may be no name in Python, so these fields are numbered.
@@ -82,17 +81,8 @@ def raw_row_struct(
     )
 
 
-def _absent_value(field: attrs.Attribute[Any], wire_type: Any) -> object:
-    """Return what a raw row holds where the wire has no such field."""
-    if field.default is attrs.NOTHING:
-        return msgspec.NODEFAULT
-    # the wire never has it
-    if wire_type is msgspec.UnsetType:
-        return field.default
-    # JSON that is read later: then an absent field is read like a null
-    if wire_type is msgspec.Raw:
-        return msgspec.Raw(b"null")
-    return None
+def _default(field: attrs.Attribute[Any]) -> object:
+    return msgspec.NODEFAULT if field.default is attrs.NOTHING else field.default
 
 
 def become(raw_rows: list[Any], model: type[T]) -> list[T]:

@@ -117,8 +117,8 @@ def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
     page = raw_page(envelope, is_feed=is_feed)
     if subject is not None:
         _refuse_another_id(envelope, "", *subject)
-        _refuse_another_id(envelope.get("metadata"), "metadata.", *subject)
-        _refuse_another_id(envelope["data"], "data.", *subject)
+        for name in ("metadata", "data"):
+            _refuse_another_id(envelope.get(name), f"{name}.", *subject)
         refuse_another_row(page.items, page.items_path, subject)
     return page
 
@@ -157,13 +157,14 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
     # An error in the rows may precede one in the envelope, so the whole body is read then.
     with suppress(ValueError, RecursionError, KeyError, SeoRepError):
         envelope = _split(body)
-        rows = envelope["data"]
-        envelope["data"] = []
-        if isinstance(rows, dict):
-            data = rows
-            rows = data["rows"]
-            envelope["data"] = data | {"rows": []}
+        holder = envelope
+        name = "data"
+        if isinstance(envelope["data"], dict):
+            holder = envelope["data"]
+            name = "rows"
+        rows = holder[name]
         if isinstance(rows, list):
+            holder[name] = []
             rest = msgspec.json.encode(envelope)
             return read_page(rest, subject, is_feed=True), rows
     page = read_page(body, subject, is_feed=True)

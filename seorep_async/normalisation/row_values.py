@@ -14,7 +14,7 @@ from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
 
 M = TypeVar("M")
-_FLAGS = {"true": True, "false": False, None: None}
+_FLAGS = {"true": True, "false": False}
 
 _LONGEST_KEY = 1024
 """Characters of a value to remember: longer ones rarely recur, and thousands fill the memory."""
@@ -49,12 +49,16 @@ class RankingValues:
     """Converts values of raw keyword rankings."""
 
     def __init__(self) -> None:
-        self._locations = _object_memo(partial(_optional_object, SearchLocation))
-        self._languages = _object_memo(partial(_optional_object, SearchLanguage))
-        self._tags = _object_memo(_tags)
+        self._locations = Memo(
+            partial(_optional_object, SearchLocation), may_be_shared=_has_no_extra
+        )
+        self._languages = Memo(
+            partial(_optional_object, SearchLanguage), may_be_shared=_has_no_extra
+        )
+        self._tags = Memo(_tags, may_be_shared=_has_no_extra)
 
     def convert(self, rows: Sequence[Any]) -> None:
-        """Replace the JSON of objects by models."""
+        """Replace the JSON of objects by models, and flags of current rows by booleans."""
         locations = self._locations
         languages = self._languages
         tags = self._tags
@@ -63,11 +67,7 @@ class RankingValues:
             row.search_location = locations[b"" + row.search_location]
             row.search_language = languages[b"" + row.search_language]
             row.tags = tags[b"" + row.tags]
-
-    def convert_flags(self, rows: Sequence[Any]) -> None:
-        """Replace the flags of current rows by booleans."""
-        for row in rows:
-            row.primary_keyword = _FLAGS[row.primary_keyword]
+            row.primary_keyword = _FLAGS.get(row.primary_keyword, row.primary_keyword)
 
 
 class PeriodValues:
@@ -83,13 +83,6 @@ class PeriodValues:
             row.date, precision = periods[row.date]
             if precision != "month":  # the default
                 row.date_precision = precision
-
-    def convert_flags(self, rows: Sequence[Any]) -> None:
-        """Do nothing: rows by date have no flags."""
-
-
-def _object_memo(read: Callable[[bytes], Any]) -> Memo:
-    return Memo(read, may_be_shared=_has_no_extra)
 
 
 def _has_no_extra(model: Any) -> bool:

@@ -123,13 +123,13 @@ class RowReader(Generic[M]):
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current or older rows, or raise one of `REFUSALS`."""
+        # Nearly every page comes this way, and `suppress` would cost more than its first row.
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
-            # If the first row is current, a later one is odd, perhaps the last. Reading all rows as
-            # older ones would only fail there once more.
-            if self._is_current(self._first_row(body)):
-                raise
+            pass
+        # If only a later row is odd, reading all as older ones would only fail there once more.
+        self._odd_first_row(body)
         return self._read_other_page(body, number, Others())
 
     def read_uniform_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
@@ -138,9 +138,7 @@ class RowReader(Generic[M]):
         Raises:
             DecodeError: a row is about another campaign or keyword.
         """
-        first_row = self._first_row(body)
-        if self._is_current(first_row):
-            raise ValueError("only a later row is odd")
+        first_row = self._odd_first_row(body)
         names = self._unknown_names([first_row])
         # If even this refuses the first row, the page need not be read to its end for that.
         self._odd_names = names
@@ -188,21 +186,23 @@ class RowReader(Generic[M]):
             version=metadata.version,
         )
 
-    def _first_row(self, body: bytes) -> Any:
-        """Return the first row of a page as parsed JSON, or None."""
+    def _odd_first_row(self, body: bytes) -> Any:
+        """Return the first row of a page as parsed JSON, or None.
+
+        Raises:
+            ValueError: it is a current row, so only a later row is odd.
+        """
+        first_row = None
         try:
             with suppress(*REFUSALS):
                 self._find_first_row(body)
         except _FirstRow as end:
-            return end.args[0]
-        return None
-
-    def _is_current(self, row: Any) -> bool:
+            first_row = end.args[0]
         try:
-            self._read_current_row(msgspec.json.encode(row))
+            self._read_current_row(msgspec.json.encode(first_row))
         except REFUSALS:
-            return False
-        return True
+            return first_row
+        raise ValueError("only a later row is odd")
 
     def _unknown_names(self, rows: Sequence[Any]) -> Names:
         """Return the names of unknown fields in parsed rows, or none at all if they are long."""
@@ -217,7 +217,6 @@ class RowReader(Generic[M]):
     def _make_current(self, rows: list[Any]) -> list[M]:
         # A failure comes before any row has become a model, so the JSON can be read again.
         self._values.convert(rows)
-        self._values.convert_flags(rows)
         return become(rows, self._model)
 
     def _make_models(self, others: Others, rows: list[Any]) -> list[M]:

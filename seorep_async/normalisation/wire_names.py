@@ -13,6 +13,7 @@ from seorep_async.settings import EngineNames
 
 _CAMEL_CASE = frozenset({KeywordRanking, CampaignPeriod, KeywordPeriod, RankingTotals})
 _NOT_ON_THE_WIRE = ("extra", "date_precision")
+_NEXT_WORD = re.compile("_([a-zA-Z])")
 _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
 
 
@@ -33,21 +34,11 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
             continue
         words = _WORD.findall(field.name)
         words = [tokens.get(word, word) for word in words]
+        name = "_".join(words)
         if model in _CAMEL_CASE:
-            names[field.name] = _in_camel_case(words)
-        else:
-            names[field.name] = "_".join(words)
+            name = _NEXT_WORD.sub(lambda match: match[1].upper(), name)
+        names[field.name] = name
     return names
-
-
-def _in_camel_case(words: list[str]) -> str:
-    name, *others = words
-    for word in others:
-        if word[0].isdigit():
-            name += f"_{word}"
-        else:
-            name += word[0].upper() + word[1:]
-    return name
 
 
 def engine_warning(row: Any) -> str | None:

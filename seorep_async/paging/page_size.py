@@ -112,22 +112,33 @@ class PageSize:
         page = await self._session.send(reading.request(1))
         if not _is_worth_a_question(page):
             return page
-        seconds = self._session.clock.monotonic() - started
-        return await self._larger_page(reading, page, max(SHORTEST_PATIENCE, PATIENCE * seconds))
+        now = self._session.clock.monotonic()
+        patience = max(SHORTEST_PATIENCE, PATIENCE * (now - started))
+        return await self._larger_page(reading, page, patience)
 
     async def _larger_page(
         self, reading: SizedListing[T], page: Page[T], patience: float
     ) -> Page[T]:
         """Return page 1 of the found size in place of a default one, if the service has one."""
         if self._state is State.ASKING:
-            await self._wait(patience)
+            await self._wait(self._at_most_half(reading, patience))
         match self._state:
             case State.UNKNOWN:
-                return await self._ask(reading, page, patience)
+                return await self._ask(reading, page, self._at_most_half(reading, patience))
             case State.FOUND:
                 return await self._first_large_page(reading, page)
             case State.ASKING | State.DEFAULT:
                 return page
+
+    def _at_most_half(self, reading: SizedListing[Any], seconds: float) -> float:
+        """Return the seconds, but no more than half of those that the call has left.
+
+        The other half is for pages of the default size.
+        """
+        deadline = reading.request(1).deadline
+        if deadline is None:
+            return seconds
+        return min(seconds, (deadline.at - self._session.clock.monotonic()) / 2)
 
     async def _wait(self, seconds: float) -> None:
         """Wait until the question of another listing is answered, but not for long."""
@@ -147,8 +158,16 @@ class PageSize:
                 return large_page
             self._state = State.DEFAULT
         except RateLimitedError:
-            # The service refused the rate, not the limit. The next listing asks.
+            # Probably the service refused the rate, not the limit. The next listing asks. But
+            # each question follows an accepted page, so after three the limit is the cause.
             self._state = State.UNKNOWN
+            self.count_failure()
+        except DeadlineExceededError:
+            self._state = State.DEFAULT
+            if patience < SHORTEST_PATIENCE:
+                # A call with little time does not decide for all others. Several do.
+                self._state = State.UNKNOWN
+                self.count_failure()
         except SeoRepError:
             self._state = State.DEFAULT
         finally:
@@ -220,7 +239,7 @@ class PageSize:
         return reading.limit is not None and isinstance(error, _BLAMED)
 
     def count_failure(self) -> None:
-        """Count a listing that failed at the found size and succeeded at the default one."""
+        """Count a listing that failed with a large limit only, or a question without an answer."""
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             self._fall_back()

@@ -1,7 +1,7 @@
 """Fixtures for tests of code that uses this client.
 
 They are a sandbox of the service, a client of that sandbox, and mocked responses. The guide
-`seorep_async/guides/testing.md` shows them at work. pytest finds this plugin by itself.
+`seorep_async/guides/testing.md` shows how to use them. pytest finds this plugin automatically.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 try:
     import pytest_asyncio
 except ImportError:
-    # pytest loads this module wherever the package is installed, also for tests that need none of
+    # pytest loads this module wherever the package is installed, even for tests that don't use
     # its fixtures.
     pytest_asyncio = None  # type: ignore[assignment]
 
@@ -32,7 +32,7 @@ def list_response(items: Iterable[Mapping[str, object]], *, pages: int = 1) -> d
     """Return the response of a list, for `seorep_responses.get(url, **list_response(items))`.
 
     Args:
-        items: the objects, in the service's own words.
+        items: the objects, with the service's own field names.
         pages: the number of pages to announce. If there are several, the response does not say
             how many objects there are.
     """
@@ -47,13 +47,13 @@ def feed_response(
     shape: Literal["nested", "flat"] = "nested",
     pages: int = 1,
 ) -> dict[str, object]:
-    """Return the response of a ranking feed, for `seorep_responses.get(url, **feed_response(rows))`.
+    """Return the response of a feed, for `seorep_responses.get(url, **feed_response(rows))`.
 
     Args:
-        rows: the rows, in the service's own words.
+        rows: the rows, with the service's own field names.
         totals: the totals, such as `{"competitors": {"value": 3}}`, or None.
-        shape: `"nested"`: rows and totals stand within `data`; `"flat"`: the rows are `data`, and
-            the totals stand beside them.
+        shape: with `"nested"`, rows and totals are in `data`; with `"flat"`, `data` has only the
+            rows, and the totals are beside it.
         pages: the number of pages to announce. If there are several, the response does not say
             how many rows there are.
     """
@@ -71,7 +71,7 @@ def error_response(status: int, message: str = "the test says so") -> dict[str, 
 
     Args:
         status: the HTTP status, such as 404.
-        message: the reason, which the error's `body_excerpt` shows.
+        message: the reason, which is also in the error's `body_excerpt`.
     """
     return {"status": status, "payload": {"status": "error", "code": status, "message": message}}
 
@@ -82,7 +82,7 @@ def _metadata(items: list[Mapping[str, object]], pages: int) -> dict[str, object
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers that set the sandbox and the client up."""
+    """Declare the markers that configure the sandbox and the client."""
     config.addinivalue_line(
         "markers",
         "seorep_sandbox(**options): options of the Sandbox of the fixture `seorep_sandbox`",
@@ -103,10 +103,10 @@ def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[
 
 @pytest.fixture
 def seorep_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """A running sandbox: 3 campaigns of 10 keywords, or as the marker `seorep_sandbox` says.
+    """A running sandbox of 3 campaigns of 10 keywords, or as the marker `seorep_sandbox` says.
 
-    It runs in a thread of its own, so that it responds while a test blocks its event loop, for
-    example with FastAPI's TestClient.
+    It runs in its own thread, so it responds even while a test blocks its event loop, for example
+    with FastAPI's TestClient.
     """
     from seorep_async.pytest_plugin.sandbox_thread import running_in_thread
     from seorep_async.sandbox import Sandbox
@@ -118,7 +118,7 @@ def seorep_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 def _on_event_loop(fixture: Any) -> Any:
-    """Make a fixture of a coroutine function. Without pytest-asyncio, it fails its tests."""
+    """Turn a coroutine function into a fixture, which fails its tests without pytest-asyncio."""
     if pytest_asyncio is not None:
         return pytest_asyncio.fixture(fixture)
 

@@ -1,8 +1,8 @@
-"""aioresponses, mended for the aiohttp that this package needs.
+"""aioresponses, patched for the aiohttp version that this package needs.
 
-It relies on inner workings of both. aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 needs,
-so every call ends in a TypeError, and it feeds the body into a reader of 128 KiB. A test fails
-once this is mended there.
+The patch relies on internals of both. aioresponses 0.7.9 creates a `ClientResponse` without the
+`stream_writer` that aiohttp 3.14 needs, so every call ends in a TypeError. It also feeds the body
+into a reader of 128 KiB. A test fails when aioresponses itself is fixed.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class _Responses(aioresponses.aioresponses):
         self, method: str, url: Any, *args: Any, **kwargs: Any
     ) -> aiohttp.ClientResponse:
         response = await super().match(method, url, *args, **kwargs)
-        # Without a match, aioresponses raises an error like that of a lost connection, which a
-        # client takes for a reason to try again.
+        # Without a match, aioresponses raises an error like that of a lost connection, after which
+        # a client would retry.
         if response is None:
             self._fail(
                 f"{method} {url} is not mocked, or its response was used: pass repeat=True for "
@@ -62,8 +62,8 @@ class _Responses(aioresponses.aioresponses):
     def _fail(self, message: str) -> NoReturn:
         if threading.get_ident() == self._test_thread:
             pytest.fail(message, pytrace=False)
-        # In another thread runs somebody else's event loop, such as that of FastAPI's TestClient.
-        # pytest's own exception would end that loop, and the message would be lost. The test
-        # fails when it ends if the application catches this error.
+        # Another thread runs another event loop, such as that of FastAPI's TestClient. pytest's
+        # own exception would end that loop, and its message would be lost. If the application
+        # catches this error, the test fails when it ends.
         self.unmocked_elsewhere.append(message)
         raise AssertionError(message)

@@ -1,4 +1,4 @@
-"""A sandbox in a thread of its own, which responds while a test blocks its event loop."""
+"""A sandbox in its own thread, which responds even while a test blocks its event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Stop = Callable[[], object]
 
 @contextmanager
 def running_in_thread(sandbox: Sandbox) -> Generator[None]:
-    """Run a sandbox on an event loop in a thread of its own.
+    """Run a sandbox on an event loop in a new thread.
 
     Raises:
         OSError: the sandbox can't listen on its port.
@@ -27,7 +27,7 @@ def running_in_thread(sandbox: Sandbox) -> Generator[None]:
         first: list[Future[Any]] = [started, ended]
         wait(first, return_when=FIRST_COMPLETED)
         if not started.done():
-            ended.result()  # raises the reason why it did not start
+            ended.result()  # raises the error that kept it from starting
         stop = started.result()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The whole service, embedded: for trying, rehearsing and testing without an account.
+"""A copy of the whole service, for trying, rehearsing and testing without an account.
 
 ```python
 from seorep_async.sandbox import RateLimit, Sandbox

@@ -1,7 +1,7 @@
 """The chain that every request passes, from its count to its operation.
 
-In this order: count, limit, latency, faults, refusals as JSON (of a wrong key first), operation. A
-request over the limit is answered after the latency as well.
+The order is: count, limit, latency, faults, refusals as JSON (first that of a wrong key),
+operation. A request over the limit is also answered after the latency.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class Stats:
     """The traffic since the sandbox started.
 
     Attributes:
-        requests: requests that arrived, refused ones included.
+        requests: requests that arrived, including refused ones.
         in_flight: requests being answered now.
         most_in_flight: the most that were ever being answered at once.
         per_operation: requests by method and path as the reference writes it (`GET
@@ -69,7 +69,7 @@ class Stats:
     faults: Counter[str] = field(factory=Counter)
 
     def copied(self) -> "Stats":
-        """Return a copy that later requests leave as it is."""
+        """Return a copy that later requests don't change."""
         return copy.deepcopy(self)
 
 
@@ -77,11 +77,11 @@ class Chain:
     """The handlers that every request passes."""
 
     def __init__(self, options: ChainOptions, service: SandboxService, stats: Stats) -> None:
-        self._options: ChainOptions | None = options
-        self._service: SandboxService | None = service
+        self.options: ChainOptions = options
+        self.service: SandboxService = service
         self._stats = stats
         self._closing = asyncio.Event()
-        # The latest limit keeps its limiter; another limit begins anew.
+        # The latest limit keeps its limiter; another limit starts from zero.
         self._limiter_of = lru_cache(1)(Limiter)
         self._numbers = itertools.count(1)
 
@@ -109,21 +109,9 @@ class Chain:
         self._closing.set()
 
     def forget(self) -> None:
-        """Let go of the account. aiohttp keeps this object in a cache of handlers."""
-        self._options = None
-        self._service = None
-
-    @property
-    def options(self) -> ChainOptions:
-        """The options of the sandbox."""
-        assert self._options is not None, "no request arrives after the end"  # noqa: S101
-        return self._options
-
-    @property
-    def service(self) -> SandboxService:
-        """The service behind the operations."""
-        assert self._service is not None, "no request arrives after the end"  # noqa: S101
-        return self._service
+        """Release the account, because aiohttp keeps this object in a cache of handlers."""
+        # no request arrives after the end
+        del self.options, self.service
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -136,7 +124,7 @@ class Chain:
             response = await handler(request)
         finally:
             stats.in_flight -= 1
-        # A status of 0 is one that the caller did not see.
+        # A status of 0 means that the caller saw no status.
         if response.status:
             stats.per_status[response.status] += 1
         return response
@@ -172,7 +160,7 @@ class Chain:
         if kind is None:
             return await handler(request)
         self._stats.faults[kind] += 1
-        # A status is answered before anything is done; other faults meet the response.
+        # A status is sent before anything is done. Other faults replace the response.
         if kind[0].isdigit():
             return _error_response(Refusal(int(kind[:3]), "an injected fault"))
         response = await handler(request)

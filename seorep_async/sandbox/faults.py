@@ -1,4 +1,4 @@
-"""Fault injection: which requests meet a fault, and what replaces their responses."""
+"""Fault injection: choose the requests that meet a fault, and replace their responses."""
 
 import asyncio
 import re

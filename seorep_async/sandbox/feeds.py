@@ -1,9 +1,9 @@
 """The three ranking feeds: two row formats and two envelopes of the same facts.
 
-The reference's sections 2.7 and 4.4 leave open which of `filter` and `search` is honoured; here
-both are: a row must hold each, in any case. `sort_metric` takes any field of the older rows that
-is a number or a string. Without a comparison every change is 0. Totals cover the whole result, not
-the page. They are false in the campaign feed, which has none, and if no row matches.
+The reference's sections 2.7 and 4.4 leave open whether `filter` or `search` is honoured. Here both
+are: a row must contain each, ignoring case. `sort_metric` takes any field of the older rows that is
+a number or a string. Without a comparison every change is 0. Totals cover the whole result, not the
+page. They are false in the campaign feed, which has none, and if no row matches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -118,9 +118,10 @@ class FeedEndpoint:
         row_format = self._row_format(service, subject_id)
         span = _span(request, service.daily)
         compare = request["compare_previous_period"]
-        formatted = []
-        for fact in self.facts(service.account, subject_id, span, compare):
-            formatted.append(FormattedFact(fact, row_format.format(fact)))
+        formatted = [
+            FormattedFact(fact, row_format.format(fact))
+            for fact in self.facts(service.account, subject_id, span, compare)
+        ]
         own_rows = service.reports.get((self.name, subject_id))
         if own_rows is not None:
             formatted = list(_replaced(formatted, own_rows, row_format))
@@ -151,7 +152,7 @@ class FeedEndpoint:
 
 
 def _format_bits(service: SandboxService, subject_id: int) -> int:
-    """Return a number whose bits choose the formats: by seed and id, never by the page."""
+    """Return a number whose bits choose the formats. It depends on seed and id, not on the page."""
     return mix(service.account.key ^ mix(subject_id))
 
 

@@ -1,4 +1,4 @@
-"""From a response to its result or failure; large bodies are decoded in turns."""
+"""Read responses: decode a result or report a failure. Large bodies are decoded in turns."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from seorep_async.session.secrets import Authentication
 T = TypeVar("T")
 
 SMALL = 4 * 1024
-"""The most bytes of a body that may be an error."""
+"""A body with more bytes than this is never an error."""
 LARGE = 64 * 1024
-"""Bytes of a body from which on its decoding delays others."""
+"""A body with more bytes than this delays others while it is decoded, so it waits for a turn."""
 ODD = 1024 * 1024
-"""The most bytes of a feed's page that is decoded in the loop, whatever its shape."""
+"""A feed's page of up to this many bytes is decoded in the loop, whatever its shape."""
 DOCUMENTED = 2 * 1024 * 1024
-"""The most bytes of a page that is decoded in the loop if its shape is documented."""
+"""A page of documented shape with up to this many bytes is decoded in the loop."""
 SHARE = 512 * 1024
-"""Bytes of large bodies, or one body that has more, that are decoded in one turn."""
+"""The bytes of large bodies decoded in one turn. A single larger body also takes one turn."""
 RESTS = 3
-"""Iterations of the loop from one turn to the next, which others on the loop have."""
+"""Iterations of the event loop between two turns, for other work on the loop."""
 
 
 class DecodeTurns:
-    """Lets large bodies be decoded in the order of their arrival, a share in each turn.
+    """Lets large bodies be decoded in order of arrival, a limited number of bytes per turn.
 
-    A rest before each body would cost as much as a body of 100 rows.
+    A rest before every body would cost as much as a body of 100 rows.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class DecodeTurns:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def wait(self, size: int) -> None:
-        """Wait until a body of this size may be decoded; the caller does so before its next await."""
+        """Wait until a body of this size may be decoded, which the caller does without an await."""
         if not self._waiting and self._has_room(size):
             self._take_room(size)
             return
@@ -58,14 +58,14 @@ class DecodeTurns:
         self._bytes_in_turn += size
 
     def _rest(self, iterations: int) -> None:
-        """Begin the next turn after this number of iterations of the loop."""
+        """Begin the next turn after some iterations of the loop."""
         if iterations:
             asyncio.get_running_loop().call_soon(self._rest, iterations - 1)
             return
         self._bytes_in_turn = 0
         while self._waiting and self._has_room(self._waiting[0][0]):
             size, waiter = self._waiting.popleft()
-            # It may have been cancelled meanwhile.
+            # It may have been cancelled in the meantime.
             if not waiter.done():
                 self._take_room(size)
                 waiter.set_result(None)
@@ -83,16 +83,16 @@ class ResponseReader:
         self._knows_service = False
 
     def close(self) -> None:
-        """End every call that waits for its response to be decoded."""
+        """End every call whose response waits to be decoded."""
         self._is_closed = True
         for limit in self._time_limits:
             if not limit.expired():
-                limit.reschedule(0)  # a time that has passed
+                limit.reschedule(0)  # in the past
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
-        """Return a successful response, or the failure in its place, without secrets.
+        """Return a successful response, or its failure without secrets.
 
-        A small body is decoded, as it may be an error under a success status.
+        A small body is decoded here, because it may be an error with a successful status.
         """
         if isinstance(outcome, Failure):
             return self.errors.clean(outcome, request)
@@ -112,7 +112,7 @@ class ResponseReader:
     ) -> T | Failure:
         """Return the result of a successful response, or its failure.
 
-        A large body waits for its turn, at most for the seconds that its call has `remaining`.
+        A large body waits for its turn until the `remaining` seconds of its call have passed.
         """
         size = len(response.body)
         result: T
@@ -138,12 +138,12 @@ class ResponseReader:
         )
 
     async def _decode_large(self, request: Request[T], body: bytes, seconds: float | None) -> T:
-        """Decode a body in its turn: when no other is decoded and others on the loop had theirs."""
+        """Decode a body in its turn: no other is being decoded, and other work has had its time."""
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
                 await self._turns.wait(len(body))
-                # Nothing is decoded beside a thread: the loop would be held up by both.
+                # Nothing else is decoded beside a thread, because both would hold up the loop.
                 async with self._lock:
                     return await _decode(request.decode, body)
             finally:
@@ -159,14 +159,14 @@ class ResponseReader:
 
 
 async def _decode(decode: Decode[T], body: bytes) -> T:
-    """Decode a body in the loop, or in a thread if that would hold the loop up for long."""
+    """Decode a body in the loop, or in a thread if it would hold up the loop for too long."""
     # There are four cases:
     # 1. A page of documented shape: in the loop. Nearly all the time is one step of C code, during
-    #    which a thread would hold up the loop as long.
+    #    which a thread would also hold up the loop.
     # 2. A small page of a feed, whatever its shape: in the loop. It takes at most three times as
     #    long as a documented one.
     # 3. Any other page of a feed: in a thread.
-    # 4. A list, whose records take ten times as long as rows: in a thread.
+    # 4. A list: in a thread, because its records take ten times as long as rows.
     if isinstance(decode, PageDecoder):
         if len(body) <= ODD:
             return decode(body)
@@ -179,7 +179,7 @@ async def _decode(decode: Decode[T], body: bytes) -> T:
 
 
 async def _in_thread(decode: Decode[T], body: bytes) -> T:
-    # The thread is new: those of the loop may be busy with the caller's blocking work.
+    # A new thread, because the loop's threads may be busy with blocking work of the caller.
     thread = ThreadPoolExecutor(1, "seorep_async decode")
     try:
         return await asyncio.get_running_loop().run_in_executor(thread, decode, body)

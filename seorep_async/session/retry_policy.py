@@ -1,6 +1,6 @@
-"""The next step after a failed attempt, and the meaning of Retry-After. `Session.send` acts on it.
+"""Decide what follows a failed attempt, and parse Retry-After. `Session.send` acts on the decision.
 
-Pure: values in, values out. Nothing here reads a clock or draws a random number.
+This module is pure: nothing here reads a clock or draws a random number.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from seorep_async.settings import Settings
 E = TypeVar("E", bound=SeoRepError)
 
 TRANSIENT_COST = 14
-"""Tokens of the retry quota that a retry costs."""
+"""The cost of a retry, in tokens of the retry quota."""
 REFUSED_COST = 5
-"""Tokens that a retry after a refusal costs (429, 503). After a failed probe it is free."""
+"""The cost of a retry after a refusal (429, 503). After a failed probe, a retry is free."""
 MANY_REFUSED = 10
-"""Refusals in a row from which on the error of a call that times out mentions them."""
+"""The number of refusals in a row from which the error of a timed-out call mentions them."""
 _MOST_DOUBLINGS = 30
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
@@ -39,9 +39,9 @@ class Sent(enum.Enum):
     """How far a request got."""
 
     NO = "no"
-    """Certainly not executed: there was never a connection."""
+    """It was certainly not executed: there was no connection."""
     MAYBE = "maybe"
-    """Sent in part or whole. The response was lost, or a gateway could not get it (502, 504)."""
+    """Some or all of it was sent. The response was lost, or a gateway had none (502, 504)."""
     RESPONDED = "responded"
     """The service responded with a status."""
 
@@ -62,7 +62,7 @@ class Cause(enum.Enum):
 
     @property
     def retryable(self) -> bool:
-        """Whether to try again."""
+        """Whether a retry may help."""
         return self not in (Cause.AUTHENTICATION, Cause.PERMANENT)
 
 
@@ -71,15 +71,15 @@ class Failure:
     """A failed attempt.
 
     Attributes:
-        error: for the caller, if this was the last attempt.
-        retry_after: seconds that the service asked to wait, or None.
-        inconclusive: whether it says nothing about the service: the call's time was over, or our
-            loop stood still.
+        error: the caller's error, if this was the last attempt.
+        retry_after: seconds that the service asked the client to wait, or None.
+        inconclusive: whether it says nothing about the service, because the call's time was over
+            or our event loop was blocked.
         no_room: whether our process, or the machine, has too many open files.
-        most_attempts: attempts of the request in all, if fewer than `Settings.max_attempts`.
-        is_own_json: whether the service itself said so, in JSON.
-        by_gateway: whether a page of a server in front of the service said so.
-        is_postponed: whether only Retry-After makes it a refusal for now, not for good.
+        most_attempts: a limit on the request's attempts below `Settings.max_attempts`, or None.
+        is_own_json: whether the service itself reported it, in JSON.
+        by_gateway: whether a page of a server in front of the service reported it.
+        is_postponed: whether it would be final without its Retry-After.
     """
 
     sent: Sent
@@ -98,28 +98,28 @@ class Failure:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the service responded that it gets too many requests (429, 503)."""
+        """Whether the service responded that there are too many requests (429, 503)."""
         if self.cause is Cause.OVERLOAD:
             return self.sent is Sent.RESPONDED
         return self.cause is Cause.THROTTLE
 
     @property
     def is_answer(self) -> bool:
-        """Whether the service answered, though with an error, so that it accepted the request."""
+        """Whether the service accepted the request, although it answered with an error."""
         if self.cause.retryable:
             return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
         return self.sent is not Sent.NO
 
     @property
     def asks_to_wait(self) -> bool:
-        """Whether the service asked to try again later (429, or 503 with Retry-After)."""
+        """Whether the service asked the client to try again later (429, 503 with Retry-After)."""
         if self.retry_after is None:
             return self.cause is Cause.THROTTLE
         return self.is_refusal
 
     @property
     def was_turned_away(self) -> bool:
-        """Whether the request seems not to have reached what would carry it out."""
+        """Whether the request seems to have been turned away before it was carried out."""
         if self.sent is Sent.RESPONDED:
             return self.asks_to_wait
         return self.sent is Sent.NO
@@ -128,17 +128,17 @@ class Failure:
     def certainly_not_executed(self) -> bool:
         """Whether the service certainly did not carry out the request.
 
-        Only 429, and 503 with Retry-After, say so. A page of a gateway does not say how far the
-        request got, and beside another status Retry-After is no proof.
+        Of the responses, only a 429 and a 503 with Retry-After prove it. With another status,
+        Retry-After is no proof. A gateway's page doesn't say how far the request got.
         """
         return self.was_turned_away and not self.by_gateway and not self.is_postponed
 
     @property
     def counts_a_third(self) -> bool:
-        """Whether the attempt counts as a third, because the service asked to wait, not to stop.
+        """Whether the attempt counts as a third, because the service only asked for a pause.
 
-        That is a 429, and any other status that Retry-After makes a refusal for now. A bare 503
-        counts whole: a service that is down sends it as well.
+        That is a 429, or another refusal with a Retry-After. A 503 without Retry-After counts as
+        one, because a service that is down sends it as well.
         """
         return self.asks_to_wait and not self.by_gateway
 
@@ -149,8 +149,8 @@ class Verdict:
 
     Attributes:
         cause: the kind of failure.
-        most_attempts: attempts of the request in all, if fewer than otherwise.
-        is_postponed: whether only Retry-After makes it a refusal for now, not for good.
+        most_attempts: a limit on the request's attempts, or None for the usual one.
+        is_postponed: whether the failure would be final without its Retry-After.
     """
 
     cause: Cause
@@ -160,7 +160,7 @@ class Verdict:
 
 @attrs.frozen
 class _StatusRule:
-    """The verdict on a status without Retry-After, with it, and in answer to a write.
+    """The verdicts on a status without and with Retry-After, and after a write.
 
     If `on_write` is None, a write is judged like a read.
     """
@@ -188,7 +188,7 @@ _RULES: dict[int, _StatusRule] = {
     405: _StatusRule(_FINAL, _FINAL),
     408: _StatusRule(_TRANSIENT, _TRANSIENT),
     410: _StatusRule(_FINAL, _FINAL),
-    # The status of a rate limit before there was 429.
+    # An old status for a rate limit, from before there was 429.
     420: _StatusRule(_FINAL, _LATER_AND_SLOWER, on_write=_FINAL),
     425: _StatusRule(_ONCE_MORE, _LATER, on_write=_FINAL),
     429: _StatusRule(_SLOWER, _SLOWER),
@@ -196,20 +196,20 @@ _RULES: dict[int, _StatusRule] = {
     503: _StatusRule(_OVERLOADED, _OVERLOADED),
     505: _StatusRule(_FINAL, _FINAL),
 }
-# For example a lock (409, 423): it holds for this object alone, so nothing else is slowed down.
+# For example a lock (409, 423). It concerns only this object, so nothing else slows down.
 _OTHER_4XX = _StatusRule(_FINAL, _LATER, on_write=_FINAL)
 _OTHER_5XX = _StatusRule(_TRANSIENT, _TRANSIENT)
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Send again after `delay` seconds, for `cost` tokens of the retry quota."""
+    """A retry after `delay` seconds, which costs `cost` tokens of the retry quota."""
 
     delay: float
     cost: int
 
 
 def sent_of_status(status: int) -> Sent:
-    """Return how far a request got that had an error response."""
+    """Return how far a request with an error response got."""
     return Sent.MAYBE if status in (502, 504) else Sent.RESPONDED
 
 
@@ -222,8 +222,8 @@ def verdict_on_status(status: int, *, has_retry_after: bool, is_read: bool) -> V
     """Decide whether an error response may be followed by a retry.
 
     Args:
-        status: the status, from 400 on.
-        has_retry_after: whether the service named the time of a retry.
+        status: the status, 400 or more.
+        has_retry_after: whether the response has a valid Retry-After.
         is_read: whether the request was a GET.
     """
     rule = _RULES.get(status, _OTHER_4XX if status < 500 else _OTHER_5XX)
@@ -233,12 +233,12 @@ def verdict_on_status(status: int, *, has_retry_after: bool, is_read: bool) -> V
 
 
 def parse_retry_after(header: str, date: str | None, wall_time: float) -> float | None:
-    """Return the seconds to wait, finite and not negative, or None if the header makes no sense.
+    """Return the seconds to wait, finite and not negative, or None if the header is invalid.
 
     Args:
-        header: seconds, also with a fraction, or an HTTP date.
-        date: the response's header Date, by which a date in the header is meant, or None.
-        wall_time: our clock, in seconds since the epoch, for a response without a Date.
+        header: an HTTP date, or seconds with or without a fraction.
+        date: the response's header Date, which a date in the header is compared with, or None.
+        wall_time: our clock in seconds since the epoch, for a response without a Date.
     """
     header = header.strip()
     if _SECONDS.fullmatch(header):
@@ -279,16 +279,14 @@ def decide(
 
     Args:
         failure: the failed attempt.
-        attempts: attempts so far, the failed one included.
-        throttled: how many of them were throttled or probes. These count as a third, because the
-            service asked to wait, not to stop.
-        probe: whether the failed one was a probe, which tests for all others whether the service
-            accepts anything.
+        attempts: the number of attempts so far, including the failed one.
+        throttled: how many of them were throttled or were probes. Each of these counts as a third.
+        probe: whether the failed one was a probe.
         idempotent: whether the request may be executed twice.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
-        refused_in_a_row: the latest attempts of this client, if all were refused.
+        refused_in_a_row: the number of this client's latest attempts that were all refused.
         wait: how long the call waited for a permit, and for what.
         settings: the client's settings.
     """
@@ -297,7 +295,7 @@ def decide(
     if not failure.cause.retryable:
         return failure.error
     if not idempotent and not failure.certainly_not_executed:
-        # The service refused it for now. The caller knows better than we do what that means.
+        # The service refused it for now. The caller can best decide what to do.
         return failure.error
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):
@@ -314,11 +312,11 @@ def decide(
         return failure.error
     cost = _cost_of_retry(failure, probe=probe)
     if cost > tokens:
-        problem = f"{failure.error.message}; not tried again: too many requests failed already"
+        problem = f"{failure.error.message}; not retried: this client's retry quota is used up"
         return failure.error.evolve(message=problem)
 
     if pause is None:
-        # Each kind has a back-off of its own: refusals say nothing about faults.
+        # Refusals and faults have separate back-offs, because one says nothing about the other.
         attempts_of_kind = throttled if probe or failure.counts_a_third else failed
         doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
         longest = min(settings.backoff_max, settings.backoff_initial * 2**doublings)
@@ -335,7 +333,7 @@ def _may_have_been_executed(failure: Failure) -> bool:
         return False
     if failure.is_postponed:
         return False
-    # A refusal for good, such as a 400, says that nothing was executed.
+    # A final refusal, such as a 400, proves that nothing was executed.
     return failure.sent is Sent.MAYBE or failure.cause.retryable
 
 
@@ -362,11 +360,11 @@ def deadline_exceeded(
     """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
-        last: its last failure, which caused it, or None if nothing was sent.
-        refused_in_a_row: the latest attempts of this client, if all were refused.
-        others: the latest failure of other calls, the cause if nothing was sent.
-        wait: how long it waited for its last turn, and for what.
-        seconds_left: the time that the call has left, in which no other attempt can begin.
+        last: its last failure, which is the error's cause, or None if nothing was sent.
+        refused_in_a_row: the number of this client's latest attempts that were all refused.
+        others: the latest failure of other calls, which is the cause if nothing was sent.
+        wait: how long the call waited for its last turn, and for what.
+        seconds_left: the time left in the call, too short for another attempt.
     """
     if seconds_left > 0:
         left = duration(seconds_left)
@@ -401,10 +399,10 @@ def _caused_by(cause: SeoRepError, error_type: type[E], message: str) -> E:
 
 
 class RetryQuota:
-    """Tokens for retries, shared by all calls. A call that succeeds gives back all it spent.
+    """Tokens for retries, shared by all calls. A successful call gives back all that it spent.
 
-    Unlike a budget by share of requests, this drops no call while faults are random and survivable;
-    a lasting outage still ends the retries.
+    A budget that is a share of requests would end calls even while faults are random and rare. This
+    quota ends retries only in a lasting outage.
     """
 
     CAPACITY = 500
@@ -417,9 +415,9 @@ class RetryQuota:
         self.tokens = min(self.CAPACITY, self.tokens + spent)
 
     def succeed(self, spent: int) -> None:
-        """Give back the tokens of a successful call, and the price of one retry on top.
+        """Give back the tokens of a successful call, and the cost of one more retry.
 
-        While half of the attempts succeed, the tokens can't run out, however many calls wait for a
-        retry.
+        While half of the attempts succeed, the tokens can't run out, no matter how many calls wait
+        for a retry.
         """
         self.give_back(spent + TRANSIENT_COST)

@@ -1,4 +1,4 @@
-"""From a request to its result: permit, attempt, decision, back-off, and round again."""
+"""Send a request until it has a result: permit, attempt, decision, back-off, and again."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_LAST_ITERATIONS = 5  # of the loop, in which calls end that closing has woken
+_LAST_ITERATIONS = 5  # iterations of the loop in which calls end that closing has woken
 
 
 class State(enum.Enum):
-    """The state of a session; the values stand in messages."""
+    """The state of a session. Messages contain the values."""
 
     NEW = "not open yet"
     OPEN = "open"
@@ -47,7 +47,7 @@ class State(enum.Enum):
 class Session:
     """Sends requests for one client, from opening to closing.
 
-    It has an aiohttp session of its own, or a `borrowed` one.
+    It has its own aiohttp sessions, or a `borrowed` one.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Session:
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Records a page that were found, by the path of the endpoint; `paging` writes it.
+        # The page sizes that `paging` has found, by the path of the endpoint.
         self.page_sizes: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -89,7 +89,7 @@ class Session:
         try:
             self._transport.open()
         except BaseException:
-            # No client would close it.
+            # There is no open client that could close it later.
             self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
@@ -103,7 +103,7 @@ class Session:
             raise ConfigurationError("this client was opened in another event loop; close it there")
         self.state = State.CLOSED
         try:
-            # If its loop is closed, all that ran there has ended.
+            # If its loop is closed, everything that ran there has ended.
             if not self._loop.is_closed():
                 await self._end_calls()
         finally:
@@ -112,7 +112,7 @@ class Session:
                 await asyncio.sleep(0)
 
     async def _end_calls(self) -> None:
-        """End all calls: those that wait for a permit, for a turn to be decoded, or in back-off."""
+        """End all calls, whether they wait for a permit, for a turn to decode, or in back-off."""
         # Calls in tasks of the caller end with the error of a closed client.
         self.share.close()
         self._reader.close()
@@ -132,9 +132,9 @@ class Session:
             )
 
     def _closed_error(self, failure: Failure | None) -> SeoRepError:
-        """Return the error of a call that closing ends, after a failure if it was sent before."""
+        """Return the error of a call that was ended by closing, with its failure if it had one."""
         if failure is not None:
-            message = f"{failure.error.message}; not tried again, as the client was closed"
+            message = f"{failure.error.message}; not retried: the client was closed"
             return failure.error.evolve(message=message)
         advice = "use it inside `async with SeoRepClient(...) as client:`"
         # a client is opened only once
@@ -149,7 +149,7 @@ class Session:
     ) -> asyncio.Task[T]:
         """Start a task that ends with this session at the latest.
 
-        `when_done` is called with the task at its end.
+        When it ends, `when_done` is called with it.
         """
 
         def done(task: asyncio.Task[T]) -> None:
@@ -214,7 +214,7 @@ class Session:
             if not isinstance(result, Failure):
                 break
             retry = self._decide(call, result, permit)
-            # A closed client would grant no more permit: its own error says why.
+            # A closed client would only say that there is no permit. This error says why.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
@@ -241,20 +241,20 @@ class Session:
         except ClientClosed:
             raise self._closed_error(call.failure) from None
         if self.clock.monotonic() >= call.deadline.at:
-            # The loop stood still between the grant and now.
+            # The loop was blocked between the grant and now.
             self.share.give_back(permit)
             raise self._late(call, permit.seconds_waited, permit.reason)
         return permit
 
     def _late(self, call: Call[Any], seconds: float, reason: str) -> DeadlineExceededError:
-        """Return the error of a call whose time was over while it waited for a permit."""
+        """Return the error of a call that timed out while it waited for a permit."""
         failure_of_others = self._latest_failure if self.share.only_probes else None
         waited = self.share.wait_in_words(seconds, reason)
         refused_in_a_row = self.share.refused_in_a_row
         return deadline_exceeded(call.failure, refused_in_a_row, failure_of_others, waited)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
-        """Make one attempt, give its permit back, read the response, and report all of it."""
+        """Make one attempt, give its permit back, read the response, and report the attempt."""
         call.start(self.clock.monotonic())
         received: Response | Failure | None = None
         try:
@@ -278,8 +278,8 @@ class Session:
             self.share.give_back(permit)
             raise
         call.ended = self.clock.monotonic()
-        # `learn`, in `_read`, grants the permit to another attempt, without an await in between: that
-        # attempt must know what this one says of the service.
+        # `learn`, in `_read`, grants the permit to another attempt. There is no await in between,
+        # because that attempt must know the outcome of this one.
         self.share.take_back(permit)
         return received
 
@@ -309,7 +309,7 @@ class Session:
         return call.deadline.at - self.clock.monotonic()
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
-        """Record a failed attempt and decide about a retry. Raise the last error without one."""
+        """Record a failed attempt. Return its retry, or raise the last error if there is none."""
         call.note(failure, probe=permit.is_probe)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
@@ -338,7 +338,7 @@ class Session:
         return decision
 
     def _pay(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
-        """Count a retry, take its price from the retry quota, and tell its pull."""
+        """Count a retry, take its cost from the retry quota, and tell its pull."""
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
@@ -358,13 +358,13 @@ class Session:
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended, whatever they end with."""
+    """Cancel tasks and wait until they have ended, with any result."""
     pending = list(tasks)
     for task in pending:
         task.cancel()
     if pending:
         await asyncio.wait(pending)
     for task in pending:
-        # An exception that nobody asks for would be logged by asyncio.
+        # asyncio would log an exception that nobody retrieves.
         if not task.cancelled():
             task.exception()

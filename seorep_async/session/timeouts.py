@@ -1,4 +1,4 @@
-"""Time limits: of single attempts, and of the calls of a context."""
+"""Time limits of single attempts, and of calls inside a block."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from seorep_async.errors import ConfigurationError
 T = TypeVar("T")
 
 LATE = 0.05
-"""Seconds by which an alarm is late only if the loop was blocked, or the process stopped."""
+"""An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
 GRACE = 0.1
-"""Seconds that the loop runs on after a late alarm, for attempts to read what has arrived."""
+"""After a late alarm, attempts have this many seconds to read data that has already arrived."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
-    """The time at which a call must have ended. There are two rules:
+    """The time by which a call must have ended. There are two rules:
 
-    - `of_call`: the clock runs from the beginning of the call, also while it waits for a permit.
-    - `of_stream`: each request has its seconds from its first permit on. The wait for that permit
-      ends only with a `client.timeout()` around the stream, or in an outage that has lasted for as
-      many seconds since the stream began.
+    - `of_call`: the clock starts at the beginning of the call, and also runs while the call waits
+      for a permit.
+    - `of_stream`: the clock of each request starts with its first permit. The wait for that permit
+      is limited only by a `client.timeout()` around the stream, or if an outage has lasted for the
+      same number of seconds since the stream began.
 
     Attributes:
-        at: monotonic time; infinite without a limit.
-        seconds_from_permit: the time of a request whose clock has not begun; otherwise None.
-        stream_began: monotonic time; an earlier outage is no reason to give up at once.
+        at: monotonic time, or infinity without a limit.
+        seconds_from_permit: the time limit of a request whose clock has not started, or None.
+        stream_began: monotonic time. The earlier part of an outage doesn't count.
     """
 
     at: float = math.inf
@@ -49,7 +50,7 @@ class Deadline(msgspec.Struct, frozen=True):
         return cls(at, seconds, began)
 
     def begun(self, now: float) -> Deadline:
-        """Return the deadline of a request that has its first permit now."""
+        """Return the deadline of a request that gets its first permit now."""
         if self.seconds_from_permit is None:
             return self
         return Deadline(min(self.at, now + self.seconds_from_permit))
@@ -58,7 +59,7 @@ class Deadline(msgspec.Struct, frozen=True):
 class AttemptTimeouts:
     """Ends attempts that take too long, like `asyncio.timeout`.
 
-    All attempts have one alarm: an alarm for each would take 10 microseconds.
+    All attempts share one alarm, because an alarm for each would take 10 microseconds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -71,7 +72,7 @@ class AttemptTimeouts:
     def close(self) -> None:
         """End running attempts, and leave no alarm behind.
 
-        aiohttp 3.14 does not wake a reader of a body when it closes.
+        Otherwise a reader of a body would wait: aiohttp 3.14 does not wake it on closing.
         """
         self.is_closed = True
         if not self.loop.is_closed():
@@ -96,23 +97,23 @@ class AttemptTimeouts:
         self._alarm_due = due
 
     def _ring(self, due: float) -> None:
-        """Give attempts that are due a last moment to read what has arrived, then end them."""
+        """Give attempts that are due a last moment to read arrived data, and then end them."""
         now = self.loop.time()
         due_limits = [limit for limit in self.running if limit.due <= now]
         if not due_limits:
             self._set_next_alarm()
             return
-        # After an alarm in time, the moment is one iteration of the loop.
+        # If the alarm was on time, the moment is one iteration of the loop.
         was_late = now - due > LATE
         moment = now + GRACE if was_late else now
         self._cancel_alarm(moment)
         self._alarm = self.loop.call_at(moment, self._expire, due_limits, was_late)
 
     def _expire(self, due_limits: list[TimeLimit], was_late: bool) -> None:
-        """End those of the attempts that still run.
+        """End those of the attempts that are still running.
 
-        Attempts that became due since then have had no moment of their own: the loop may have been
-        blocked again.
+        Others may have become due in the meantime, if the loop was blocked again. They still get
+        their own last moment.
         """
         for limit in due_limits:
             if limit in self.running:
@@ -125,10 +126,10 @@ class AttemptTimeouts:
 
 
 class TimeLimit:
-    """Ends its block with a TimeoutError after `seconds`, or the call's `remaining` ones.
+    """Ends its block with a TimeoutError after `seconds`, or after the call's `remaining` ones.
 
-    Then `inconclusive` is true if the service may not be the cause: the call was over, or the loop
-    stood still.
+    Then `inconclusive` is true if the service may not be the cause, because the call's time was
+    over or the loop was blocked.
     """
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
@@ -139,7 +140,7 @@ class TimeLimit:
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
-        # Attempts run in tasks, so there is one.
+        # Attempts always run in a task.
         task: Any = asyncio.current_task(self._timeouts.loop)
         self._task: asyncio.Task[Any] = task
         self._cancelled_before = self._task.cancelling()
@@ -147,11 +148,11 @@ class TimeLimit:
         return self
 
     def is_very_late(self, seconds: float) -> bool:
-        """Return whether a limit of `seconds` is long over because the loop stood still."""
+        """Return whether a limit of `seconds` is long over because the loop was blocked."""
         return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self, *, late: bool = False) -> None:
-        """End the block; `late` if the loop stood still."""
+        """End the block. `late` says that the loop was blocked."""
         self.inconclusive = self.inconclusive or late
         self.is_over = True
         self._task.cancel()
@@ -170,10 +171,10 @@ class TimeLimit:
 
 
 class Block(Generic[T]):
-    """A `with` block that its context knows of, and tasks that are started inside it.
+    """A `with` block that also applies to tasks started inside it.
 
-    Unlike those of `contextlib`, it is no decorator: on an `async def` the block would end before
-    the function runs.
+    Unlike a block of `contextlib`, it is not a decorator: on an `async def`, the block would end
+    before the function runs.
     """
 
     def __init__(self, variable: ContextVar[Blocks[T]], owner: object, value: T) -> None:
@@ -187,15 +188,15 @@ class Block(Generic[T]):
 
     def __exit__(self, *_: object) -> None:
         blocks = list(self._variable.get())
-        # An asynchronous generator may be closed in another context, which does not have it.
+        # An asynchronous generator may be closed in another context, without this block.
         if self in blocks:
             blocks.remove(self)
         self._variable.set(tuple(blocks))
 
     def __call__(self, function: object) -> NoReturn:
-        """Raise a ConfigurationError: this is no decorator."""
+        """Raise a ConfigurationError: this is not a decorator."""
         raise ConfigurationError(
-            "this is no decorator: write `with client.…(…):` inside the function"
+            "this is not a decorator: write `with client.…(…):` inside the function"
         )
 
     async def __aenter__(self) -> NoReturn:
@@ -203,7 +204,7 @@ class Block(Generic[T]):
         raise ConfigurationError("write `with client.…(…):`, not `async with`")
 
     async def __aexit__(self, *_: object) -> None:
-        """Complete `__aenter__`, without which Python would not call it."""
+        """Complete `__aenter__`. Python calls that method only if this one exists."""
 
 
 Blocks: TypeAlias = tuple[Block[T], ...]
@@ -211,14 +212,14 @@ _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", de
 
 
 class CallTimeout:
-    """The time limit of a client's calls: `Settings.call_timeout`, or a shorter one of a block."""
+    """The time limit of a client's calls: `Settings.call_timeout`, or that of a shorter block."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
         self._monotonic = monotonic
 
     def limit(self, seconds: float) -> Block[float]:
-        """Limit every call that begins inside a block, or in a task that is started there."""
+        """Limit every call that begins inside a block, or in a task started there."""
         return Block(_limits, self, seconds)
 
     def deadline(self) -> Deadline:

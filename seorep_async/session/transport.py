@@ -218,7 +218,7 @@ class Transport:
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate and count an attempt in a borrowed session, and keep aiohttp from resending."""
+        """Authenticate and count an attempt in a borrowed session, without aiohttp's resend."""
         if origin_of(request.url) != self._base_url.origin:
             problem = "refused to send the API key to an origin other than"
             raise ConfigurationError(f"{problem} {self._base_url.string}")

@@ -1,5 +1,5 @@
-"""Every output table's columns, once, and rows as dictionaries, JSON lines, CSV, Arrow, data frames
-and HTML.
+"""The columns of every output table, and rows in every form.
 
-`seorep_async/guides/tables.md` shows what users do with them.
+The forms are dictionaries, JSON lines, CSV, Arrow, data frames and HTML. The guide
+`seorep_async/guides/tables.md` shows how to use them.
 """

@@ -1,4 +1,4 @@
-"""Tables as Arrow: schemas and rows in memory. Nothing else in the core knows pyarrow."""
+"""Arrow schemas and tables. No other module of the core uses pyarrow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     """Return a table's schema.
 
     Each field has its description as metadata. Metadata for pandas makes integers and booleans
-    nullable, so that they do not become floats there.
+    nullable, so pandas does not turn them into floats.
     """
     pa = require("pyarrow")
     fields = []
@@ -44,7 +44,7 @@ def arrow_schema(table: Table) -> pa.Schema:
 def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
     """Return columns as one record batch.
 
-    Tags become structs of id, label and extra. Unknown fields, also those of a tag, become JSON
+    Tags become structs of id, label and extra. Unknown fields, including those of tags, become JSON
     strings or null.
 
     Raises:
@@ -68,13 +68,13 @@ def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
     elif column_type is ColumnType.NUMBER:
         values = [None if value is None else float(value) for value in values]
     elif is_constant(column_type, values):
-        # Arrow repeats one value in a fraction of the time that it takes to read them all
+        # repeating one value takes Arrow a fraction of the time of reading all values
         return pa.repeat(pa.scalar(values[0], _type(column_type)), len(values))
     return pa.array(values, _type(column_type))
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
-    """Return rows as an Arrow table. Keys that a report in memory does not know may be null."""
+    """Return rows as an Arrow table. Keys that a report in memory lacks may be null."""
     pa = require("pyarrow")
     schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
@@ -90,8 +90,8 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
 def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
     """Return columns of an Arrow table as a pandas data frame.
 
-    Dates and times have a resolution of a second, because dates of Arrow or Python can't be compared
-    with a string or a Timestamp, resampled or drawn. Nested values are Python objects.
+    Dates and times are `datetime64[s]`. Dates of Arrow or Python can't be compared with a string or
+    a Timestamp, resampled or plotted. Nested values are Python objects.
     """
     pa = require("pyarrow")
     pd = require("pandas")
@@ -166,7 +166,7 @@ def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
-"""The types of pandas, without and with nulls."""
+"""The pandas types, without and with nulls."""
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:

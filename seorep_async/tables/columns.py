@@ -1,4 +1,4 @@
-"""Tables and their columns, and the columns of models."""
+"""Tables, their columns, and the columns of models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seorep_async.plain_values import CALENDAR, field_types
 
 
 class ColumnType(enum.Enum):
-    """The type of a column's values; any but `TAGS` and `FIELDS` may be None."""
+    """The type of a column's values. All but `TAGS` and `FIELDS` may be None."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -39,11 +39,11 @@ class ColumnType(enum.Enum):
     FIELDS = "fields"
     """An `extra`: a mapping of unknown wire fields."""
     ANY = "any"
-    """Any JSON: its type is not documented."""
+    """Any JSON, because its type is not documented."""
 
 
 _COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
-"""Types whose equal values are the same; 1 and 1.0 are not."""
+"""Types whose equal values are identical. The numbers 1 and 1.0 are equal, but not identical."""
 _FEW_ROWS = 16
 _TYPES: dict[object, ColumnType] = {
     int: ColumnType.INTEGER,
@@ -63,7 +63,7 @@ _TYPES: dict[object, ColumnType] = {
 class Column:
     """One column of a table.
 
-    Its description explains unit, null against 0 and sign where they are known.
+    Its description explains the unit, the sign, and the meanings of null and 0, as far as known.
     """
 
     name: str
@@ -78,9 +78,9 @@ Columns: TypeAlias = Sequence[Sequence[Any]]
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table: its name in databases and files, a description of a row, and the key of a row.
+    """A table: its name in databases and files, the description of a row, and a row's key.
 
-    The first `lead` columns identify a row's account, night and report.
+    The first `lead` columns identify a row's account, snapshot date and report.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Table:
 
 @attrs.frozen(eq=False)
 class FeedTable(Table):
-    """The table of one feed: the lead, and then the row model's columns."""
+    """The table of one feed: the lead, followed by the row model's columns."""
 
     feed: Feed
     _model: type
@@ -102,7 +102,7 @@ class FeedTable(Table):
 
         Changes from the previous period are null unless `compared`.
         """
-        # By column is twice as fast as row by row.
+        # Reading by column is twice as fast as by row.
         values = model_columns(self._model, rows)
         if not compared:
             for place, column in enumerate(self.columns[self.lead :]):
@@ -132,20 +132,20 @@ def columns_of_model(model: type) -> Iterator[Column]:
 
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return the values of each column of models of one type; a model may be None."""
+    """Return the values of each column for models of one type. A model may be None."""
     read, absent, nested = _reading(model)
     values: Iterable[Values] = map(read, rows)
-    # `None in rows` would ask each row whether it equals None.
+    # `None in rows` would compare each row with None.
     if types.NoneType in map(type, rows):
         values = (absent if row is None else read(row) for row in rows)
     columns: list[Sequence[Any]]
     if 0 < len(rows) < _FEW_ROWS:
         columns = list(zip(*values, strict=True))
     else:
-        # Of many rows, slices take half the time of `zip`.
+        # With many rows, slices take half the time of `zip`.
         flat = list(chain.from_iterable(values))
         columns = [flat[place :: len(absent)] for place in range(len(absent))]
-    # The last first, because each nested model makes several columns of one.
+    # In reverse, because each nested model turns one column into several.
     for place, nested_model in reversed(nested):
         columns[place : place + 1] = model_columns(nested_model, columns[place])
     return columns
@@ -153,7 +153,7 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return a reader of a model's values, the values of None, and the places of nested models."""
+    """Return a model's reader of values, the values for None, and the places of nested models."""
     absent: list[Any] = []
     nested = []
     for place, (value_type, _is_optional) in enumerate(_attributes(model).values()):
@@ -161,7 +161,7 @@ def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[i
         if attrs.has(value_type):
             nested.append((place, value_type))
     read: Callable[[Any], Values] = attrgetter(*_attributes(model))
-    # A struct returns all its values in half the time of single ones.
+    # Reading all values of a struct at once takes half the time.
     if issubclass(model, msgspec.Struct):
         read = astuple
     return read, tuple(absent), nested
@@ -172,7 +172,7 @@ def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False
     first = values[0]
-    # Most columns that vary are told by their middle and end.
+    # The middle and the end reveal most columns that vary.
     if values[-1] is not first or values[len(values) // 2] is not first:
         return False
     return values.count(first) == len(values)
@@ -180,9 +180,9 @@ def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each attribute without None, and whether it may be None; no secrets.
+    """Return each attribute's type without None, and whether it may be None. Omit secrets.
 
-    A literal is a string, and a tuple of literals is one of strings.
+    A literal counts as a string, and a tuple of literals as a tuple of strings.
     """
     attributes: dict[str, tuple[Any, bool]] = {}
     types_of_fields = field_types(model)
@@ -213,23 +213,23 @@ def fits(number: int) -> bool:
 
 
 def as_json(value: object) -> str:
-    """Return a value as a JSON string, which is the same for equal values."""
+    """Return a value as a JSON string. Equal values give the same string."""
     return _ENCODE(value)
 
 
 def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any]:
-    """Return a function's results for a column, called once for each object.
+    """Return a function's results for a column, calling it once for each object.
 
     Rows often share a tuple of tags.
     """
-    # by identity: to compare tuples of tags costs more than to encode them
+    # by identity, because comparing tuples of tags costs more than encoding them
     objects = {id(value): value for value in column}
     results = {key: function(value) for key, value in objects.items()}
     return [results[id(value)] for value in column]
 
 
 def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
-    """Return tags as JSON objects; only tags with unknown fields have `extra`."""
+    """Return tags as JSON objects. Only tags with unknown fields have `extra`."""
     plain = []
     for tag in tags:
         plain_tag: dict[str, Any] = {"id": tag.id, "label": tag.label}

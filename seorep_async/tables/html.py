@@ -1,4 +1,4 @@
-"""Rows as a small HTML table for notebooks, in their colours and fonts."""
+"""A small HTML table of rows for notebooks. It uses the notebook's colours and fonts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 
 @attrs.frozen
 class _HtmlColumn:
-    """A column of the table: its name, the side of its values, the values, and its total."""
+    """A column of the table: its name, the alignment of its values, the values, and its total."""
 
     name: str
     side: str
@@ -43,10 +43,10 @@ class _HtmlColumn:
 
     @property
     def rank(self) -> int:
-        """The place among the other columns: what matters most first, what never changes last."""
+        """The place among the columns: important ones come first, constant ones last."""
         if _FIRST.fullmatch(self.name):
             return 0
-        # of a single row nothing can be said
+        # a single row doesn't show whether a column is constant
         if len(self.values) > 1 and self.values.count(self.values[0]) == len(self.values):
             return 2
         return 1
@@ -65,11 +65,11 @@ def html_table(
     last.
 
     Args:
-        caption: stands above the table, with the number of rows.
-        columns: of the rows.
+        caption: the heading, which is followed by the number of rows.
+        columns: the columns of the rows.
         rows: all rows, or at least the first ones.
-        total: number of all rows.
-        totals: totals by the names of their columns; they become the last line.
+        total: the number of all rows.
+        totals: totals by the names of their columns. They become the last line.
     """
     first_rows = list(islice(rows, SHOWN_ROWS))
     line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
@@ -83,14 +83,14 @@ def html_table(
     html_columns.sort(key=lambda column: column.rank)
     head = [_head_cell(column) for column in html_columns]
     lines = []
-    # rows without any value have no column, and an empty line would show nothing
+    # rows without any value have no column, and an empty line would be useless
     if html_columns:
         for values_of_row in zip(*(column.values for column in html_columns), strict=True):
             lines.append(_line("td", html_columns, values_of_row))
     foot = ""
     if line_of_totals:
         cells = [column.total for column in html_columns]
-        # a total of the first column, such as a rank, says more than this word
+        # a total in the first column, such as a rank, says more than this word
         if cells and cells[0] is None:
             cells[0] = "totals"
         foot = f"<tfoot>{_line('th', html_columns, cells)}</tfoot>"
@@ -126,7 +126,7 @@ def _cell(element: str, value: object, side: str) -> str:
     if value is None:
         text = ""
     elif isinstance(value, tuple):
-        # tags are shown by their labels, strings as they are
+        # tags appear as their labels, strings unchanged
         text = ", ".join(str(getattr(item, "label", item)) for item in value)
     else:
         text = str(value)

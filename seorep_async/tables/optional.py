@@ -1,4 +1,4 @@
-"""The one place that imports libraries of the extras, and only when they are needed."""
+"""Import the libraries of the extras when they are needed. No other module does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXTRAS = {
     "openpyxl": "excel",
     "mcp_types": "mcp",
 }
-"""The extra that installs a library, where it has another name."""
+"""The extra that installs a library, if their names differ."""
 
 
 def require(module: str, *, extra: str | None = None) -> Any:
@@ -23,10 +23,10 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
     Args:
         module: the library, or the module in it.
-        extra: the extra that the called method needs, if another one than the library's own.
+        extra: the extra that the called method needs, if it is not the library's own.
 
     Raises:
-        ImportError: the library is missing; the message says which extra installs it.
+        ImportError: the library is missing. The message names the extra that installs it.
     """
     library = module.partition(".")[0]
     try:
@@ -43,7 +43,7 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
 def _import_with_real_dates(module: str) -> Any:
     with real_dates():
-        if module == "pyarrow":  # which imports pandas later, by itself
+        if module == "pyarrow":  # it imports pandas later
             with suppress(ImportError):
                 importlib.import_module("pandas")
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""The eight tables of a pull: their names, columns and keys, the same in every format."""
+"""The names, columns and keys of a pull's eight tables, which are the same in every format."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ _REPORT_KEY = (
 def table_of(feed: Feed) -> FeedTable:
     """Return the table of a feed.
 
-    Its first columns are the lead: account, night and request. The row model's columns follow.
+    Its first columns are the lead: account, snapshot date and request. The row model's columns
+    follow.
     """
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
@@ -123,7 +124,7 @@ def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     values = []
     for name in TOTALS:
         value = getattr(totals, name)
-        # without a comparison the service may send a change all the same
+        # the service may send changes even if no comparison was requested
         if is_change(name) and not compared:
             value = None
         values.append(value)

@@ -1,4 +1,4 @@
-"""Rows of one table as dictionaries, JSON lines, Arrow, data frames, a notebook's table."""
+"""Rows of one table as dictionaries, JSON lines, Arrow, data frames or a table in a notebook."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ S = TypeVar("S")
 
 
 class Tabular:
-    """Rows of one table: a report's, a pull's, or the objects of a list.
+    """Rows of one table: of a report, of a pull, or of a list of objects.
 
-    All its methods give the same rows in the same columns, those that a pull writes: null and 0
-    stay apart, and integers stay integers.
+    All its methods return the same rows in the same columns that a pull writes. Null and 0 stay
+    different, and integers stay integers.
     """
 
     __slots__ = ()
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        """Return the table, and its rows part by part: the values of each column."""
+        """Return the table, and its rows in parts. A part has the values of each column."""
         raise NotImplementedError
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
@@ -46,10 +46,10 @@ class Tabular:
         return table.columns
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each row: a member for each column, in their order.
+        """Return a dictionary for each row, with its columns in order.
 
-        Dates are dates, tags a list of dictionaries with `id`, `label` and, if the service sent
-        more, `extra`; fields that the service's reference does not name are a dictionary.
+        Dates are dates. Tags are a list of dictionaries with `id`, `label` and, if the service sent
+        more, `extra`. Fields that the service's reference does not name are a dictionary.
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
@@ -60,13 +60,13 @@ class Tabular:
         return dicts
 
     def to_jsonl(self) -> bytes:
-        """Return the rows as JSON lines in UTF-8: the bytes of an exported file.
+        """Return the rows as JSON lines in UTF-8, as in an exported file.
 
-        They are bytes, because `splitlines()` of a string would also split at U+2028 in a value.
+        The result is bytes, because `splitlines()` of a string also splits at U+2028 in a value.
 
         Raises:
             ValueError: a string is not valid Unicode.
-            RecursionError: an unknown field is nested nearly as deep as Python allows.
+            RecursionError: an unknown field is nested nearly as deeply as Python allows.
         """
         table, parts = self._parts()
         return b"".join(columns_as_json_lines(table, part) for part in parts)
@@ -83,8 +83,8 @@ class Tabular:
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame.
 
-        Dates and times are `datetime64[s]`, strings, integers and booleans have nullable types, and
-        tags and other nested values are Python objects.
+        Dates and times are `datetime64[s]`. Strings, integers and booleans have nullable types.
+        Tags and other nested values are Python objects.
 
         Raises:
             ImportError: pandas or pyarrow is missing; the message says how to install it.
@@ -126,7 +126,7 @@ def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
 
 
 class TableList(list[T], Tabular):
-    """A list that is also a table; a slice, a copy or a sum of two of one kind is another one."""
+    """A list that is also a table. Its slices, its copies, and sums with the same kind are too."""
 
     __slots__ = ("_kind",)
 
@@ -164,7 +164,7 @@ class TableList(list[T], Tabular):
         return super().__iadd__(items)
 
     def _takes(self, items: Iterable[Any]) -> bool:
-        """Return whether all are of this list's kind."""
+        """Return whether all items are of this list's kind."""
         return all(isinstance(item, self._kind) for item in items)
 
     def copy(self) -> Self:
@@ -173,11 +173,11 @@ class TableList(list[T], Tabular):
 
 
 class ModelList(TableList[T]):
-    """A list of campaigns, users, keywords or backlinks, which becomes a data frame as well.
+    """A list of campaigns, users, keywords or backlinks that can become a data frame.
 
-    Its columns are the attributes of the objects, but for passwords. Slices, copies and sums stay
-    such lists. `polars.DataFrame` and `pandas.DataFrame` take any list as a list of objects: use
-    `to_polars()` and `to_pandas()`.
+    Its columns are the attributes of the objects, except passwords. Slices, copies and sums are
+    also such lists. `polars.DataFrame` and `pandas.DataFrame` would treat it as a list of objects,
+    so use `to_polars()` and `to_pandas()`.
     """
 
     __slots__ = ()

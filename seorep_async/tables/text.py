@@ -1,4 +1,4 @@
-"""CSV and JSON lines, the same bytes for the same rows; and JSON for people and agents."""
+"""CSV and JSON lines, with the same bytes for the same rows, and JSON for people and agents."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from seorep_async.tables.columns import (
 _JSON = msgspec.json.Encoder()
 _LINE_END = "\r\n"
 LONGEST = 20_000
-"""The longest excerpt, in bytes of UTF-8."""
+"""The largest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE = 500
 _NOTES = 500
-"""Bytes that are kept free for what is left out."""
+"""Bytes reserved for the description of what is left out."""
 _EMPTY: tuple[object, ...] = (None, (), {})
 
 
 def csv_cells(columns: Sequence[Column], values: Columns) -> list[Sequence[str]]:
     """Return columns of values as columns of cells, for `csv_lines`.
 
-    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and
-    unknown fields JSON. None and no unknown fields become empty cells.
+    Numbers, strings and dates (ISO) are unchanged. Booleans become `true` and `false`; tags and
+    unknown fields become JSON. None and missing unknown fields become empty cells.
     """
     return [
         _cells(column.type, of_column) for column, of_column in zip(columns, values, strict=True)
@@ -54,7 +54,7 @@ def _cells(column_type: ColumnType, values: Sequence[Any]) -> list[str]:
 
 
 def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
-    """Return cells as lines of CSV (RFC 4180, UTF-8); invalid Unicode raises a ValueError."""
+    """Return cells as lines of CSV (RFC 4180, UTF-8). Invalid Unicode raises a ValueError."""
     columns: list[Sequence[str]] = []
     for constant, neighbours in groupby(cells, partial(is_constant, ColumnType.STRING)):
         group = list(neighbours)
@@ -79,7 +79,7 @@ def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
 
 def _integers(values: Sequence[Any]) -> list[str]:
     try:
-        # In half the time of `str`.
+        # This takes half the time of `str`.
         digits = _JSON.encode(values)[1:-1].decode().replace("null", "")
         return digits.split(",") if values else []
     except OverflowError:
@@ -87,7 +87,7 @@ def _integers(values: Sequence[Any]) -> list[str]:
 
 
 def _dates(values: Sequence[Any]) -> list[str]:
-    # few dates recur in many rows
+    # the same few dates occur in many rows
     strings = {value: str(value) for value in set(values)}
     strings[None] = ""
     return list(map(strings.__getitem__, values))
@@ -95,7 +95,7 @@ def _dates(values: Sequence[Any]) -> list[str]:
 
 def _quoted(values: Sequence[str | None]) -> list[str]:
     strings = [value or "" for value in values]
-    # one look at all of them together spares a look at each
+    # one check of all of them together saves a check of each
     if not _needs_quotes("".join(strings)):
         return strings
     return list(map(_in_quotes, strings))
@@ -116,7 +116,7 @@ def _needs_quotes(string: str) -> bool:
 def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
-    # The same string, six times as fast: there are tags in every row.
+    # Written by hand, because there are tags in every row and this is six times as fast.
     objects = []
     for tag in tags:
         label = encode_basestring(tag.label)
@@ -132,7 +132,7 @@ def _extra_cells(values: Sequence[Any]) -> list[str]:
 
 
 def _extra_members(values: Sequence[Any]) -> list[msgspec.Raw | None]:
-    # Null without unknown fields: a file with `{}` in every line cannot become Parquet.
+    # Null instead of `{}`, because a file with `{}` in every line cannot become Parquet.
     return [msgspec.Raw(as_json(extra).encode()) if extra else None for extra in values]
 
 
@@ -150,7 +150,7 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
 
 
 def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
-    """Return columns of values as lines of JSON; invalid Unicode raises a ValueError.
+    """Return columns of values as lines of JSON. Invalid Unicode raises a ValueError.
 
     Dates are ISO dates, and None is null.
     """
@@ -176,12 +176,12 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 def printable_json(
     value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
 ) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them.
+    """Return JSON with control characters escaped, so that terminals don't interpret them.
 
     The arguments are those of `json.dumps`.
     """
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
-    # nearly all of it is printable, and then nothing has to be looked at letter by letter
+    # usually all of it is printable, and no character has to be checked separately
     if encoded.replace("\n", "").isprintable():
         return encoded
     return "".join(map(_escaped, encoded))
@@ -201,17 +201,17 @@ def excerpt(
     advice: Callable[[int], str],
     **facts: Any,
 ) -> str:
-    """Return facts, columns and rows as JSON for readers that pay for each character.
+    """Return facts, columns and rows as JSON for agents, which pay for each character.
 
-    It has a limited length, and says what it leaves out. Columns of a list of rows that have no
-    value are only named.
+    The JSON has a limited length, and says what it leaves out. If a list of rows has columns
+    without a value, only the names of these columns are included.
 
     Args:
         columns: the names of the columns.
         rows: a list, or an iterator that is read as far as there is room.
-        left_out: what the caller has left out already.
-        advice: says how to get the other rows, where only this number of rows has room.
-        facts: members that come first; those that are None are left out.
+        left_out: what the caller has already left out.
+        advice: says how to get the other rows if there is room only for this number of rows.
+        facts: the first members. Those that are None are left out.
 
     Raises:
         ConfigurationError: there are too many columns.
@@ -230,7 +230,7 @@ def excerpt(
     cut_values = 0
     for row in rows:
         values = [_cut(value) for value in row]
-        # a comma and a blank stand between two rows
+        # a comma and a space separate two rows
         room -= _size(values) + 2
         if room < 0:
             omissions.append(_too_many_rows(rows, len(rows_with_room), advice))
@@ -248,7 +248,7 @@ def excerpt(
 def _without_empty_columns(
     names: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str], list[list[Any]]]:
-    """Return the columns that have a value, the names of the others, and rows without those."""
+    """Return the columns with values, the names of the empty ones, and rows without them."""
     places = []
     empty_names = []
     for place, values in enumerate(zip(*rows, strict=True)):
@@ -270,7 +270,7 @@ def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[i
 
 
 def _is_cut(value: object, whole: object) -> bool:
-    # an infinite float becomes a string, and loses nothing
+    # an infinite float becomes a string without loss
     return value is not whole and not isinstance(whole, float)
 
 
@@ -291,7 +291,7 @@ def _size(value: Any) -> int:
 def _cut(value: Any) -> Any:
     """Return a value, or the beginning of a long one as a string."""
     if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no such number
+        # JSON has no infinite numbers
         return str(value)
     string = value if isinstance(value, str) else _printable(value)
     if len(string) <= _LONGEST_VALUE:

@@ -14,6 +14,8 @@ from seorep_async.export import PullSummary, preview, pull_to
 from tests.export.accounts import Account, reports_in
 from tests.scripted_api import quick_client, serving
 
+pytestmark = pytest.mark.usefixtures("tables_at_once")
+
 START = "2023-03-01"
 END = "2023-03-31"
 

@@ -23,6 +23,8 @@ from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
 
+pytestmark = pytest.mark.usefixtures("tables_at_once")
+
 DAY = "2023-03-31"
 
 

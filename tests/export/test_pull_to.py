@@ -387,6 +387,7 @@ async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, form
         assert summary.rows == 2
 
 
+@pytest.mark.usefixtures("tables_at_once")
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])
 @pytest.mark.parametrize(
     "options",
@@ -432,6 +433,7 @@ class GroupedAccount(Account):
         return {**super().campaign(id_), "group_title": ("Even", "Odd")[id_ % 2]}
 
 
+@pytest.mark.usefixtures("tables_at_once")
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])
 @pytest.mark.parametrize(
     ("choices", "failed", "retried"),

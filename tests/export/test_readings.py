@@ -15,6 +15,8 @@ from tests.export.accounts import Account
 from tests.export.golden_nights import FORMATS, read
 from tests.scripted_api import Service, quick_client, serving
 
+pytestmark = pytest.mark.usefixtures("tables_at_once")
+
 PLAIN: dict[str, Any] = {}
 GOOGLE = {"engine_names": EngineNames(engine_a="goo")}
 BY_FILTER = {"feed_search_param": FeedSearchParam.FILTER}

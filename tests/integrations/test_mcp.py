@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import msgspec
 import pytest
 
 from seorep_async import (
@@ -97,6 +98,21 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture
+def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer questions in this process, because starting one for each takes long."""
+
+    async def answer(question: child_questions.Question) -> str:
+        sent = msgspec.json.encode(question)
+        received = msgspec.json.decode(sent, type=child_questions.Question)
+        reply = await asyncio.to_thread(child_questions.reply_to, received)
+        if reply.error is not None:
+            raise ConfigurationError(reply.error)
+        return reply.answer
+
+    monkeypatch.setattr(module, "ask", answer)
+
+
 async def _fill(file: Path) -> None:
     async with (
         Sandbox(campaigns=4, keywords=60, api_key=KEY) as sandbox,
@@ -118,6 +134,7 @@ async def _fill(file: Path) -> None:
 # --- Answers
 
 
+@pytest.mark.usefixtures("asked_here")
 @pytest.mark.parametrize(
     ("tool", "arguments", "fact"),
     [
@@ -202,18 +219,21 @@ def test_advice_on_pages_names_the_page_of_the_next_row(
     assert module._advice_on_pages(size, page, count) == advice
 
 
+@pytest.mark.usefixtures("asked_here")
 async def test_each_table_and_view_of_a_pull_is_listed_once(database: Path) -> None:
     async with agent(database) as host:
         names = [row["name"] for row in await host.rows("history", sql="SHOW TABLES")]
     assert len(names) == len(set(names)) == 10
 
 
+@pytest.mark.usefixtures("asked_here")
 async def test_changes_have_at_most_100_rows(database: Path) -> None:
     async with agent(database) as host:
         rows = await host.rows("changes", limit=1000, moved=1)
     assert len(rows) == 100
 
 
+@pytest.mark.usefixtures("asked_here")
 @pytest.mark.parametrize(
     ("tool", "arguments", "problem"),
     [
@@ -267,6 +287,7 @@ async def test_an_error_names_no_option_of_the_command(
     assert len(answer) < 2100
 
 
+@pytest.mark.usefixtures("asked_here")
 @pytest.mark.parametrize(("tool", "arguments"), [("history", {"sql": RANKINGS}), ("changes", {})])
 async def test_without_a_database_pull_comes_first(
     tmp_path: Path, tool: str, arguments: dict[str, Any]
@@ -323,6 +344,7 @@ async def test_no_argument_is_null_in_a_schema(database: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("asked_here")
 async def test_null_is_an_argument_that_was_left_out(database: Path) -> None:
     async with agent(database) as host:
         sent = await host.ask("changes", kind=None, campaign=None, before="null")
@@ -543,6 +565,7 @@ async def test_the_server_ends_after_its_calls(
 # --- Pulls
 
 
+@pytest.mark.usefixtures("asked_here")
 async def test_a_pull_stores_a_night_and_names_what_failed(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", forbidden=[2], keywords=5) as host:
         (failure,) = await host.rows("pull", **DAYS, feeds=["campaign"])

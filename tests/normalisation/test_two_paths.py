@@ -16,6 +16,7 @@ from seorep_async.errors import DecodeError, SeoRepError
 from seorep_async.models import KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import Decoder, FeedPage, envelope as envelopes
 from seorep_async.normalisation.converter import ModelConverter
+from seorep_async.normalisation.rows import SLICE
 from seorep_async.settings import EngineNames
 from tests.normalisation.generated import (
     MANY,
@@ -295,8 +296,8 @@ def a_missing_field(wire: dict[str, Any]) -> None:
     del wire["competitors"]
 
 
-# Two whole slices of 32 rows, which are read at once, and a short one.
-LONG = 70
+# Two whole slices and a short one.
+LONG = 2 * SLICE + 6
 PLACES = {
     "first": [0],
     "middle": [40],

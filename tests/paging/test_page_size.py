@@ -281,6 +281,65 @@ async def test_a_question_without_an_answer_is_waited_for_five_seconds() -> None
         assert 5 <= here().now < 6
 
 
+async def test_a_question_leaves_a_call_half_of_its_time() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging, call_timeout=2) as (_, rankings, _):
+        report = await rankings.campaign(1, *JANUARY)
+        assert len(report.rows) == 60
+        assert here().now < 1.5
+
+
+async def test_waiting_for_a_question_leaves_a_call_half_of_its_time() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging) as (session, rankings, _):
+        asking = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
+        await asyncio.sleep(1)
+        with session.call_timeout.limit(2):
+            report = await rankings.campaign(2, *JANUARY)
+        assert len(report.rows) == 60
+        assert here().now < 2.5
+        await asking
+
+
+async def test_a_call_with_little_time_does_not_end_the_search() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging) as (session, rankings, _):
+        with session.call_timeout.limit(1):
+            await rankings.campaign(1, *JANUARY)
+        paging.most = ANY
+        await rankings.campaign(2, *JANUARY)
+        assert session.stats.page_sizes == {PATH: 1000}
+
+
+async def test_many_calls_with_little_time_end_the_search() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging, call_timeout=1) as (_, rankings, _):
+        for campaign_id in range(1, 11):
+            await rankings.campaign(campaign_id, *JANUARY)
+    limits = [limit for _, limit, _ in paging.requests]
+    assert limits.count(1000) == 3
+
+
+async def test_who_waited_for_a_question_has_time_for_its_pages() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging) as (session, rankings, _):
+        with session.call_timeout.limit(1):
+            await pulled(rankings, paging, [1, 2, 3])
+
+
+async def test_a_limit_that_is_always_refused_is_asked_for_three_times() -> None:
+    paging = Paging(lambda campaign_id: 60)
+
+    def answer(path: str) -> Any:
+        return 429 if "limit" in path else paging.answer(path)
+
+    service = SimulatedService(says=answer, retry_after=30)
+    async with session_above(service) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+        assert here().now < 200
+
+
 async def test_a_refused_rate_says_nothing_about_the_limit() -> None:
     paging = Paging(lambda campaign_id: 60)
     refusals = iter([429] * 9)

@@ -204,7 +204,7 @@ async def test_a_retry_that_closing_prevents_ends_in_its_failure(
     client, _ = await connect(answer(status=500))
     fake_time.going_on.clear()
     call = asyncio.create_task(
-        failure(client, errors.ServerError, match="not tried again, as the client was closed")
+        failure(client, errors.ServerError, match="not retried: the client was closed")
     )
     await fake_time.waiting.wait()
     await client.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from random import Random
+from statistics import median
 
 import pytest
 
@@ -73,6 +74,60 @@ def test_nine_dead_campaigns_hold_up_no_other(refusal: Response, dead: frozenset
     assert last_good <= 3 * alone
     assert end <= 90
     assert most_attempts <= 8
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("pages", "worst"), [(1, 6.0), (5, 3.0)])
+def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None:
+    _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages)))
+    times = []
+    for seed in range(200, 210):
+        dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 9))
+        last_good, _, _ = run(pull_all(service_with(dead, UNAVAILABLE, pages)))
+        times.append(last_good / alone)
+    assert median(times) <= 3
+    assert max(times) <= worst
+
+
+@pytest.mark.parametrize(
+    ("later_attempts", "least", "most"),
+    [
+        pytest.param("accepted", 70, 100, id="dead campaigns"),
+        pytest.param("refused", 3, 10, id="a limit after a burst"),
+    ],
+)
+def test_the_first_rate_is_that_of_the_attempts_after_a_refusal(
+    later_attempts: str, least: float, most: float
+) -> None:
+    pace = Pace(16)
+    for number in range(20):
+        pace.start(2.0 + number / 100, ("client", str(number)))
+    for number in range(8):
+        pace.accept(2.0 + number / 100, ("client", str(number)), 2.2)
+    pace.refuse(2.08, ("client", "8"), False, 2.2)
+    for number in range(10, 20):
+        started = 2.0 + number / 100
+        if later_attempts == "accepted":
+            pace.accept(started, ("client", str(number)), 2.2)
+        else:
+            pace.refuse(started, ("client", str(number)), False, 2.2)
+    pace.refuse(2.09, ("client", "9"), False, 2.2)
+    pace.start(2.3, ("client", "probe"))
+    pace.accept(2.3, ("client", "probe"), 2.4)
+    assert least <= pace.rate.current <= most
+
+
+def test_a_probe_that_is_accepted_shows_no_rate() -> None:
+    pace = Pace(16)
+    for number in range(8):
+        pace.start(2.0, ("client", str(number)))
+    pace.accept(2.0, ("client", "0"), 2.02)
+    for number in range(1, 8):
+        pace.pause(2.02, 3.02)
+        pace.refuse(2.0, ("client", str(number)), True, 2.02)
+    pace.start(3.1, ("client", "1"))
+    pace.accept(3.1, ("client", "1"), 3.12)
+    assert pace.rate.current == 3.0
 
 
 @pytest.mark.virtual

@@ -250,7 +250,7 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
     refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
     assert isinstance(refused, errors.ServerError)
-    assert refused.message == "as it was; not tried again: too many requests failed already"
+    assert refused.message == "as it was; not retried: this client's retry quota is used up"
 
 
 LATE = errors.DeadlineExceededError

@@ -1,5 +1,7 @@
 """Editors know the package: jedi completes its names, and knows signatures."""
 
+from typing import Any
+
 import pytest
 
 jedi = pytest.importorskip("jedi")
@@ -14,7 +16,7 @@ async def main() -> None:
         report = await client.rankings.campaign(1, "2023-01-01", "2023-01-31")
         outcomes = await client.rankings.pull([1], "2023-01-01", "2023-01-31")
         for outcome in outcomes:
-            """
+"""
 COMPLETED = {
     "client.": "rankings",
     "client.rankings.": "pull",
@@ -36,20 +38,29 @@ COMPLETED = {
 }
 
 
+FUNCTIONS = ["client.rankings.pull", "seorep_async.export.pull_to"]
+LINES = [*(f"{place}x" for place in COMPLETED), *(f"{function}()" for function in FUNCTIONS)]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """A program with all lines. What jedi finds out about it serves every test."""
+    return jedi.Script(HEAD + "".join(f"            {line}\n" for line in LINES))
+
+
+def position(line: str) -> tuple[int, int]:
+    """Return where an editor's cursor is before the last character of a line."""
+    return HEAD.count("\n") + LINES.index(line) + 1, 12 + len(line) - 1
+
+
 @pytest.mark.parametrize(("place", "name"), COMPLETED.items())
-def test_a_name_is_completed(place: str, name: str) -> None:
-    source = HEAD + place
-    line = source.count("\n") + 1
-    column = len(source.splitlines()[-1])
-    completions = jedi.Script(source).complete(line, column)
+def test_a_name_is_completed(script: Any, place: str, name: str) -> None:
+    completions = script.complete(*position(f"{place}x"))
     assert name in {completion.name for completion in completions}
 
 
-@pytest.mark.parametrize("function", ["client.rankings.pull", "seorep_async.export.pull_to"])
-def test_a_signature_is_known(function: str) -> None:
-    source = f"{HEAD}{function}("
-    line = source.count("\n") + 1
-    column = len(source.splitlines()[-1])
-    signatures = jedi.Script(source).get_signatures(line, column)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_signature_is_known(script: Any, function: str) -> None:
+    signatures = script.get_signatures(*position(f"{function}()"))
     names = {parameter.name for signature in signatures for parameter in signature.params}
     assert {"ids", "start_date", "end_date"} <= names

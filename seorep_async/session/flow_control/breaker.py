@@ -11,7 +11,7 @@ _FAILURES = 10  # the number of failures in a row that open it
 _SHORTEST_BETWEEN_PROBES = 0.1  # seconds
 _LONGEST_BETWEEN_PROBES = 4.0
 _OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the breaker opened
-_PATIENCE = 8  # usual response times for which an unanswered probe delays the next one
+_PATIENCE = 8  # an unanswered probe delays the next by this many usual response times
 _LEAST_PATIENCE = 0.5  # seconds
 
 

@@ -31,7 +31,7 @@ class WaitTimeout(Exception):
 
     Attributes:
         seconds: how long it waited.
-        reason: why it waited, as returned by `Pace.next_start`.
+        reason: why it waited (see `Pace.next_start`).
     """
 
     def __init__(self, seconds: float = 0.0, reason: str = "") -> None:
@@ -48,7 +48,7 @@ class Permit(msgspec.Struct, eq=False):
         is_probe: whether the attempt tests if the service accepts anything again.
         subject: the subject of the attempt.
         seconds_waited: how long the request waited for it.
-        reason: why the request waited, as returned by `Pace.next_start`.
+        reason: why the request waited (see `Pace.next_start`).
         paces_retry: whether a refused request returns to the queue at once, because the pace
             decides when it goes. If it slept through the pause, others would take its place, and
             it would be refused again and again.
@@ -124,7 +124,7 @@ class ClientLanes:
 
     Attributes:
         client: the client.
-        longest_pause: the longest pause, in seconds, for which its requests wait;
+        longest_pause: the longest pause, in seconds, that its requests wait out;
             `retry_after_max`.
         calls: the lane of its single calls and listings.
         retries: the lane of requests that were sent before. It goes first.

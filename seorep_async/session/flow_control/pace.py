@@ -11,7 +11,8 @@ rules. A comment marks each one at the line that applies it, here or in another 
    only probes go out until one is accepted.
 5. If the breaker was open for more than a second, the rate delivered before is the limit. If not,
    the limit lies between the delivered rate and the rate at which attempts started. The rate
-   (`rate`) drops to 80 % of the limit, is held for a while, and is then raised.
+   (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first opening
+   shows no limit if most attempts that started after a refused one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
 7. If a lower rate does not make refusals rarer, they are random, and are tolerated.
 """
@@ -22,7 +23,12 @@ import math
 
 from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker
 from seorep_async.session.flow_control.rate import SPAN, DeliveredRate, Rate
-from seorep_async.session.flow_control.refusals import ExcessRefusals, RefusedSubjects, Subject
+from seorep_async.session.flow_control.refusals import (
+    ExcessRefusals,
+    LaterAttempts,
+    RefusedSubjects,
+    Subject,
+)
 from seorep_async.session.flow_control.window import ConcurrencyWindow
 
 
@@ -35,6 +41,7 @@ class Pace:
         self.delivered: DeliveredRate = DeliveredRate()
         self.breaker: CircuitBreaker = CircuitBreaker()
         self.refusals: ExcessRefusals = ExcessRefusals()
+        self.later: LaterAttempts = LaterAttempts()
         self.subjects: RefusedSubjects = RefusedSubjects()
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
@@ -103,6 +110,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
+        else:
+            # A probe that is accepted after a pause shows no rate.
+            self.later.accept(started)
 
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
@@ -112,6 +122,12 @@ class Pace:
         if self.rate.current == math.inf:
             # Rule 5: until the breaker opened, the service delivered its limit.
             delivered = self.delivered.per_second(now)
+            # It may have let through a burst, so a second is the least span. But a limiter that
+            # refused one attempt refuses most of those that start later. If they were accepted,
+            # a few dead campaigns were met early, and attempts may go on at the rate so far.
+            if self.later.were_accepted:
+                delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
+            self.later.begin(math.inf)
             self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
             self.delivered.restart(now)
             return
@@ -144,12 +160,15 @@ class Pace:
             says_nothing = self.subjects.is_cause(subject)
         else:
             says_nothing = self.subjects.may_be_cause(subject)
+        self.later.refuse(started)
         if started <= self.breaker.opened_at:
             return
         self.delivered.refused += 1
         if self.breaker.is_open or says_nothing:
             return
         self.rate.accepted_in_a_row = 0
+        if self.rate.current == math.inf and self.refusals.excess == 0:
+            self.later.begin(started)
         too_many = self.refusals.refuse(is_held=now < self.rate.held_until)
         knows_limit = self.rate.current < math.inf
         # Rule 4: too much excess opens the breaker. Once a limit is known, so does each pause.

@@ -202,7 +202,7 @@ class PermitQueue:
         return permit
 
     def take_back(self, permit: Permit) -> bool:
-        """Remove a permit from those in flight. Return whether it was one; `dispatch` comes next."""
+        """Remove a permit from those in flight. Return whether it was one of them."""
         if permit not in self._in_flight:
             # Its loop was closed, and the garbage collector has ended its attempt.
             return False

@@ -8,11 +8,12 @@ import msgspec
 
 SPAN = 1.0
 """The shortest time, in seconds, over which a delivered rate is measured."""
+_SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
-_SHORTEST_HOLD = 1.5  # seconds for which a rate is held after a cut, at least …
+_SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
 _LONGEST_HOLD = 10.0  # … and at most
-_ENOUGH_HELD = 20  # attempts for which it is held, within these seconds
+_ENOUGH_HELD = 20  # attempts after which the hold ends, within these seconds
 _STEP = 8.0  # the increase of the rate in one second, in attempts per second
 _LARGEST_STEP = 0.2  # the largest increase with one attempt
 _DOUBLING_STEP = 1.0  # the same in slow start
@@ -66,6 +67,10 @@ class DeliveredRate(msgspec.Struct, eq=False):
         doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
         return max(overall, doubling)
 
+    def per_second_until(self, end: float) -> float:
+        """Return the attempts accepted a second of those that started by a time."""
+        return self.accepted / max(_SHORTEST_SPAN, end - self.since - self.paused)
+
 
 class Rate(msgspec.Struct, eq=False):
     """The rate at which attempts start: learnt, held, then raised.
@@ -75,7 +80,7 @@ class Rate(msgspec.Struct, eq=False):
         learnt: attempts per second that the service accepts; infinite until a limit is found.
         refused_at: the rate at which the service last refused.
         next_start: when the next attempt may start.
-        held_until: the end of the time for which the rate is held.
+        held_until: when the rate stops being held.
         slow_start: whether the rate doubles in about a second.
         accepted_in_a_row: attempts accepted since the last refusal.
     """
@@ -106,7 +111,7 @@ class Rate(msgspec.Struct, eq=False):
         self.held_until += idle
 
     def outgrew_limit(self) -> bool:
-        """Return whether enough attempts were accepted above the last limit to prove a higher one."""
+        """Return whether enough attempts were accepted above the last limit to disprove it."""
         enough = self.accepted_in_a_row > max(_ENOUGH_ACCEPTED, 2 * self.refused_at)
         return enough and not self.slow_start and self.learnt > _HIGHER * self.refused_at
 

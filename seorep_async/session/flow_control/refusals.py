@@ -66,6 +66,39 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         self.refused_while_held = 0
 
 
+class LaterAttempts(msgspec.Struct, eq=False):
+    """Counts how attempts ended that started after a refused one, while no limit is known.
+
+    Attributes:
+        first_refused: when the refused attempt started; infinite if there was none.
+        accepted: later attempts that were accepted.
+        refused: later attempts that were refused.
+    """
+
+    first_refused: float = math.inf
+    accepted: int = 0
+    refused: int = 0
+
+    def begin(self, first_refused: float) -> None:
+        self.first_refused = first_refused
+        self.accepted = 0
+        self.refused = 0
+
+    def accept(self, started: float) -> None:
+        if started > self.first_refused:
+            self.accepted += 1
+
+    def refuse(self, started: float) -> None:
+        # Attempts that started together with the refused one may be part of a burst.
+        if started >= self.first_refused:
+            self.refused += 1
+
+    @property
+    def were_accepted(self) -> bool:
+        """Whether most of them were accepted, so that no limit was reached."""
+        return self.accepted > self.refused
+
+
 class RefusedSubject(msgspec.Struct, eq=False):
     """A subject that was refused and has not been accepted since.
 
@@ -99,7 +132,7 @@ class RefusedSubjects:
         return -math.inf if refused is None else refused.last_refused_at
 
     def may_be_cause(self, subject: Subject | None) -> bool:
-        """Return whether others were accepted since a subject was refused, so it may be the cause."""
+        """Return whether a subject may be the cause: others were accepted since its refusal."""
         # Only its own acceptance ends this. Time does not: a dead campaign stays dead for hours,
         # and a rate limiter sooner or later accepts one of its requests.
         refused = self._refused.get(subject)
