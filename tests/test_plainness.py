@@ -28,7 +28,7 @@ LIMITS = {
     "tests/integrations": Limits(6_100, 9.2, 16, 1.6, 5, 2),
     "tests/models": Limits(4_900, 10.7, 16, 0.0, 16, 2),
     "tests/normalisation": Limits(6_400, 9.5, 16, 0.0, 4, 8),
-    "tests/paging": Limits(5_700, 8.8, 14, 0.2, 13, 20),
+    "tests/paging": Limits(6_300, 8.8, 14, 0.2, 13, 20),
     "tests/resources": Limits(5_500, 10.3, 16, 0.2, 10, 3),
     "tests/sandbox": Limits(7_300, 9.2, 14, 0.0, 9, 2),
     "tests/session": Limits(21_500, 8.7, 15, 0.2, 8, 8),

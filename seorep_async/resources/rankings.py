@@ -67,7 +67,7 @@ _AHEAD = dt.timedelta(days=1)
 
 
 class Endpoint(NamedTuple):
-    """The endpoint of a feed: its path, its type of rows, and the function that identifies a row."""
+    """The endpoint of a feed: its path, its type of rows, and the identity of a row."""
 
     path: str
     row: type[Any]
