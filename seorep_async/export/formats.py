@@ -297,7 +297,7 @@ class WorkbookRows(JsonLines):
     """Rows of a workbook, staged as JSON, so that the extra `excel` needs no pyarrow."""
 
     ending = ".xlsx"
-    needs = ("xlsxwriter", "openpyxl")
+    needs: ClassVar[tuple[str, ...]] = ("xlsxwriter", "openpyxl")
     most_rows = SHEET_ROWS
 
     def parts(self, source: Source) -> Iterator[Columns]:
@@ -392,7 +392,7 @@ class Parquet(Arrow):
     """Parquet, with the columns' descriptions as metadata."""
 
     ending = ".parquet"
-    needs = ("pyarrow.parquet",)
+    needs: ClassVar[tuple[str, ...]] = ("pyarrow.parquet",)
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""

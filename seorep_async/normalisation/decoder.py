@@ -35,7 +35,9 @@ class Decoder:
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         rows: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
-        self.readers = {row: RowReader[Any](row, engine_names) for row in rows}
+        self.readers: dict[type, RowReader[Any]] = {
+            row: RowReader[Any](row, engine_names) for row in rows
+        }
 
     @cached_property
     def converter(self) -> ModelConverter:
