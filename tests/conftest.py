@@ -86,7 +86,7 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.freeze()
+        # No `gc.freeze()`: with it, strategies of Hypothesis 6.100 draw other values a second time.
         gc.enable()
 
 
