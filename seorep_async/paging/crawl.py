@@ -184,7 +184,7 @@ class Crawl(Generic[T]):
 
     def _must_go_on(self, reading: Reading[T]) -> bool:
         """Return whether only the worker that asks can go on with its listing."""
-        if reading.in_progress or reading.early or not reading.wants_request:
+        if reading.in_progress or not reading.wants_request:
             return False
         # Without a total, only its latest page said that there is another.
         return not reading.has_known_end or self._is_spent(self.other_workers)
@@ -249,12 +249,13 @@ class Crawl(Generic[T]):
         """Start a worker in place of the one whose request is about to be tried again."""
         worker = cast("asyncio.Task[None]", asyncio.current_task())
         self._retrying[worker] = self._workers[worker]
-        self._without_permit.add(worker)
-        self.hire()
+        self._replace(worker)
 
     def _on_huge_response(self) -> None:
         """Start a worker in place of the one whose response is about to be decoded."""
-        worker = cast("asyncio.Task[None]", asyncio.current_task())
+        self._replace(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    def _replace(self, worker: asyncio.Task[None]) -> None:
         self._without_permit.add(worker)
         self.hire()
 
