@@ -110,9 +110,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        else:
-            # A probe that is accepted after a pause shows no rate.
-            self.later.accept(started)
+        elif started > self.later.first_refused:
+            # A probe that closes the breaker is not counted: after a pause, it shows no rate.
+            self.later.accepted += 1
 
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""

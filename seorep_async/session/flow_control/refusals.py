@@ -84,10 +84,6 @@ class LaterAttempts(msgspec.Struct, eq=False):
         self.accepted = 0
         self.refused = 0
 
-    def accept(self, started: float) -> None:
-        if started > self.first_refused:
-            self.accepted += 1
-
     def refuse(self, started: float) -> None:
         # Attempts that started together with the refused one may be part of a burst.
         if started >= self.first_refused:
