@@ -496,7 +496,7 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
         waited,
         len(summary.failures),
         request.compared,
-        request.reading,
+        request.row_options,
         __version__,
     ]
 

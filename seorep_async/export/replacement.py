@@ -18,7 +18,7 @@ The statements read these relations about the pull:
   `keyword_periods`, those whose keywords are known.
 - `failed_keywords (campaign_id, keyword_id)`: the keywords of these campaigns whose report failed.
 - `outdated_reports (table_name, campaign_id, keyword_id)`: failed reports whose rows of this night
-  are of another reading. The keyword is null where all reports of a campaign are meant.
+  are of a pull with other row options. The keyword is null if all reports of a campaign are meant.
 - `incoming`: the new rows of the table; `arriving`: a copy of them, where keys are compared.
 
 Their parameters are `$account`, `$snapshot_date`, `$start_date` and `$end_date` of the pull, and

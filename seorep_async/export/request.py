@@ -35,7 +35,7 @@ from seorep_async.tables.output_tables import all_tables
 _log = logging.getLogger("seorep_async")
 STAGING_VERSION = 3
 """The version of the staging file's contents; a pull never resumes another version's."""
-_READING_FIELDS = ("options", "compared", "engine_names", "feed_search_param")
+_ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
 """The fields that change how a response becomes rows."""
 _NEAR_TITLES = 5
 _LONGEST_VALUE = 200
@@ -196,9 +196,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return frozenset(map(_folded, self.groups))
 
     @property
-    def reading(self) -> str:
+    def row_options(self) -> str:
         """A digest of the options and settings that change how a response becomes rows."""
-        return _digest([getattr(self, name) for name in _READING_FIELDS])
+        return _digest([getattr(self, name) for name in _ROW_OPTIONS])
 
     def differences(self, earlier: ExportRequest) -> dict[str, str]:
         """Describe how this request differs from an earlier one, by field.
@@ -259,9 +259,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return selected
 
 
-def is_about_reading(differences: Mapping[str, str]) -> bool:
+def is_about_row_options(differences: Mapping[str, str]) -> bool:
     """Return whether requests differ only in how a response becomes rows."""
-    return bool(differences) and differences.keys() <= set(_READING_FIELDS)
+    return bool(differences) and differences.keys() <= set(_ROW_OPTIONS)
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ from seorep_async.export.pieces import (
     errors_of,
     opened_in,
 )
-from seorep_async.export.request import ExportRequest, Plan, is_about_reading
+from seorep_async.export.request import ExportRequest, Plan, is_about_row_options
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
@@ -467,13 +467,13 @@ def opened(
         is_another = all(differences)
         # There are three cases of another request:
         # 1. The staged pull is unfinished: its reports would be lost.
-        # 2. It has ended with failures, which are to be retried under another reading.
+        # 2. It has ended with failures, which are to be retried with other row options.
         # 3. It has ended, and its target is written: nothing is lost, and it is dropped.
         if is_another and not staging.ended:
             refusal = _unfinished(staging.request, differences[0])
         elif is_another and beginning.retry_failed:
-            for difference in filter(is_about_reading, differences):
-                refusal = other_reading(difference)
+            for difference in filter(is_about_row_options, differences):
+                refusal = other_row_options(difference)
         if refusal is not None and (is_another or staging.earlier_pull is None):
             staging.refusal = refusal
             if not only_look:
@@ -513,7 +513,7 @@ def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> Config
     )
 
 
-def other_reading(differences: Mapping[str, str]) -> ConfigurationError:
+def other_row_options(differences: Mapping[str, str]) -> ConfigurationError:
     """Refuse to fetch failed reports under settings that would read them in another way."""
     how = "; ".join(differences.values())
     return ConfigurationError(
@@ -531,7 +531,7 @@ class Contents:
     Attributes:
         pull: its row in the table of pulls.
         received: whether anything was received. If not, only failures and pulls have rows.
-        stop: set to end the reading.
+        stop: set to stop reading.
     """
 
     staging: Staging
