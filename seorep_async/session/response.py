@@ -6,7 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeGuard, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
 from seorep_async.session.error_responses import ErrorReader, Response as Response
@@ -24,7 +25,7 @@ ODD = 1024 * 1024
 """A feed's page of up to this many bytes is decoded in the loop, whatever its shape."""
 DOCUMENTED = 2 * 1024 * 1024
 """A page of documented shape with up to this many bytes is decoded in the loop."""
-SHARE = 512 * 1024
+SHARE = 1024 * 1024
 """The bytes of large bodies decoded in one turn. A single larger body also takes one turn."""
 RESTS = 3
 """Iterations of the event loop between two turns, for other work on the loop."""
@@ -122,7 +123,7 @@ class ResponseReader:
             elif size <= LARGE:
                 result = request.decode(response.body)
             else:
-                result = await self._decode_large(request, response.body, remaining())
+                result = await self._decode_large(request, response.body, remaining)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
@@ -137,12 +138,20 @@ class ResponseReader:
             error, request, response, knows_service=self._knows_service
         )
 
-    async def _decode_large(self, request: Request[T], body: bytes, seconds: float | None) -> T:
+    async def _decode_large(
+        self, request: Request[T], body: bytes, remaining: Callable[[], float | None]
+    ) -> T:
         """Decode a body in its turn: no other is being decoded, and other work has had its time."""
+        await self._turns.wait(len(body))
+        seconds = remaining()
+        if self._is_closed or (seconds is not None and seconds <= 0):
+            raise TimeoutError
+        # A time limit and the lock would cost as much as 20 rows. Most pages need neither.
+        if _is_quick(request.decode, body) and not self._lock.locked():
+            return request.decode(body)
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
-                await self._turns.wait(len(body))
                 # Nothing else is decoded beside a thread, because both would hold up the loop.
                 async with self._lock:
                     return await _decode(request.decode, body)
@@ -158,23 +167,40 @@ class ResponseReader:
         return Failure(Sent.MAYBE, Cause.OVERLOAD, error, inconclusive=True)
 
 
+def _is_quick(decode: Decode[Any], body: bytes) -> bool:
+    """Return whether this is a small page of a feed.
+
+    Whatever its shape, it takes at most three times as long as a documented one.
+    """
+    return len(body) <= ODD and _is_page_decoder(decode)
+
+
+def _is_page_decoder(decode: Decode[T]) -> TypeGuard[PageDecoder[T]]:
+    decoder: type = type(decode)
+    return _decodes_pages(decoder)
+
+
+@cache
+def _decodes_pages(decoder: type) -> bool:
+    # To ask a protocol takes as long as 4 rows, so each type is asked once.
+    return issubclass(decoder, PageDecoder)
+
+
 async def _decode(decode: Decode[T], body: bytes) -> T:
     """Decode a body in the loop, or in a thread if it would hold up the loop for too long."""
     # There are four cases:
-    # 1. A page of documented shape: in the loop. Nearly all the time is one step of C code, during
-    #    which a thread would also hold up the loop.
-    # 2. A small page of a feed, whatever its shape: in the loop. It takes at most three times as
-    #    long as a documented one.
+    # 1. A small page of a feed: in the loop.
+    # 2. A larger page of documented shape: in the loop. Nearly all the time is one step of C code,
+    #    during which a thread would also hold up the loop.
     # 3. Any other page of a feed: in a thread.
     # 4. A list: in a thread, because its records take ten times as long as rows.
-    if isinstance(decode, PageDecoder):
-        if len(body) <= ODD:
-            return decode(body)
-        if len(body) <= DOCUMENTED:
-            page: T | None = decode.documented(body)
-            if page is not None:
-                return page
-            return await _in_thread(decode.odd, body)
+    if _is_quick(decode, body):
+        return decode(body)
+    if len(body) <= DOCUMENTED and _is_page_decoder(decode):
+        page: T | None = decode.documented(body)
+        if page is not None:
+            return page
+        return await _in_thread(decode.odd, body)
     return await _in_thread(decode, body)
 
 
