@@ -272,9 +272,10 @@ class Files(Target):
         return self.format.read(file) if file.is_file() else []
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
-        """Write every table to a file, put all files in place, and return them, rows first. The
-        feeds always have files; other tables have one only if they have rows. Files of rows are put
-        in place last, so a reader who finds new rows also finds the other tables.
+        """Write every table to a file, put all files in place, and return them, rows first.
+
+        The feeds always have files; other tables have one only if they have rows. Files of rows are
+        put in place last, so a reader who finds new rows also finds the other tables.
         """
         if not contents.received:
             return []
