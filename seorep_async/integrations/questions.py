@@ -39,7 +39,11 @@ if sys.platform != "win32":
     import resource
 
 QUERY_SECONDS = 20.0
-"""The time limit for a question, from the start of its process."""
+"""The time limit for a question, from the moment when its process is ready."""
+START_SECONDS = 60.0
+"""The time limit for the start of a process. Its imports take many seconds on a busy machine."""
+_READY = b"ready\n"
+"""The first line of a process, sent once everything is imported."""
 _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
 _LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
@@ -145,20 +149,16 @@ async def ask(question: Question) -> str:
     """Answer a question in a separate process, which ends with this call.
 
     Raises:
-        ConfigurationError: the question is wrong, or took too much time or memory.
+        ConfigurationError: the question is wrong, or took too much time or memory, or its process
+            did not start in time.
         ExportError: a pull writes the database.
     """
     process = await asyncio.create_subprocess_exec(
         *_command(), stdin=PIPE, stdout=PIPE, env=environment_of_process()
     )
     try:
-        async with asyncio.timeout(QUERY_SECONDS):
-            output = await _exchange(process, msgspec.json.encode(question))
-            code = await process.wait()
-    except TimeoutError:
-        raise ConfigurationError(
-            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
-        ) from None
+        await _start(process, msgspec.json.encode(question))
+        output, code = await _finish(process)
     finally:
         if process.returncode is None:
             process.kill()
@@ -188,19 +188,49 @@ def environment_of_process() -> dict[str, str]:
     return environment
 
 
-async def _exchange(process: Process, question: bytes) -> bytes:
-    """Send a question and return the reply, or nothing if the process ended without one."""
-    stdin = process.stdin
-    stdout = process.stdout
-    if stdin is None or stdout is None:
+async def _start(process: Process, question: bytes) -> None:
+    """Send a question, and wait until the process is ready for it or has ended.
+
+    Raises:
+        ConfigurationError: the process was not ready in time.
+    """
+    stdin, stdout = _pipes(process)
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            with contextlib.suppress(ConnectionError):
+                stdin.write(question + b"\n")
+                await stdin.drain()
+            await stdout.readline()
+    except TimeoutError:
+        raise ConfigurationError(
+            f"the process of the query did not start within {START_SECONDS:g} seconds, so this "
+            "machine is busy; ask again later"
+        ) from None
+
+
+async def _finish(process: Process) -> tuple[bytes, int]:
+    """Return the reply of a process, or nothing if it ended without one, and its exit code.
+
+    Raises:
+        ConfigurationError: the question took too long.
+    """
+    stdin, stdout = _pipes(process)
+    try:
+        async with asyncio.timeout(QUERY_SECONDS):
+            # stdin stays open, because its end would tell the process that nobody is waiting
+            output = await stdout.read()
+            stdin.close()
+            return output, await process.wait()
+    except TimeoutError:
+        raise ConfigurationError(
+            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
+        ) from None
+
+
+def _pipes(process: Process) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
+    if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process was started without pipes")
-    with contextlib.suppress(ConnectionError):
-        stdin.write(question + b"\n")
-        await stdin.drain()
-    # stdin stays open, because its end would tell the process that nobody is waiting
-    output = await stdout.read()
-    stdin.close()
-    return output
+    return process.stdin, process.stdout
 
 
 # --- The side of the process
@@ -208,9 +238,14 @@ async def _exchange(process: Process, question: bytes) -> bytes:
 
 def main() -> None:
     """Read a question from stdin, and write the reply to stdout."""
+    # imported before the first word, which starts the clock; the reply says if it is missing
+    with contextlib.suppress(ImportError):
+        require("duckdb")
     question: Question = msgspec.json.decode(sys.stdin.buffer.readline(), type=Question)
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     _limit_memory()
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.buffer.flush()
     sys.stdout.buffer.write(msgspec.json.encode(reply_to(question)))
 
 

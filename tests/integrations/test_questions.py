@@ -291,27 +291,6 @@ def test_two_accounts_of_others_are_named(tmp_path: Path) -> None:
 # --- Processes
 
 
-async def test_a_process_answers(database: Path) -> None:
-    answer = await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 41 + 1"))
-    assert json.loads(answer)["rows"] == [[42]]
-
-
-async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "QUERY_SECONDS", 1.0)
-    with pytest.raises(ConfigurationError, match="took longer than 1 seconds; aggregate less"):
-        await ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
-async def test_a_huge_value_is_refused(database: Path) -> None:
-    with pytest.raises(ConfigurationError, match="a query may take 1 GB"):
-        await ask(
-            SqlQuestion(
-                database=str(database), account="mine", sql="SELECT length(repeat('x', 2000000000))"
-            )
-        )
-
-
 @attrs.frozen
 class Started:
     """The processes that were started, and the event of their first."""
@@ -335,6 +314,45 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", create)
     yield noted
     assert [process.returncode for process in noted.processes if process.returncode is None] == []
+
+
+async def test_a_process_answers(database: Path) -> None:
+    answer = await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 41 + 1"))
+    assert json.loads(answer)["rows"] == [[42]]
+
+
+async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "QUERY_SECONDS", 1.0)
+    with pytest.raises(ConfigurationError, match="took longer than 1 seconds; aggregate less"):
+        await ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
+
+
+async def test_a_slow_start_is_not_the_query_s_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_process = (
+        "import sys, time; sys.stdin.readline(); time.sleep(0.5); "
+        """print('ready\\n{"answer": "42"}')"""
+    )
+    monkeypatch.setattr(questions, "_command", lambda: [sys.executable, "-c", slow_process])
+    monkeypatch.setattr(questions, "QUERY_SECONDS", 0.4)
+    assert await ask(SqlQuestion(database="a.duckdb", account="mine", sql="SELECT 42")) == "42"
+
+
+async def test_a_process_that_does_not_start_is_ended(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "START_SECONDS", 0.01)
+    with pytest.raises(ConfigurationError, match=r"did not start within 0\.01 seconds"):
+        await ask(SqlQuestion(database="a.duckdb", account="mine", sql="SELECT 1"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
+async def test_a_huge_value_is_refused(database: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a query may take 1 GB"):
+        await ask(
+            SqlQuestion(
+                database=str(database), account="mine", sql="SELECT length(repeat('x', 2000000000))"
+            )
+        )
 
 
 async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:

@@ -101,7 +101,7 @@ async def test_an_error_in_a_thread_is_the_error_of_the_answer(
 async def test_large_answers_at_once_are_decoded_iterations_apart(
     connect_session: ConnectSession,
 ) -> None:
-    session, _ = await connect_session(forever=answer(b" " * (500 * KIB)), max_concurrency=8)
+    session, _ = await connect_session(forever=answer(b" " * (600 * KIB)), max_concurrency=8)
 
     class Beat(Page):
         def __call__(self, body: bytes) -> int:
