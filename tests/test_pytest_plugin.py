@@ -250,8 +250,10 @@ def test_an_unmocked_request_of_an_application_is_named(pytester: pytest.Pyteste
 
 
 MOCKED_TESTS = """
+    import gc
     import re
 
+    import aiohttp
     import aioresponses
     import pytest
 
@@ -287,6 +289,13 @@ MOCKED_TESTS = """
         async with SeoRepClient(BASE, "key") as client:
             outcomes = await client.rankings.pull(range(1, 200), "2023-01-01", "2023-01-31")
         assert len(outcomes.to_dicts()) == 199
+
+    async def test_the_session_of_the_test_is_not_copied(seorep_responses):
+        seorep_responses.get(re.compile(rf"{BASE}/v3/campaigns"), **list_response([]))
+        async with aiohttp.ClientSession() as session:
+            async with SeoRepClient(BASE, "key", session=session) as client:
+                await client.campaigns.list()
+        gc.collect()
 
     def test_without_a_loop(seorep_responses):
         assert seorep_responses.requests == {}
@@ -329,7 +338,7 @@ UNMOCKED_TESTS = """
 
 
 def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:
-    run(pytester, MOCKED_TESTS).assert_outcomes(passed=9)
+    run(pytester, MOCKED_TESTS).assert_outcomes(passed=10)
 
 
 def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -> None:

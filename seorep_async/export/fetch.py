@@ -1,4 +1,4 @@
-"""Fetching reports: the missing ones into the staging folder, or all in order to a stream."""
+"""Fetch reports: the missing ones into the staging folder, or all of them in order for a stream."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import campaigns_table
 
 GROUP_ROWS = 5_000
-"""Rows that are stored in one step: a step costs some milliseconds, whatever its size."""
+"""The number of rows stored in one step. A step of any size costs some milliseconds."""
 GROUP_SECONDS = 0.25
-"""Time after which a report is stored in any case: a crash loses no more than that."""
+"""The longest time until a report is stored. A crash loses no more than that."""
 T = TypeVar("T")
 
 
@@ -95,8 +95,8 @@ class Group:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Store the rest, also of a pull that was cancelled or failed."""
-        # the timer is not cancelled, as it may be storing
+        """Store the rest, even if the pull was cancelled or failed."""
+        # the timer is not cancelled, because it may be storing outcomes
         self._end.set()
         await self._timer
         await self._store()
@@ -164,7 +164,7 @@ class Fetcher:
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
             await self._check_staged_account(staging.plan)
-        # a list that failed is asked for again: it has the names of the campaigns
+        # a list that failed is requested again, because it has the names of the campaigns
         if not is_resumed or staging.failures(campaigns_table()):
             await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:
@@ -172,7 +172,7 @@ class Fetcher:
         failed = {feed: staging.failed_ids(feed) for feed in feeds}
         for feed in feeds:
             await self._fetch_feed(feed, retried=set())
-        # what failed before comes last, or it would use up all requests
+        # reports that failed before come last, otherwise they could use up all requests
         for feed in feeds:
             await self._fetch_feed(feed, retried=failed[feed])
         for feed in feeds:
@@ -195,7 +195,7 @@ class Fetcher:
                 f"stopped at max_requests=…, {done}; run the same pull again, without "
                 "restart=True, to fetch the rest"
             )
-        # this must never happen, and nothing else would show it
+        # this must never happen, and would otherwise go unnoticed
         raise ExportError(
             f"{len(untried)} reports were neither stored nor failed, such as {feed.value} "
             f"{min(untried)}; run the same pull again, or start over with restart=True"
@@ -215,21 +215,21 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # what is staged stays that account's, though the service does not say so now
+            # staged reports still belong to that account, even if the service no longer says so
             staged = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=staged.account_ids, sample=staged.sample
             )
         await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:
-            # a caller who minds can end the pull here, while nothing is staged
+            # `on_progress` can end an empty pull here, before anything is staged
             self.tracker.start(Stage.LISTING, request.feeds[0], 0)
         if not is_resumed:
             await require_begun(self.client, request, self.options, campaign_ids)
         await self.run(staging.add_plan, plan, campaigns, error)
 
     async def _check_staged_account(self, plan: Plan) -> None:
-        """Look a staged campaign up again: with another account's key, rows of two would mix."""
+        """Look up a staged campaign again, because another account's key would mix rows."""
         campaigns: list[Campaign] = []
         if plan.sample is not None:
             try:
@@ -248,9 +248,10 @@ class Fetcher:
                 problem = error
         visible = Plan.of((), campaigns)
         # There are three cases of a staged pull whose account is known:
-        # 1. The service could not answer: nobody knows, and a repetition may tell.
-        # 2. It shows campaigns of other accounts only, or refuses to show any: another key.
-        # 3. It shows campaigns without account ids: nothing contradicts.
+        # 1. The service could not answer: the account is unknown, and a retry may help.
+        # 2. It shows only campaigns of other accounts, or refuses to show any: the key is another
+        #    account's.
+        # 3. It shows campaigns without account ids: the key may be the same account's.
         if plan.account_ids:
             if problem is not None and problem.retryable:
                 raise problem
@@ -271,8 +272,8 @@ class Fetcher:
         ids = [id_ for id_ in missing if id_ not in failed]
         if not ids:
             return
-        # Reports of campaigns may be fetched only for the ids of their keywords. People see that as
-        # a stage of the keyword feed.
+        # Reports of campaigns may be fetched only for the ids of their keywords. The progress shows
+        # that as a stage of the keyword feed.
         stored = self.staging.count(feed)
         if feed in request.feeds:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)

@@ -1,4 +1,4 @@
-"""The tables and views of a database of pulls, and why a database can't accept a pull.
+"""The tables and views of a database of pulls, and the reasons to refuse a database.
 
 `history` reads the same database, so it uses the checks and the views of this file.
 """
@@ -42,9 +42,8 @@ COUNTED_REPORTS = f"""
         ORDER BY snapshot_date DESC, start_date, end_date DESC
     ) = 1
 """
-"""The report that counts for each account, campaign and ranking day.
-
-It is the one of the latest night; of that night, the one with the longest window.
+"""The report that counts for each account, campaign and ranking day: the one of the latest night,
+and of that night the one with the longest window.
 """
 
 VIEWS = {
@@ -63,7 +62,7 @@ VIEWS = {
         ) AS newest USING (account, campaign_id, as_of)
     """,
 }
-"""Each view's name and query; the second reads the first."""
+"""The name and the query of each view. The second view reads the first."""
 
 COMMENTS = {
     "keyword_rankings_by_day": (
@@ -145,7 +144,7 @@ _MEANINGS = {
     "Could not set lock": (
         "its file system refuses DuckDB's locks; write to a local disk, and move the file"
     ),
-    "Could not read enough bytes": _DAMAGED,  # it was cut off
+    "Could not read enough bytes": _DAMAGED,  # the file was cut off
     "Corrupt database file": _DAMAGED,
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
@@ -173,7 +172,7 @@ def may_be_database(file: Path) -> bool:
 
 
 def why_closed(error: Exception) -> str | None:
-    """Return why a database can't be opened, and what to do; None if it may not be one at all."""
+    """Return why a database can't be opened, and what to do. Return None if it may not be one."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))
@@ -181,7 +180,7 @@ def why_closed(error: Exception) -> str | None:
 
 
 def holder_of(error: Exception) -> str | None:
-    """Return who has a database open that can't be opened; None if there is another reason."""
+    """Return which program has a database open, or None if that is not why opening failed."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return _ANOTHER_PROGRAM + _process_of(error)
@@ -218,7 +217,7 @@ def first_line(error: Exception) -> str:
 
 
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
-    """Create missing tables, and every view; renew the comments that differ."""
+    """Create missing tables and all views, and update comments that differ."""
     existing = found_columns(database)
     for table in all_tables():
         columns = existing.get(table.name, {})
@@ -228,7 +227,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for column in table.columns:
             comment, *_ = columns.get(column.name, (None,))
-            # a comment costs a write in each pull, so it is renewed only if it differs
+            # setting a comment is a write, so it is set only if it differs
             if comment != column.description:
                 description = quoted(column.description)
                 database.execute(f"COMMENT ON COLUMN {table.name}.{column.name} IS {description}")
@@ -250,7 +249,7 @@ def _definition(column: Column) -> str:
 
 
 def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield why the tables of a database can't take a pull, and what to do."""
+    """Yield the reasons why a database can't accept a pull, and what to do."""
     existing = found_columns(database)
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
@@ -285,7 +284,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
-    """Yield the statements that make the tables of an older version those of this one."""
+    """Yield the statements that bring the tables of an older version up to date."""
     if "key_digest" in existing.get("pulls", {}):
         yield "ALTER TABLE pulls DROP COLUMN key_digest"
     for table in all_tables():
@@ -298,7 +297,7 @@ def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
 
 
 def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
-    """Yield what was changed in the columns of a table.
+    """Yield the changes that somebody made to the columns of a table.
 
     A missing column can be added, as `_missing_columns` says, unless it is part of the key.
     """

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
+from seorep_async.session.clock import Clock
 from seorep_async.session.error_responses import ErrorReader, Response as Response
-from seorep_async.session.request import Decode, PageDecoder, Request
+from seorep_async.session.request import Call, Decode, PageDecoder, Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.secrets import Authentication
 
@@ -75,8 +76,9 @@ class DecodeTurns:
 class ResponseReader:
     """Reads responses, and remembers whether the service has answered at this address."""
 
-    def __init__(self, authentication: Authentication) -> None:
+    def __init__(self, authentication: Authentication, clock: Clock) -> None:
         self.errors: ErrorReader = ErrorReader(authentication)
+        self._clock = clock
         self._turns = DecodeTurns()
         self._lock = asyncio.Lock()
         self._time_limits: set[asyncio.Timeout] = set()
@@ -108,13 +110,12 @@ class ResponseReader:
                 return self._undecodable(error, request, outcome)
         return outcome
 
-    async def read(
-        self, request: Request[T], response: Response, remaining: Callable[[], float | None]
-    ) -> T | Failure:
+    async def read(self, call: Call[T], response: Response) -> T | Failure:
         """Return the result of a successful response, or its failure.
 
-        A large body waits for its turn until the `remaining` seconds of its call have passed.
+        A large body waits for its turn until the deadline of the call.
         """
+        request = call.request
         size = len(response.body)
         result: T
         try:
@@ -123,7 +124,7 @@ class ResponseReader:
             elif size <= LARGE:
                 result = request.decode(response.body)
             else:
-                result = await self._decode_large(request, response.body, remaining)
+                result = await self._decode_large(call, response.body)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
@@ -138,23 +139,23 @@ class ResponseReader:
             error, request, response, knows_service=self._knows_service
         )
 
-    async def _decode_large(
-        self, request: Request[T], body: bytes, remaining: Callable[[], float | None]
-    ) -> T:
+    async def _decode_large(self, call: Call[T], body: bytes) -> T:
         """Decode a body in its turn: no other is being decoded, and other work has had its time."""
+        decode = call.request.decode
         await self._turns.wait(len(body))
-        seconds = remaining()
-        if self._is_closed or (seconds is not None and seconds <= 0):
+        seconds_left = call.deadline.at - self._clock.monotonic()
+        if self._is_closed or seconds_left <= 0:
             raise TimeoutError
         # A time limit and the lock would cost as much as 20 rows. Most pages need neither.
-        if _is_quick(request.decode, body) and not self._lock.locked():
-            return request.decode(body)
+        if _is_quick(decode, body) and not self._lock.locked():
+            return decode(body)
+        seconds = None if seconds_left == math.inf else seconds_left
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
                 # Nothing else is decoded beside a thread, because both would hold up the loop.
                 async with self._lock:
-                    return await _decode(request.decode, body)
+                    return await _decode(decode, body)
             finally:
                 self._time_limits.discard(limit)
 

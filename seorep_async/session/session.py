@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
@@ -65,7 +64,7 @@ class Session:
         self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: State = State.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
-        self._reader = ResponseReader(authentication)
+        self._reader = ResponseReader(authentication, self.clock)
         self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings, account)
         wall_clock = self.clock.wall_clock
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
@@ -301,12 +300,7 @@ class Session:
         lane = call.request.lane
         if len(outcome.body) > ODD and lane is not None and lane.on_huge_response is not None:
             lane.on_huge_response()
-        return await self._reader.read(call.request, outcome, lambda: self._seconds_left(call))
-
-    def _seconds_left(self, call: Call[Any]) -> float | None:
-        if call.deadline.at == math.inf:
-            return None
-        return call.deadline.at - self.clock.monotonic()
+        return await self._reader.read(call, outcome)
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error if there is none."""
