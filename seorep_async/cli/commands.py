@@ -1,4 +1,4 @@
-"""The commands but `pull` and the lists: their options and help.
+"""All commands except `pull` and the lists: their options and help.
 
 Each runs a function of another module, which is imported only then.
 """

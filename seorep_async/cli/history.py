@@ -68,7 +68,7 @@ def show_changes(
     names = {}
     if format == "table":
         names = _names_in_changes(engines)
-    # a table is for people, wherever it is sent: account, days and notes belong to it
+    # a table is for people, so it includes the account, the days and the notes
     is_table_on_stdout = format == "table" and file is None
     with logged(messages(quiet=is_table_on_stdout)) as notes:
         changes = history.changes(database, **arguments)
@@ -85,7 +85,7 @@ def show_changes(
         write(as_json(_facts(changes, notes)))
     else:
         write(format_objects(changes, _ALL_COLUMNS, format))
-    # also of changes beyond --limit
+    # includes changes beyond --limit
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK

@@ -472,10 +472,10 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
 
 
 def _advice_on_pages(size: int, page_number: int, count: int) -> str:
-    """Return how to request the rows of a page of this size after the first `count`."""
+    """Say how to request the rest of a page of `size` rows, of which only `count` fitted."""
     limit = max(count, 1)
     rows_before = (page_number - 1) * size + count
-    # the page with the next row may begin with rows that were already read
+    # pages of `count` rows may begin with a few rows that were already read
     return f"ask with limit {limit}, page {rows_before // limit + 1}"
 
 

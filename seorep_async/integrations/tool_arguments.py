@@ -187,7 +187,7 @@ def _converted(field: FieldInfo, value: object) -> object:
 
 
 def _day(value: object) -> str:
-    """Return a day, or the day of a time. Raise a ValueError for anything else."""
+    """Return the day of a date or a time. Raise a ValueError for anything else."""
     day = _DAY.fullmatch(str(value).strip())
     if day is None:
         raise ValueError

@@ -136,7 +136,8 @@ async def seorep_client(
     from seorep_async.client import SeoRepClient
     from seorep_async.settings import Settings
 
-    settings = Settings(**{**_SHORT_WAITS, **_options(request, "seorep_client", "max_attempts=2")})
+    options = _options(request, "seorep_client", "max_attempts=2")
+    settings = Settings(**_SHORT_WAITS | options)
     async with SeoRepClient(
         seorep_sandbox.base_url, seorep_sandbox.api_key, settings=settings
     ) as client:

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from seorep_async import Settings, errors
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
-from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitTimeout
+from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitReason, WaitTimeout
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
@@ -295,7 +295,7 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     share.close()
     with pytest.raises(ClientClosed):
         await waits[2]
-    assert share.waited["concurrency"] == 12.0
+    assert share.waited[WaitReason.CONCURRENCY] == 12.0
     assert sum(share.waited.values()) == 12.0
     await at_rest()
     assert all(alarm.cancelled() for alarm in here().alarms)
@@ -699,7 +699,7 @@ class AnyUse(RuleBasedStateMachine):
         assert not any(share is closed for share, _ in self.waiting.values())
         for share, permit in [pair for pair in self.granted_permits if pair[0] is closed]:
             self.granted_permits.remove((share, permit))
-            share.give_back(permit)
+            share.take_back_cancelled(permit)
         assert closed.in_flight == 0
         self.shares.append(self.open_client())
         self.let_run()
