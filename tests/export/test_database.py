@@ -1,4 +1,4 @@
-"""A database of nights: whose its rows are, what replaces them, and which changes are refused."""
+"""A database of nights: the owners of rows, replaced rows, and refused changes."""
 # ruff: noqa: ASYNC220
 
 import asyncio
@@ -285,7 +285,7 @@ TOUCHED = [
 
 
 @pytest.mark.parametrize(("statements", "words"), TOUCHED)
-async def test_what_was_touched_is_refused_before_any_request_or_kept(
+async def test_a_changed_database_is_refused_or_kept_at_once(
     pulled: Path, statements: str, words: str | None
 ) -> None:
     async with served(Account()) as (client, service):
@@ -341,7 +341,7 @@ async def test_the_refusal_of_an_older_database_mends_it(
             assert history.accounts() == ["acme"]
 
 
-async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.duckdb").write_bytes(b"no database" * 999)
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match="name another file"):
