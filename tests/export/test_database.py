@@ -2,10 +2,12 @@
 # ruff: noqa: ASYNC220
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -341,12 +343,22 @@ async def test_the_refusal_of_an_older_database_mends_it(
             assert history.accounts() == ["acme"]
 
 
-async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.duckdb").write_bytes(b"no database" * 999)
+def sqlite_database(file: Path) -> bytes:
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE pulls (account TEXT)")
+    return file.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["text", "SQLite"])
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "x.duckdb"
+    content = sqlite_database(file) if kind == "SQLite" else b"no database" * 999
+    file.write_bytes(content)
     async with served(Account()) as (client, service):
-        with pytest.raises(ConfigurationError, match="name another file"):
-            await pull(client, tmp_path / "x.duckdb")
+        with pytest.raises(ConfigurationError, match="it is not a DuckDB database; name another"):
+            await pull(client, file)
         assert not service.requests
+    assert file.read_bytes() == content
 
 
 async def test_a_database_that_is_open_elsewhere_is_waited_for(

@@ -64,6 +64,7 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
         (3, "must be the path of a file, got 3"),
         ("missing.duckdb", r"there is no such file; name a database that pulls wrote \(.duckdb\)"),
         ("text.duckdb", "it is not a DuckDB database"),
+        ("sqlite.duckdb", "it is not a DuckDB database"),
         ("own.duckdb", "it has no table keyword_rankings"),
         ("empty.duckdb", "no pull wrote it"),
         (".", "there is no such file"),
@@ -72,6 +73,7 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
 )
 def test_a_file_that_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: str) -> None:
     (tmp_path / "text.duckdb").write_text("no database")
+    (tmp_path / "sqlite.duckdb").write_bytes(b"SQLite format 3\0" + bytes(4080))
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
     database_of(tmp_path / "empty.duckdb", [])
     with (

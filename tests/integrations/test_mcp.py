@@ -327,7 +327,7 @@ async def test_every_argument_is_described(database: Path) -> None:
         for tool, schema in schemas.items()
         for name, property in schema["properties"].items()
     }
-    assert len(described) == 24
+    assert len(described) == 26
     assert [name for name, words in described.items() if not words] == []
 
 
