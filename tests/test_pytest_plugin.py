@@ -1,4 +1,4 @@
-"""The pytest plugin in runs of their own, in every mode of pytest-asyncio and without it."""
+"""The pytest plugin in separate runs, in every mode of pytest-asyncio and without it."""
 
 import tomllib
 from pathlib import Path
@@ -50,7 +50,7 @@ USER_TESTS = """
 
     {mark}
     @pytest.mark.seorep_sandbox(failing=[2])
-    async def test_a_campaign_that_fails_is_no_long_wait(seorep_client):
+    async def test_a_failing_campaign_causes_no_long_wait(seorep_client):
         with pytest.raises(ServerError) as failed:
             await seorep_client.campaigns.get(2)
         assert failed.value.attempts == 8

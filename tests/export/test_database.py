@@ -1,4 +1,4 @@
-"""A database of nights: whose its rows are, what replaces them, and which changes are refused."""
+"""A database of nights: the owners of rows, replaced rows, and refused changes."""
 # ruff: noqa: ASYNC220
 
 import asyncio
@@ -287,7 +287,7 @@ TOUCHED = [
 
 
 @pytest.mark.parametrize(("statements", "words"), TOUCHED)
-async def test_what_was_touched_is_refused_before_any_request_or_kept(
+async def test_a_changed_database_is_refused_or_kept_at_once(
     pulled: Path, statements: str, words: str | None
 ) -> None:
     async with served(Account()) as (client, service):
@@ -350,7 +350,7 @@ def sqlite_database(file: Path) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["text", "SQLite"])
-async def test_what_is_no_database_is_refused(tmp_path: Path, kind: str) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "x.duckdb"
     content = sqlite_database(file) if kind == "SQLite" else b"no database" * 999
     file.write_bytes(content)

@@ -461,7 +461,7 @@ def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None
     assert ",Google,2,,," in first
 
 
-def test_engines_without_names_are_written_as_they_are(two_days: Path, tmp_path: Path) -> None:
+def test_engines_without_names_keep_their_own_names(two_days: Path, tmp_path: Path) -> None:
     file = write_changes(changes(two_days), str(tmp_path / "a.csv"))
     assert ",engine_a,2,," in file.read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The tools for agents, asked by the client of MCP's SDK."""
+"""The tools for agents, called by the client of MCP's SDK."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class Agent:
     sandbox: Sandbox
 
     async def ask(self, tool: str, **arguments: Any) -> str:
-        """Return a tool's answer or error, which never has the key, nor more bytes than allowed."""
+        """Return a tool's answer or error. Check that it lacks the key and is not too long."""
         result = await self.client.call_tool(tool, arguments)
         (content,) = result.content
         assert len(content.text.encode()) <= LONGEST == 20_000
@@ -183,7 +183,7 @@ async def test_changes_of_ranks_are_requested_where_they_are_named(database: Pat
 
 
 async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
-    """Follow the advice of each answer, and have every keyword in the end."""
+    """Follow the advice of each answer, and return all keywords."""
     phrases = set()
     arguments: dict[str, Any] = {"limit": 60, "page": 1}
     async with agent(database) as host:

@@ -1,4 +1,4 @@
-"""Questions about a database: what they answer and refuse, and the processes that answer them."""
+"""Questions about a database: answers, refusals, and the processes that answer."""
 
 import asyncio
 import json
@@ -397,7 +397,7 @@ async def test_a_process_that_is_killed_says_why(database: Path, started: Starte
         ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
     )
     await started.first.wait()
-    started.processes[0].kill()  # as a system does that has no memory left
+    started.processes[0].kill()  # like a system without free memory
     with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
         await question
 

@@ -82,7 +82,7 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
     asyncio.run(use())
 
 
-def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
+def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
     limits = Limits(max_concurrency=1, requests_per_second=0.5)
     dead = new_client(limits)
 
