@@ -37,7 +37,7 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.fetch import Background
-from seorep_async.export.pieces import opened_in
+from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
 from tests.export.accounts import Account, reports_in, served
@@ -629,6 +629,21 @@ async def test_nothing_that_was_cancelled_is_left_running(
     assert staged is not None
     assert staged.stored["keyword_rankings"] == {1, 3, 4}
     assert (await pull(client, tmp_path / "x.duckdb")).resumed == 3
+
+
+async def test_a_cancel_after_the_writing_loses_no_summary(
+    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = BlockFile.close
+    loop = asyncio.get_running_loop()
+
+    def cancelled_close(file: BlockFile) -> None:
+        loop.call_soon_threadsafe(task.cancel)
+        close(file)
+
+    monkeypatch.setattr(BlockFile, "close", cancelled_close)
+    task = asyncio.create_task(pull(client, tmp_path / "x.csv"))
+    assert tmp_path / "x.csv" in (await task).paths
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl"])
