@@ -443,6 +443,7 @@ def _summarised(summary: PullSummary) -> str:
         rows_stored=summary.rows,
         resumed=summary.resumed,
         requests=summary.requests,
+        notes=list(summary.notes) or None,
     )
 
 

@@ -577,6 +577,17 @@ async def test_a_pull_stores_a_night_and_names_what_failed(tmp_path: Path) -> No
     assert failure["status"] == 403
 
 
+@pytest.mark.usefixtures("asked_here")
+async def test_a_pull_of_days_to_come_says_so(tmp_path: Path) -> None:
+    period = {"start_date": "2999-03-01", "end_date": "2999-03-31"}
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        future = json.loads(await host.ask("pull", **period))
+        past = json.loads(await host.ask("pull", **DAYS))
+    (note,) = future["notes"]
+    assert note.endswith("the service has rows of days that had not begun")
+    assert "notes" not in past
+
+
 @pytest.mark.parametrize("extra", [0, 20])
 async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: int) -> None:
     database = tmp_path / "rankings.duckdb"
