@@ -114,7 +114,7 @@ def seorep_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     from seorep_async.sandbox import Sandbox
 
     options = _options(request, "seorep_sandbox", "campaigns=5")
-    sandbox = Sandbox(**{**_SMALL_ACCOUNT, **options})
+    sandbox = Sandbox(**_SMALL_ACCOUNT | options)
     with running_in_thread(sandbox):
         yield sandbox
 
@@ -132,7 +132,7 @@ def seorep_make_sandbox() -> Iterator[Callable[..., Sandbox]]:
     with ExitStack() as sandboxes:
 
         def make_sandbox(**options: Any) -> Sandbox:
-            sandbox = Sandbox(**{**_SMALL_ACCOUNT, **options})
+            sandbox = Sandbox(**_SMALL_ACCOUNT | options)
             sandboxes.enter_context(running_in_thread(sandbox))
             return sandbox
 
