@@ -1,4 +1,4 @@
-"""The pytest plugin in runs of their own, in every mode of pytest-asyncio and without it."""
+"""The pytest plugin in separate runs, in every mode of pytest-asyncio and without it."""
 
 import tomllib
 from pathlib import Path
@@ -50,7 +50,7 @@ USER_TESTS = """
 
     {mark}
     @pytest.mark.seorep_sandbox(failing=[2])
-    async def test_a_campaign_that_fails_is_no_long_wait(seorep_client):
+    async def test_a_failing_campaign_causes_no_long_wait(seorep_client):
         with pytest.raises(ServerError) as failed:
             await seorep_client.campaigns.get(2)
         assert failed.value.attempts == 8
@@ -335,6 +335,38 @@ UNMOCKED_TESTS = """
         await client.users.list()
         await client.users.list()
 """
+
+
+SEVERAL_SANDBOXES = """
+    import urllib.request
+
+    import pytest
+
+    from seorep_async import AuthenticationError, SeoRepClient
+
+    addresses = []
+
+    async def test_each_account_has_its_own(seorep_make_sandbox):
+        acme = seorep_make_sandbox(campaigns=2, api_key="key of acme")
+        globex = seorep_make_sandbox(api_key="key of globex", seed=2)
+        addresses.extend([acme.base_url, globex.base_url])
+        async with SeoRepClient(acme.base_url, acme.api_key) as client:
+            assert len(await client.campaigns.list()) == 2
+        async with SeoRepClient(globex.base_url, globex.api_key) as client:
+            assert len(await client.campaigns.list()) == 3
+        async with SeoRepClient(globex.base_url, acme.api_key) as client:
+            with pytest.raises(AuthenticationError):
+                await client.campaigns.list()
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_they_end_with_their_test(number):
+        with pytest.raises(OSError):
+            urllib.request.urlopen(addresses[number])
+"""
+
+
+def test_a_test_can_have_several_sandboxes(pytester: pytest.Pytester) -> None:
+    run(pytester, SEVERAL_SANDBOXES).assert_outcomes(passed=3)
 
 
 def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:

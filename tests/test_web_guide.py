@@ -1,4 +1,4 @@
-"""The guide `web`: statuses, streams, background pulls, and calls that end with a visitor."""
+"""The guide `web`: statuses, streams, background pulls, and visitors who leave."""
 
 import asyncio
 import contextlib
@@ -116,12 +116,12 @@ def test_the_end_of_the_service_cancels_its_pulls(
         assert [names["jobs"][number][0].cancelled() for number in numbers] == [True, True]
 
 
-# --- A visitor who goes
+# --- A visitor who leaves
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[int]:
-    """Serve an application by uvicorn on a free port."""
+    """Serve an application with uvicorn on a free port."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=0)
     server = uvicorn.Server(config)

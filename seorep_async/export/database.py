@@ -35,11 +35,13 @@ from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.replacement import MONTH_RULE, STATEMENTS
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
+    NO_DATABASE,
     first_line,
     found_columns,
     holder_of,
     is_damaged,
     make_tables,
+    may_be_database,
     problems,
     why_closed,
 )
@@ -188,6 +190,8 @@ class Database(Target):
                 if lock.acquire(timeout=_RETRY_SECONDS):
                     stack.callback(lock.release)
                     is_new = not has_content(self.path)
+                    if not is_new and not may_be_database(self.path):
+                        raise refusal(self.out, f"{NO_DATABASE}; name another file")
                     try:
                         database = stack.enter_context(_connect(self.path, is_new=is_new))
                     except require("duckdb").Error as error:

@@ -284,14 +284,14 @@ class Files(Target):
         }
         rows_last = sorted(finished, key=lambda table: isinstance(table, FeedTable))
         for table in rows_last:
-            new = finished[table]
+            finished_file = finished[table]
             file = self.file(table)
-            if new is None:
+            if finished_file is None:
                 while_in_use(file, partial(file.unlink, missing_ok=True))
             else:
-                put(new, file, permissions_of=file if file.exists() else self.path)
+                put(finished_file, file, permissions_of=file if file.exists() else self.path)
         sync_folder(self.path.parent)
-        return [self._as_named(table) for table, new in finished.items() if new is not None]
+        return [self._as_named(table) for table, file in finished.items() if file is not None]
 
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
         """Write a table in the staging folder. Return None if it has no rows and needs no file."""

@@ -57,6 +57,7 @@ from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
 from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import check_engine_names
+from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -125,34 +126,40 @@ async def pull_to(
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
     names = None if engine_names is None else check_engine_names(engine_names)
     place = Place(out, force=force, engine_names=names)
+    try:
+        return await _pulled(client, request, place, beginning, tracker, feed_options(options))
+    except asyncio.CancelledError:
+        # what was written to the end stays written, so the caller gets its summary
+        if tracker.written is None:
+            raise
+        return tracker.written
+
+
+async def _pulled(
+    client: SeoRepClient,
+    request: ExportRequest,
+    place: Place,
+    beginning: Beginning,
+    tracker: Tracker,
+    options: FeedOptions,
+) -> PullSummary:
+    """Fetch what the target lacks, and write it."""
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
         # retry_failed, and nothing has failed
         if staging.request.campaigns == ():
             return tracker.summary(request)
-        fetcher = Fetcher(
-            client,
-            feed_options(options),
-            staging,
-            target.run,
-            tracker,
-            target.target.check_accounts,
-        )
+        check_accounts = target.target.check_accounts
+        fetcher = Fetcher(client, options, staging, target.run, tracker, check_accounts)
         try:
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
-                # it can never be written in this format
+                # it can never be written, in this format
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
-        try:
-            return await target.run(_write, target, tracker)
-        except asyncio.CancelledError:
-            # a target that was written completely is kept, so the caller gets its summary
-            if tracker.written is None:
-                raise
-            return tracker.written
+        return await target.run(_write, target, tracker)
 
 
 async def stream(
@@ -453,6 +460,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.received:
         complete = sum(outcome.ok for outcome in outcomes)
         notes += target.losses(complete, len(outcomes) - complete)
+        notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests
@@ -461,6 +469,17 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     elif not staging.ended:
         staging.note_end()
     return tracker.written
+
+
+def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
+    """Return a note if a service has ranks of days that had not begun."""
+    # in some time zones it was already tomorrow
+    if request.start_date <= request.snapshot_date + dt.timedelta(1):
+        return ()
+    return (
+        f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "
+        "has rows of days that had not begun",
+    )
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:

@@ -399,10 +399,10 @@ def _digests(options: FeedOptions) -> dict[str, str]:
     `extra_params` may hold secrets and any kind of object, so values are never stored.
     """
     # the size of a page changes no row
+    values = {name: value for name, value in options.items() if name != "limit"}
+    # nothing is sent for None, nor for extra_params={}
     return {
-        name: _digest(value)
-        for name, value in sorted(options.items())
-        if value is not None and name != "limit"
+        name: _digest(value) for name, value in sorted(values.items()) if value not in (None, {})
     }
 
 

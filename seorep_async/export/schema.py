@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
@@ -150,6 +151,24 @@ _MEANINGS = {
 }
 """The meaning of words in DuckDB's messages, and what to do about it."""
 _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
+NO_DATABASE = "it is not a DuckDB database"
+_MAGIC_AT = 8
+_MAGIC = b"DUCK"
+"""Stands in each database file after a checksum."""
+
+
+def may_be_database(file: Path) -> bool:
+    """Return whether a file begins like a DuckDB database.
+
+    DuckDB opens others as well: it would download an extension for one of SQLite, and write to it.
+    """
+    try:
+        with file.open("rb") as opened:
+            opened.seek(_MAGIC_AT)
+            return opened.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        # on Windows, nobody can read a database that is open; DuckDB says why it can't be opened
+        return True
 
 
 def why_closed(error: Exception) -> str | None:
@@ -193,7 +212,7 @@ def first_line(error: Exception) -> str:
     """Return DuckDB's description of a problem as one line."""
     message = str(error)
     if any(words in message for words in _NO_DATABASE):
-        return "it is not a DuckDB database"
+        return NO_DATABASE
     return message.partition("\n")[0].rstrip("!")
 
 

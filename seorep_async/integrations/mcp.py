@@ -309,12 +309,14 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
 
 async def _changes(agent: _Agent, arguments: ChangesArguments, _: object) -> str:
     options = msgspec.structs.asdict(arguments)
+    by_campaign = options.pop("by_campaign")
     options["limit"] = min(arguments.limit, MOST_CHANGES)
     question = ChangesQuestion(
         database=agent.database,
         account=agent.account,
         default_account=agent.client.account,
         options=options,
+        by_campaign=by_campaign,
     )
     return await agent.ask(question)
 
@@ -441,6 +443,7 @@ def _summarised(summary: PullSummary) -> str:
         rows_stored=summary.rows,
         resumed=summary.resumed,
         requests=summary.requests,
+        notes=list(summary.notes) or None,
     )
 
 
@@ -470,10 +473,10 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
 
 
 def _advice_on_pages(size: int, page_number: int, count: int) -> str:
-    """Return how to request the rows of a page of this size after the first `count`."""
+    """Say how to request the rest of a page of `size` rows, of which only `count` fitted."""
     limit = max(count, 1)
     rows_before = (page_number - 1) * size + count
-    # the page with the next row may begin with rows that were already read
+    # pages of `count` rows may begin with a few rows that were already read
     return f"ask with limit {limit}, page {rows_before // limit + 1}"
 
 
@@ -519,12 +522,11 @@ _TOOLS = {
             name="history",
             title="SQL on the database",
             description=(
-                "Run SQL that only reads. keyword_rankings has a row a keyword and night; "
-                "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is "
-                "none. as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other "
-                "tables: campaign_periods, keyword_periods, totals, campaigns, keywords, failures, "
-                "pulls. Filter by account if there are several. `DESCRIBE keyword_rankings` lists "
-                "columns, duckdb_columns() has comments. Aggregate: long answers are cut."
+                "Run SQL that only reads. keyword_rankings has a row a keyword and night. Its "
+                "views keyword_rankings_by_day and keyword_rankings_latest (last days) add as_of, "
+                "the day of the ranks. Rank null or 0: not ranked. campaigns has company and "
+                "group_title; join by account, campaign_id. SHOW TABLES lists others, DESCRIBE "
+                "columns, duckdb_columns() comments. Aggregate: long answers are cut."
             ),
             arguments=HistoryArguments,
             answer=_history,

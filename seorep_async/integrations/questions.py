@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -30,6 +30,7 @@ from seorep_async.history.comparing import (
     campaigns_by_reason,
     compare,
 )
+from seorep_async.history.counting import CountedChanges, count_changes
 from seorep_async.history.source import History, listed
 from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
@@ -60,6 +61,22 @@ _COLUMNS_OF_CHANGES = (
     "after",
     "campaign_id",
     "keyword_id",
+)
+_COLUMNS_OF_COUNTS = (
+    "company",
+    "campaign_id",
+    "changes",
+    "places",
+    "rose",
+    "fell",
+    "found",
+    "lost",
+    "entered_top_3",
+    "left_top_3",
+    "entered_top_10",
+    "left_top_10",
+    "new",
+    "removed",
 )
 _MOST_IDS = 20
 """The most campaigns that an answer names for each reason why they were not compared."""
@@ -113,6 +130,8 @@ class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
 class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
     """Two days of a database to compare; `options` are those of `changes`.
 
+    With `by_campaign`, the changes of each campaign are counted.
+
     Without `account`, the only account of the database is used, or `default_account`.
     """
 
@@ -120,6 +139,7 @@ class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
     account: str | None
     default_account: str
     options: dict[str, Any]
+    by_campaign: bool = False
 
 
 Question: TypeAlias = SqlQuestion | ChangesQuestion
@@ -392,7 +412,48 @@ def _answer_comparison(question: ChangesQuestion) -> str:
                     "the tool history sees them all"
                 )
             request = attrs.evolve(request, account=question.default_account)
+        if question.by_campaign:
+            counted, notes = count_changes(history, request)
+            return _described_counts(counted, notes, request.limit, question.database)
         return _described(compare(history, request), question.database)
+
+
+def _described_counts(
+    counted: CountedChanges, notes: Sequence[str], limit: int | None, database: str
+) -> str:
+    """Return the answer of a comparison whose changes are counted for each campaign."""
+    values_of_row = attrgetter(*_COLUMNS_OF_COUNTS)
+    rows = list(map(values_of_row, counted.campaigns[:limit]))
+    omissions = []
+    if len(rows) < len(counted.campaigns):
+        omissions.append(f"campaigns with fewer changes: {len(counted.campaigns) - len(rows)}")
+    not_compared, omitted_ids = _not_compared(counted.left_out)
+    notes_for_agent = [in_tool_words(note, database) for note in notes]
+    return excerpt(
+        _COLUMNS_OF_COUNTS,
+        rows,
+        left_out=[*omissions, *omitted_ids],
+        advice=lambda count: "ask for one group or kind",
+        account=counted.account,
+        before=str(counted.before),
+        after=str(counted.after),
+        changes=counted.total,
+        campaigns_not_compared=len(counted.left_out),
+        not_compared=not_compared or None,
+        notes=notes_for_agent or None,
+    )
+
+
+def _not_compared(left_out: Mapping[int, str]) -> tuple[dict[str, list[int]], list[str]]:
+    """Return some of the campaigns that were not compared, by reason, and which were omitted."""
+    not_compared = {}
+    omissions = []
+    for reason, campaign_ids in campaigns_by_reason(left_out).items():
+        not_compared[reason] = campaign_ids[:_MOST_IDS]
+        if len(campaign_ids) > _MOST_IDS:
+            count = len(campaign_ids) - _MOST_IDS
+            omissions.append(f"{count} ids of campaigns not compared because {reason}")
+    return not_compared, omissions
 
 
 def _described(comparison: Comparison, database: str) -> str:
@@ -407,12 +468,8 @@ def _described(comparison: Comparison, database: str) -> str:
         if len(rows) == MOST_CHANGES:
             omission = f"{omission}: at most {MOST_CHANGES} rows an answer"
         omissions.append(omission)
-    not_compared = {}
-    for reason, campaign_ids in campaigns_by_reason(changes).items():
-        not_compared[reason] = campaign_ids[:_MOST_IDS]
-        if len(campaign_ids) > _MOST_IDS:
-            count = len(campaign_ids) - _MOST_IDS
-            omissions.append(f"{count} ids of campaigns not compared because {reason}")
+    not_compared, omitted_ids = _not_compared(changes.left_out)
+    omissions += omitted_ids
     notes = [in_tool_words(note, database) for note in comparison.notes]
     return excerpt(
         _COLUMNS_OF_CHANGES,

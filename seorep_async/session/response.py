@@ -80,7 +80,9 @@ class ResponseReader:
         self.errors: ErrorReader = ErrorReader(authentication)
         self._clock = clock
         self._turns = DecodeTurns()
+        # Held while a large body is decoded.
         self._lock = asyncio.Lock()
+        # The time limits of calls whose large body waits or is decoded.
         self._time_limits: set[asyncio.Timeout] = set()
         self._is_closed = False
         self._knows_service = False

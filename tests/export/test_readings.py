@@ -78,6 +78,12 @@ async def test_a_pull_with_other_row_options_does_not_resume(
         await served.pull(out, settings, **options)
 
 
+async def test_no_extra_parameters_are_no_other_reading(served: Served, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError):
+        await served.pull(tmp_path / "x.csv", max_requests=2)
+    assert (await served.pull(tmp_path / "x.csv", extra_params={})).resumed
+
+
 @pytest.mark.parametrize(
     ("format_", "reading"),
     [*((format_, 0) for format_ in FORMATS), *(("csv", number) for number in (1, 2, 3))],

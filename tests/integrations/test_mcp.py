@@ -1,4 +1,4 @@
-"""The tools for agents, asked by the client of MCP's SDK."""
+"""The tools for agents, called by the client of MCP's SDK."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class Agent:
     sandbox: Sandbox
 
     async def ask(self, tool: str, **arguments: Any) -> str:
-        """Return a tool's answer or error, which never has the key, nor more bytes than allowed."""
+        """Return a tool's answer or error. Check that it lacks the key and is not too long."""
         result = await self.client.call_tool(tool, arguments)
         (content,) = result.content
         assert len(content.text.encode()) <= LONGEST == 20_000
@@ -183,7 +183,7 @@ async def test_changes_of_ranks_are_requested_where_they_are_named(database: Pat
 
 
 async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
-    """Follow the advice of each answer, and have every keyword in the end."""
+    """Follow the advice of each answer, and return all keywords."""
     phrases = set()
     arguments: dict[str, Any] = {"limit": 60, "page": 1}
     async with agent(database) as host:
@@ -327,7 +327,7 @@ async def test_every_argument_is_described(database: Path) -> None:
         for tool, schema in schemas.items()
         for name, property in schema["properties"].items()
     }
-    assert len(described) == 24
+    assert len(described) == 26
     assert [name for name, words in described.items() if not words] == []
 
 
@@ -575,6 +575,17 @@ async def test_a_pull_stores_a_night_and_names_what_failed(tmp_path: Path) -> No
     assert failure["campaign_id"] == 2
     assert failure["error"] == "AuthenticationError"
     assert failure["status"] == 403
+
+
+@pytest.mark.usefixtures("asked_here")
+async def test_a_pull_of_days_to_come_says_so(tmp_path: Path) -> None:
+    period = {"start_date": "2999-03-01", "end_date": "2999-03-31"}
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        future = json.loads(await host.ask("pull", **period))
+        past = json.loads(await host.ask("pull", **DAYS))
+    (note,) = future["notes"]
+    assert note.endswith("the service has rows of days that had not begun")
+    assert "notes" not in past
 
 
 @pytest.mark.parametrize("extra", [0, 20])

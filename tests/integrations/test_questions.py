@@ -1,4 +1,4 @@
-"""Questions about a database: what they answer and refuse, and the processes that answer them."""
+"""Questions about a database: answers, refusals, and the processes that answer."""
 
 import asyncio
 import json
@@ -38,10 +38,16 @@ def sql(database: Path, query: str) -> str:
     return reply.answer if reply.error is None else f"error: {reply.error}"
 
 
-def changes_in(database: Path, *, account: str | None = None, **options: Any) -> dict[str, Any]:
+def changes_in(
+    database: Path, *, account: str | None = None, by_campaign: bool = False, **options: Any
+) -> dict[str, Any]:
     """Return the answer of a comparison, decoded."""
     question = ChangesQuestion(
-        database=str(database), account=account, default_account="mine", options=options
+        database=str(database),
+        account=account,
+        default_account="mine",
+        options=options,
+        by_campaign=by_campaign,
     )
     reply = reply_to(question)
     if reply.error is not None:
@@ -250,6 +256,25 @@ def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     assert "notes" not in answer
 
 
+def test_changes_are_counted_by_campaign(tmp_path: Path) -> None:
+    nights = nightly({11: 3, 12: 5, 21: 7, 31: 9}, {11: 12, 12: None, 21: 11, 31: 2})
+    database = database_of(tmp_path / "a.duckdb", nights)
+    answer = changes_in(database, by_campaign=True, kind=["fell", "lost"])
+    rows = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
+    assert [(row["campaign_id"], row["changes"], row["lost"]) for row in rows] == [
+        (1, 2, 1),
+        (2, 1, 0),
+    ]
+    assert answer["changes"] == 3
+
+
+def test_campaigns_beyond_the_limit_are_counted(tmp_path: Path) -> None:
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 3, 21: 7}, {11: 12, 21: 17}))
+    answer = changes_in(database, by_campaign=True, limit=1)
+    assert len(answer["rows"]) == 1
+    assert answer["left_out"] == ["campaigns with fewer changes: 1"]
+
+
 def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
     windows = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(0), day(1), {11: 9})]
     (note,) = changes_in(database_of(tmp_path / "a.duckdb", windows))["notes"]
@@ -372,7 +397,7 @@ async def test_a_process_that_is_killed_says_why(database: Path, started: Starte
         ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
     )
     await started.first.wait()
-    started.processes[0].kill()  # as a system does that has no memory left
+    started.processes[0].kill()  # like a system without free memory
     with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
         await question
 
