@@ -395,6 +395,17 @@ async def test_all_tools_but_pull_say_that_they_only_read(database: Path) -> Non
     }
 
 
+async def test_tools_name_the_engines_of_an_agency(database: Path) -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+    server = mcp_server(client, str(database), engine_names=["Google", "Bing"])
+    async with mcp.Client(server) as connected:
+        tools = (await connected.list_tools()).tools
+        instructions = connected.instructions
+    named = {tool.name for tool in tools if "engine_a is Google" in tool.description}
+    assert named == {"rankings", "changes", "history"}
+    assert instructions.endswith(" engine_a is Google; engine_b is Bing.")
+
+
 async def test_the_list_of_tools_takes_at_most_1200_tokens(database: Path) -> None:
     async with agent(database) as host:
         listed = (await host.client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
@@ -700,6 +711,7 @@ async def test_a_pull_reports_rising_progress(
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
         ({"client": "https://api.example.com"}, "client"),
+        ({"engine_names": ["Google"]}, "engine_names"),
     ],
     ids=str,
 )
