@@ -337,6 +337,38 @@ UNMOCKED_TESTS = """
 """
 
 
+SEVERAL_SANDBOXES = """
+    import urllib.request
+
+    import pytest
+
+    from seorep_async import AuthenticationError, SeoRepClient
+
+    addresses = []
+
+    async def test_each_account_has_its_own(seorep_make_sandbox):
+        acme = seorep_make_sandbox(campaigns=2, api_key="key of acme")
+        globex = seorep_make_sandbox(api_key="key of globex", seed=2)
+        addresses.extend([acme.base_url, globex.base_url])
+        async with SeoRepClient(acme.base_url, acme.api_key) as client:
+            assert len(await client.campaigns.list()) == 2
+        async with SeoRepClient(globex.base_url, globex.api_key) as client:
+            assert len(await client.campaigns.list()) == 3
+        async with SeoRepClient(globex.base_url, acme.api_key) as client:
+            with pytest.raises(AuthenticationError):
+                await client.campaigns.list()
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_they_end_with_their_test(number):
+        with pytest.raises(OSError):
+            urllib.request.urlopen(addresses[number])
+"""
+
+
+def test_a_test_can_have_several_sandboxes(pytester: pytest.Pytester) -> None:
+    run(pytester, SEVERAL_SANDBOXES).assert_outcomes(passed=3)
+
+
 def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:
     run(pytester, MOCKED_TESTS).assert_outcomes(passed=10)
 

@@ -98,7 +98,7 @@ def get_object(
     param: Sequence[tuple[str, str]],
 ) -> None:
     """Write one object."""
-    names = _chosen_columns(columns, MODELS[resource], None)
+    names = _chosen_columns(columns, MODELS[resource])
     item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
     write(format_object(item, names, format))
 
@@ -177,7 +177,7 @@ def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _chosen_columns(
-    columns: str | None, model: type[Any], default: Sequence[str] | None
+    columns: str | None, model: type[Any], default: Sequence[str] | None = None
 ) -> list[str]:
     """Return the columns that `--columns` names, or the default ones, or all."""
     fields = fields_of(model)

@@ -92,13 +92,19 @@ def show_changes(
 
 
 def _names_in_changes(engines: str | None) -> dict[str, str]:
-    """Return the names of the engines; none if nothing names them, or a profile can't be read."""
-    try:
-        engine_names = find_engine_names(engines)
-    except ConfigurationError:
-        # changes come from a database alone, and need no profile
-        return {}
+    engine_names = _known_engine_names(engines)
     return {} if engine_names is None else names_of_engines(engine_names)
+
+
+def _known_engine_names(
+    engines: str | None = None, profile: str | None = None
+) -> tuple[str, str] | None:
+    """Return the names of the engines; None if nothing names them, or a profile can't be read."""
+    try:
+        return find_engine_names(engines, profile)
+    except ConfigurationError:
+        # a database needs no profile, and the environment may name the service
+        return None
 
 
 def show_counts(
@@ -185,13 +191,20 @@ def serve_agents(service: Service, *, database: str, account: str | None) -> Non
     """Serve a database and the service over MCP until stdin ends."""
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
-    wait_for(_serve_agents(connect(service), database, account))
+    connection = connect(service)
+    engine_names = _known_engine_names(profile=service.profile)
+    wait_for(_serve_agents(connection, database, account, engine_names))
 
 
-async def _serve_agents(connection: Connection, database: str, account: str | None) -> None:
+async def _serve_agents(
+    connection: Connection,
+    database: str,
+    account: str | None,
+    engine_names: tuple[str, str] | None,
+) -> None:
     stdio = require("mcp.server.stdio")
     async with connection.opened() as client:
-        server = mcp_server(client, database, account=account)
+        server = mcp_server(client, database, account=account, engine_names=engine_names)
         if can_ask():
             messages().print(
                 "An agent's client starts this command, and talks to it. Ctrl-C ends it."

@@ -101,17 +101,23 @@ class Group(click.Group):
     """A group that suggests a command for an unknown name.
 
     Args:
-        advice: what to do instead, by the name of a missing command.
+        advice: what to do instead of a missing command.
+        advice_by_name: what to do instead, for names that people try.
     """
 
-    def __init__(self, *, advice: str = "", **more: Any) -> None:
+    def __init__(
+        self, *, advice: str = "", advice_by_name: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
         super().__init__(**more)
         self._advice = advice
+        self._advice_by_name = advice_by_name or {}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         subcommand = super().get_command(ctx, cmd_name)
         if subcommand is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
-            advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
+            advice = self._advice_by_name.get(cmd_name)
+            if advice is None:
+                advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
             ctx.fail(f"There is no command {cmd_name!r}.{advice}")
         return subcommand
 

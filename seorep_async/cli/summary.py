@@ -368,13 +368,13 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _facts_of_end(code: ExitCode, error: dict[str, Any] | None) -> dict[str, Any]:
+def _facts_of_end(code: ExitCode, error: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": error}
 
 
 def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
     return {
-        **_facts_of_end(code_of_pulls([pull]), None),
+        **_facts_of_end(code_of_pulls([pull])),
         **{name: getattr(pull, name) for name in _PLAIN_FACTS},
         "files": [str(path) for path in pull.paths],
         "notes": pull.notes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -17,13 +17,11 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
-    DecodeError,
     ExportError,
     PullPausedError,
     SeoRepError,
 )
 from seorep_async.export.lookups import (
-    VALID_IDS,
     concerns_all,
     listed,
     look_up,
@@ -37,6 +35,7 @@ from seorep_async.export.staging import Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
+from seorep_async.resources.arguments import listed_ids
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import campaigns_table
 
@@ -280,7 +279,7 @@ class Fetcher:
         else:
             self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
         async with Group(self.run, self.staging, feed, self.tracker, ids) as group:
-            valid_ids, errors = _check_listed_ids(ids)
+            valid_ids, errors = listed_ids(ids)
             for id_, error in errors.items():
                 await group.add(FailedReport(id_, error))
             pull = self.client.rankings.pull(
@@ -341,7 +340,7 @@ class OrderedFetcher:
         self, feed: Feed, owners: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
         """Yield the reports that succeed, and note the failures of the others."""
-        valid_ids, errors = _check_listed_ids(owners)
+        valid_ids, errors = listed_ids(owners)
         for id_, error in errors.items():
             self.fail(feed, id_, owners, error)
         pull = self.client.rankings.pull(
@@ -371,17 +370,6 @@ class OrderedFetcher:
             failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(0, 0, 1)
-
-
-def _check_listed_ids(ids: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
-    """Return the valid ones of the ids that the service listed, and an error for each other."""
-    valid_ids = [id_ for id_ in ids if id_ in VALID_IDS]
-    errors = {
-        id_: DecodeError(f"the service listed an invalid id: {id_}")
-        for id_ in ids
-        if id_ not in VALID_IDS
-    }
-    return valid_ids, errors
 
 
 def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:

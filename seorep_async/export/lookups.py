@@ -22,11 +22,10 @@ from seorep_async.export.request import ExportRequest
 from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed, Page
 from seorep_async.pull import MAX_REPULLS
-from seorep_async.resources.arguments import MAX_ID
+from seorep_async.resources.arguments import VALID_IDS
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.session import cancel_all
 
-VALID_IDS = range(1, MAX_ID + 1)
 _MOST_SAMPLES = 3
 """The most campaigns that are tried as a sample until the service answers for one."""
 _FAILS_ALONE = (StatusError, DecodeError, PaginationError)

@@ -438,7 +438,7 @@ def opened(
     format_: Format,
     requests: Sequence[ExportRequest],
     beginning: Beginning,
-    refusal: ConfigurationError | None,
+    refusal: ConfigurationError | None = None,
 ) -> Iterator[Staging]:
     """Open a staging folder. Resume the staged pull if it has one of the requests, or start over.
 
@@ -499,7 +499,7 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
         ExportError: another pull uses the folder, or its reports are damaged.
     """
     look = Beginning(only_look=True)
-    with errors_of(folder), opened(folder, format_, [request], look, None) as staging:
+    with errors_of(folder), opened(folder, format_, [request], look) as staging:
         return staging.earlier_pull
 
 

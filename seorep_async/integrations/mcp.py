@@ -17,7 +17,13 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
+from seorep_async.errors import (
+    ConfigurationError,
+    NotFoundError,
+    SeoRepError,
+    one_line,
+    short_repr,
+)
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.lookups import concerns_all, look_up
 from seorep_async.integrations.questions import (
@@ -38,7 +44,7 @@ from seorep_async.integrations.tool_arguments import (
     read_arguments,
 )
 from seorep_async.models import Campaign, KeywordRanking, Page
-from seorep_async.resources.arguments import check_account_name
+from seorep_async.resources.arguments import check_account_name, check_engine_names
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
@@ -88,7 +94,13 @@ _log = logging.getLogger("seorep_async")
 # --- The server
 
 
-def mcp_server(client: SeoRepClient, database: str, *, account: str | None = None) -> Server:
+def mcp_server(
+    client: SeoRepClient,
+    database: str,
+    *,
+    account: str | None = None,
+    engine_names: Sequence[str] | None = None,
+) -> Server:
     """Return a server of five tools: campaigns, rankings, changes, history and pull.
 
     Questions can run in parallel and be cancelled. None of them keeps the database open.
@@ -98,6 +110,8 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         database: the `.duckdb` file to query and to pull into. It need not exist yet.
         account: the account's name in the database; by default, the client's. For questions, the
             default is also a single account with another name.
+        engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
+            descriptions of the tools contain them, so that an agent can ask about Google.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -122,11 +136,15 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         )
     if account is not None:
         account = check_account_name(account)
+    engines = ""
+    if engine_names is not None:
+        engine_a, engine_b = map(one_line, check_engine_names(engine_names))
+        engines = f" engine_a is {engine_a}; engine_b is {engine_b}."
     agent = _Agent(client, path, account)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        tools = [_described(tool) for tool in _TOOLS.values()]
+        tools = [_described(tool, engines) for tool in _TOOLS.values()]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
@@ -139,7 +157,7 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     server: Server = lowlevel.Server(
         "seorep",
         version=__version__,
-        instructions=_INSTRUCTIONS,
+        instructions=f"{_INSTRUCTIONS}{engines}",
         lifespan=calls.lifespan,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -147,7 +165,11 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     return server
 
 
-def _described(tool: _Tool) -> Any:
+def _described(tool: _Tool, engines: str) -> Any:
+    """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
+    description = tool.description
+    if tool.has_engines:
+        description = f"{description}{engines}"
     types = require("mcp_types")
     definitions = msgspec.json.schema(tool.arguments)["$defs"]
     schema = definitions[tool.arguments.__name__]
@@ -167,7 +189,7 @@ def _described(tool: _Tool) -> Any:
     return types.Tool(
         name=tool.name,
         title=tool.title,
-        description=tool.description,
+        description=description,
         input_schema=schema,
         annotations=hints,
     )
@@ -451,6 +473,7 @@ def _summarised(summary: PullSummary) -> str:
         rows_stored=summary.rows,
         resumed=summary.resumed,
         requests=summary.requests,
+        notes=list(summary.notes) or None,
     )
 
 
@@ -498,6 +521,7 @@ class _Tool:
     answer: Callable[[_Agent, Any, ReportProgress], Awaitable[str]]
     only_reads: bool = True
     asks_service: bool = True
+    has_engines: bool = False
 
 
 _TOOLS = {
@@ -516,6 +540,7 @@ _TOOLS = {
             description="Get ranks of a campaign's keywords from the service; nothing is stored.",
             arguments=RankingsArguments,
             answer=_rankings,
+            has_engines=True,
         ),
         _Tool(
             name="changes",
@@ -524,6 +549,7 @@ _TOOLS = {
             arguments=ChangesArguments,
             answer=_changes,
             asks_service=False,
+            has_engines=True,
         ),
         _Tool(
             name="history",
@@ -538,6 +564,7 @@ _TOOLS = {
             arguments=HistoryArguments,
             answer=_history,
             asks_service=False,
+            has_engines=True,
         ),
         _Tool(
             name="pull",

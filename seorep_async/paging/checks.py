@@ -132,7 +132,7 @@ class Ledger(Generic[T]):
             self._require_full_pages()
         elif not self.has_all_records():
             sent = f"sent {self._received}"
-            raise self._error(f"the service announced {self._records} records but {sent}", None)
+            raise self._error(f"the service announced {self._records} records but {sent}")
 
     def _require_full_pages(self) -> None:
         largest = max(self._sizes)
@@ -153,7 +153,7 @@ class Ledger(Generic[T]):
                 return f"repeats {_key_in_words(key)} of page {self._page_of[key]}"
         raise AssertionError("no key is repeated")
 
-    def _error(self, problem: str, page: int | None) -> PaginationError:
+    def _error(self, problem: str, page: int | None = None) -> PaginationError:
         return PaginationError(
             f"the pages do not add up: {problem}",
             subject=self._subject,

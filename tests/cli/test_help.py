@@ -20,7 +20,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from seorep_async import guides, history
-from seorep_async.cli.app import run, seorep as command
+from seorep_async.cli.app import ADVICE, run, seorep as command
 from seorep_async.cli.calls import MODELS
 from seorep_async.cli.commands import ENGINE_NAMES, KINDS, TABLES
 from seorep_async.cli.formatting import fields_of
@@ -147,6 +147,10 @@ def test_tables_are_those_that_a_pull_writes() -> None:
 
 def test_kinds_are_those_of_changes() -> None:
     assert KINDS == KINDS_OF_HISTORY
+
+
+def test_advice_is_for_names_that_are_no_commands() -> None:
+    assert not set(ADVICE) & {words[0] for words in COMMANDS if words}
 
 
 def test_engines_are_those_of_changes() -> None:

@@ -395,6 +395,17 @@ async def test_all_tools_but_pull_say_that_they_only_read(database: Path) -> Non
     }
 
 
+async def test_tools_name_the_engines_of_an_agency(database: Path) -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+    server = mcp_server(client, str(database), engine_names=["Google", "Bing"])
+    async with mcp.Client(server) as connected:
+        tools = (await connected.list_tools()).tools
+        instructions = connected.instructions
+    named = {tool.name for tool in tools if "engine_a is Google" in tool.description}
+    assert named == {"rankings", "changes", "history"}
+    assert instructions.endswith(" engine_a is Google; engine_b is Bing.")
+
+
 async def test_the_list_of_tools_takes_at_most_1200_tokens(database: Path) -> None:
     async with agent(database) as host:
         listed = (await host.client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
@@ -577,6 +588,17 @@ async def test_a_pull_stores_a_night_and_names_what_failed(tmp_path: Path) -> No
     assert failure["status"] == 403
 
 
+@pytest.mark.usefixtures("asked_here")
+async def test_a_pull_of_days_to_come_says_so(tmp_path: Path) -> None:
+    period = {"start_date": "2999-03-01", "end_date": "2999-03-31"}
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        future = json.loads(await host.ask("pull", **period))
+        past = json.loads(await host.ask("pull", **DAYS))
+    (note,) = future["notes"]
+    assert note.endswith("the service has rows of days that had not begun")
+    assert "notes" not in past
+
+
 @pytest.mark.parametrize("extra", [0, 20])
 async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: int) -> None:
     database = tmp_path / "rankings.duckdb"
@@ -696,6 +718,7 @@ async def test_a_pull_reports_rising_progress(
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
         ({"client": "https://api.example.com"}, "client"),
+        ({"engine_names": ["Google"]}, "engine_names"),
     ],
     ids=str,
 )
